@@ -1,0 +1,21 @@
+"""The ASGI application: HTTP by Django, WebSockets by Channels."""
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+http = get_asgi_application()
+
+# Consumers import models, which need the apps that the line above sets up.
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+
+from config.urls import websocket_urlpatterns  # noqa: E402
+from web.sockets import OriginValidator, SessionPrincipalMiddleware  # noqa: E402
+
+application = ProtocolTypeRouter(
+    {
+        "http": http,
+        "websocket": OriginValidator(SessionPrincipalMiddleware(URLRouter(websocket_urlpatterns))),
+    }
+)

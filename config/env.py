@@ -1,0 +1,123 @@
+"""Everything that the environment can decide, typed, checked once at the start."""
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet
+from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parent.parent
+
+DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+
+
+class BadSettingError(SystemExit):
+    """The environment holds a value that Slipway cannot start with."""
+
+
+class Environment(BaseSettings):
+    """The variables that Slipway reads. Every one has a default that works on a bare machine."""
+
+    model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", populate_by_name=True)
+
+    mode: Literal["embedded", "production"] = Field("embedded", alias="SLIPWAY_MODE")
+    home: Path = Field(ROOT / ".slipway", alias="SLIPWAY_HOME")
+    port: int = Field(8000, alias="PORT", ge=1, le=65535)
+    debug: bool = Field(False, alias="DEBUG")
+    database_url: str = Field("", alias="DATABASE_URL")
+    redis_url: str = Field("", alias="REDIS_URL")
+    secret_key: str = Field("", alias="SECRET_KEY")
+    field_encryption_keys: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), validation_alias=AliasChoices("FIELD_ENCRYPTION_KEY", "FIELD_ENCRYPTION_KEYS")
+    )
+    public_url: str = Field("", alias="PUBLIC_URL")
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field((), alias="ALLOWED_HOSTS")
+    sandbox_port: int = Field(0, alias="SLIPWAY_SANDBOX_PORT", ge=0, le=65535)
+    sandbox_speed: float = Field(10.0, alias="SLIPWAY_SANDBOX_SPEED", gt=0, le=1000)
+    aws_endpoints_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_AWS_ENDPOINTS")
+    worker_concurrency: int = Field(2, alias="SLIPWAY_WORKER_CONCURRENCY", ge=1, le=64)
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
+
+    @field_validator("field_encryption_keys", "allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(p.strip() for p in value.split(",") if p.strip()) if isinstance(value, str) else value
+
+    @field_validator("home")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().resolve()
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, value: str) -> str:
+        if value and urlsplit(value).scheme not in DATABASE_SCHEMES:
+            raise ValueError("use postgres://user:password@host/name, sqlite:///path, or leave it empty")
+        return value
+
+    @field_validator("field_encryption_keys")
+    @classmethod
+    def _fernet_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for key in value:
+            try:
+                Fernet(key)
+            except ValueError as exc:
+                raise ValueError("each key must be 32 url-safe base64 bytes (Fernet.generate_key())") from exc
+        return value
+
+    @model_validator(mode="after")
+    def _production_is_explicit(self) -> "Environment":
+        if self.mode == "production":
+            needed = {
+                "DATABASE_URL": self.database_url,
+                "REDIS_URL": self.redis_url,
+                "SECRET_KEY": self.secret_key,
+                "FIELD_ENCRYPTION_KEY": self.field_encryption_keys,
+                "PUBLIC_URL": self.public_url,
+            }
+            if missing := [name for name, value in needed.items() if not value]:
+                raise ValueError(f"SLIPWAY_MODE=production also needs {', '.join(missing)}")
+        return self
+
+    @property
+    def embedded(self) -> bool:
+        return self.mode == "embedded"
+
+
+def read_environment() -> Environment:
+    """Read and check the environment.
+
+    Raises `BadSettingError` (which ends the program with a sentence) on a value that makes no sense.
+    """
+    try:
+        environment = Environment()
+    except ValidationError as exc:
+        lines = [f"  {'.'.join(str(p) for p in e['loc']) or 'environment'}: {e['msg']}" for e in exc.errors()]
+        raise BadSettingError("Slipway cannot start, the environment is wrong:\n" + "\n".join(lines)) from exc
+    return _with_own_keys(environment) if environment.embedded else environment
+
+
+def _with_own_keys(environment: Environment) -> Environment:
+    """Fill in keys that were not given from files that only this user can read, made on first use."""
+    return environment.model_copy(
+        update={
+            "secret_key": environment.secret_key
+            or _kept_in(environment.home / "keys" / "secret_key", secrets.token_urlsafe(64)),
+            "field_encryption_keys": environment.field_encryption_keys
+            or (_kept_in(environment.home / "keys" / "field_encryption_key", Fernet.generate_key().decode()),),
+        }
+    )
+
+
+def _kept_in(path: Path, fresh: str) -> str:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with path.open("x") as file:
+            path.chmod(0o600)
+            file.write(fresh)
+    except FileExistsError:
+        pass
+    return path.read_text().strip()

@@ -1,0 +1,243 @@
+"""Settings of every process, for the embedded mode and for production; `env.py` reads what differs."""
+
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from csp.constants import NONCE, NONE, SELF
+
+from config.env import ROOT, read_environment
+
+ENV = read_environment()
+HOME = ENV.home
+EMBEDDED = ENV.embedded
+
+# --- Django ---------------------------------------------------------------------------------------
+SECRET_KEY = ENV.secret_key
+DEBUG = ENV.debug
+PUBLIC_URL = (ENV.public_url or f"http://127.0.0.1:{ENV.port}").rstrip("/")
+_public = urlsplit(PUBLIC_URL)
+ALLOWED_HOSTS = [*ENV.allowed_hosts, *([_public.hostname] if _public.hostname else [])]
+if EMBEDDED:
+    ALLOWED_HOSTS += ["127.0.0.1", "localhost", "[::1]"]
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_USER_MODEL = "rbac.User"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+
+INSTALLED_APPS = [
+    "web",
+    "rbac",
+    "connectors",
+    "delegates",
+    "deployments",
+    "ops",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "csp",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    *(["sandbox"] if EMBEDDED else []),
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "web.middleware.RequestId",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "web.middleware.CurrentScope",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "csp.context_processors.nonce",
+                "web.context.navigation",
+            ],
+        },
+    }
+]
+
+# --- Database -------------------------------------------------------------------------------------
+def _database() -> dict[str, object]:
+    url = urlsplit(ENV.database_url or f"sqlite:///{HOME / 'slipway.sqlite3'}")
+    if url.scheme == "sqlite":
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": url.path if url.path.startswith("//") is False else url.path[1:],
+            # Writers queue for the lock at BEGIN; a deferred transaction would fail in the middle instead.
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+            },
+        }
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(url.path.lstrip("/")),
+        "USER": unquote(url.username or ""),
+        "PASSWORD": unquote(url.password or ""),
+        "HOST": url.hostname or dict(parse_qsl(url.query)).get("host", ""),
+        "PORT": str(url.port or ""),
+        # Under ASGI a connection per request costs two thirds of the throughput.
+        "OPTIONS": {"pool": {"min_size": 1, "max_size": 8}},
+    }
+
+
+DATABASES = {"default": _database()}
+
+# --- Broker, channel layer, cache ------------------------------------------------------------------
+REDIS_URL = ENV.redis_url or f"unix://{HOME / 'valkey.sock'}"
+
+
+def _redis(number: int) -> str:
+    url = urlsplit(REDIS_URL)
+    return f"unix://{url.path}?db={number}" if url.scheme == "unix" else f"{REDIS_URL.rstrip('/')}/{number}"
+
+
+CELERY_BROKER_URL = (
+    f"redis+socket://{urlsplit(REDIS_URL).path}?virtual_host=0" if REDIS_URL.startswith("unix:") else _redis(0)
+)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CONCURRENCY = ENV.worker_concurrency
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
+# A look ends after 30 s by itself; these only end one that hangs.
+CELERY_TASK_SOFT_TIME_LIMIT = 45
+CELERY_TASK_TIME_LIMIT = 50
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 120}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_DEFAULT_QUEUE = "slipway"
+CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
+CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+CELERY_BEAT_SCHEDULE = {
+    "dispatch": {"task": "deployments.tasks.dispatch", "schedule": 1.0, "options": {"expires": 3}},
+}
+
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [_redis(1)], "prefix": "slipway"},
+    }
+}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": _redis(2)}}
+
+# --- Secrets and AWS -------------------------------------------------------------------------------
+FIELD_ENCRYPTION_KEYS = ENV.field_encryption_keys
+ALLOW_AWS_ENDPOINTS = EMBEDDED if ENV.aws_endpoints_allowed is None else ENV.aws_endpoints_allowed
+SANDBOX_PORT = ENV.sandbox_port or ENV.port + 1
+SANDBOX_SPEED = ENV.sandbox_speed
+SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}" if EMBEDDED else ""
+
+# --- Sign-in, sessions, headers --------------------------------------------------------------------
+LOGIN_URL = "/sign-in/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/sign-in/"
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+SECURE = _public.scheme == "https"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
+SESSION_COOKIE_NAME = "__Host-slipway" if SECURE else "slipway"
+SESSION_COOKIE_AGE = 7 * 24 * 3600
+SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
+SECURE_SSL_REDIRECT = SECURE
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF, NONCE],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+
+# --- Static files ----------------------------------------------------------------------------------
+STATIC_URL = "/static/"
+STATIC_ROOT = HOME / "static"
+STATICFILES_DIRS = [ROOT / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "web.static.HashedStaticFiles"},
+}
+
+# --- REST ------------------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "web.authentication.ApiKeyAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["web.parsers.GuardedJSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "web.paging.CursorPage",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "web.problems.problem_response",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Slipway API",
+    "DESCRIPTION": "Delegates and Amazon ECS deployments.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+
+# --- Logs of the processes themselves ---------------------------------------------------------------
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": ENV.log_level},
+    "loggers": {
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.beat": {"level": "WARNING"},
+    },
+}
