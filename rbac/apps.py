@@ -1,0 +1,10 @@
+"""Tells Django that this package is the app `rbac`."""
+
+from django.apps import AppConfig
+
+
+class RbacConfig(AppConfig):
+    """Access: the lowest app, known to all others."""
+
+    name = "rbac"
+    verbose_name = "Access"

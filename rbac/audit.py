@@ -1,0 +1,62 @@
+"""Writes the audit trail; the web layer says which request is being served."""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Model
+
+from rbac.models import AuditEntry, Scope, User
+
+
+@dataclass(frozen=True)
+class RequestMark:
+    """What the audit trail keeps of the request that caused an entry."""
+
+    request_id: str = ""
+    address: str = ""
+    source: str = ""
+    api_key_prefix: str = ""
+
+
+NO_REQUEST = RequestMark()
+current_request: ContextVar[RequestMark] = ContextVar("current_request")
+
+
+def record(
+    *,
+    actor: User | AnonymousUser | None,
+    action: str,
+    thing: Model,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    source: str = "",
+) -> AuditEntry:
+    """Write down that `actor` did `action` ("connector.update") to `thing`.
+
+    Call it in the transaction of the change itself. `before` and `after` must be JSON
+    and hold no secret value. `actor` is None where Slipway acted by itself.
+    """
+    mark = current_request.get(NO_REQUEST)
+    return AuditEntry.objects.create(
+        actor=actor if isinstance(actor, User) else None,
+        actor_name=actor.get_username() if isinstance(actor, User) else "slipway",
+        api_key_prefix=mark.api_key_prefix,
+        action=action,
+        thing_type=thing._meta.label_lower,
+        thing_id=str(thing.pk),
+        thing_name=str(thing)[:400],
+        scope=_scope_of(thing),
+        before=before,
+        after=after,
+        source=source or mark.source or "internal",
+        request_id=mark.request_id,
+        address=mark.address,
+    )
+
+
+def _scope_of(thing: Model) -> Scope | None:
+    scope = getattr(thing, "scope", None)
+    return scope if isinstance(scope, Scope) else None

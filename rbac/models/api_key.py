@@ -1,0 +1,34 @@
+"""API keys: what programs sign in with."""
+
+import hashlib
+
+from django.db import models
+
+from rbac.models.user import User
+
+
+def hash_of(token: str) -> str:
+    """Return what is stored of a token: 256 random bits need no slow hash."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class ApiKey(models.Model):
+    """A token that acts as its user; only its hash is kept."""
+
+    PREFIX = "slp_pat_"
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=128)
+    prefix = models.CharField(max_length=16, editable=False)
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        verbose_name = "API key"
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="api_key_name_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"

@@ -1,0 +1,73 @@
+"""People, and groups of them."""
+
+from typing import Any
+
+from django.contrib.auth.models import AbstractUser, UserManager
+from django.db import models
+
+from rbac.models.role import Role
+from rbac.models.scope import Scope, valid_identifier
+
+
+class PeopleManager(UserManager["User"]):
+    """Creates users; the framework's "superuser" is a staff member with the role Account Admin."""
+
+    def create_superuser(
+        self, username: str, email: str | None = None, password: str | None = None, **fields: Any
+    ) -> "User":
+        fields.pop("is_superuser", None)
+        user = self.create_user(username, email, password, **{**fields, "is_staff": True})
+        admin = Role.objects.get(identifier="account_admin", scope=None)
+        user.assignments.create(scope=Scope.objects.account(), role=admin)
+        return user
+
+
+class User(AbstractUser):
+    """A person or a program that signs in.
+
+    Rights come from role assignments alone: the framework's groups, permissions and superuser flag are gone,
+    so nothing can be granted behind the back of `rbac.policy`.
+    """
+
+    groups = None  # type: ignore[assignment]
+    user_permissions = None  # type: ignore[assignment]
+
+    objects = PeopleManager()  # type: ignore[misc]
+
+    def __str__(self) -> str:
+        return self.username
+
+    @property
+    def is_superuser(self) -> bool:  # type: ignore[override]
+        return False
+
+    @is_superuser.setter
+    def is_superuser(self, value: bool) -> None:
+        if value:
+            raise TypeError("There are no superusers: assign the role Account Admin.")
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        return False
+
+    def has_perms(self, perm_list: Any, obj: Any = None) -> bool:
+        return False
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return False
+
+
+class UserGroup(models.Model):
+    """People who get their roles together."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="user_groups")
+    identifier = models.CharField(max_length=128, validators=[valid_identifier])
+    name = models.CharField(max_length=128)
+    users = models.ManyToManyField(User, blank=True, related_name="user_groups")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scope", "identifier"], name="user_group_unique_in_scope")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

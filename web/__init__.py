@@ -1,0 +1,1 @@
+"""What pages, routes and sockets share: requests, scopes, errors, lists and keys."""

@@ -1,0 +1,9 @@
+"""Tells Django that this package is the app `web`."""
+
+from django.apps import AppConfig
+
+
+class WebConfig(AppConfig):
+    """The plumbing between HTTP and the apps; it has no tables."""
+
+    name = "web"
