@@ -1,0 +1,92 @@
+# Every target sets up what it needs: a Python 3.11 and a package registry are enough. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+# More arguments for pytest, as in: make test TESTS="tests/rbac -k policy"
+TESTS ?=
+# A whole story (worker, sandbox, browser) per process: stealing work evens out the long ones.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+export PYTHONDONTWRITEBYTECODE ?=
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: $(VENV)/run.stamp ## Start Slipway with a pretend AWS account and a demo; Ctrl-C ends it
+	@exec $(BIN)/python -m ops
+
+.PHONY: test
+test: $(VENV)/dev.stamp chromium ## Run all tests on SQLite
+	@$(PYTEST) $(TESTS)
+
+.PHONY: test-postgres
+test-postgres: $(VENV)/dev.stamp chromium ## Run all tests on a PostgreSQL that this starts and stops
+	@$(BIN)/python -m tests.postgres $(PYTEST) $(TESTS)
+
+.PHONY: check
+check: lint types wiring test ## Everything that must hold before a change lands
+
+.PHONY: lint
+lint: $(VENV)/dev.stamp ## Format, style and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: types
+types: $(VENV)/dev.stamp ## Types
+	$(BIN)/mypy
+
+.PHONY: wiring
+wiring: $(VENV)/dev.stamp # Migrations that match the models, settings that are safe in production
+	@$(BIN)/python -m tests.wiring
+
+.PHONY: format
+format: $(VENV)/dev.stamp ## Rewrite the code in the project's format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+.PHONY: migrate
+migrate: $(VENV)/run.stamp ## Bring the database up to date
+	$(BIN)/python manage.py migrate
+
+.PHONY: bench
+bench: $(VENV)/dev.stamp ## Measure, and print ratios
+	@$(BIN)/python -m benchmarks
+
+.PHONY: soak
+soak: $(VENV)/dev.stamp ## The tests that are too long for every day
+	@SLIPWAY_SOAK=1 $(PYTEST) --timeout 3600 -m soak $(TESTS)
+
+.PHONY: screenshot
+screenshot: $(VENV)/dev.stamp chromium ## Make docs/screenshot.png again
+	@$(BIN)/python docs/screenshot.py
+
+# Browser tests need one. Root on Debian gets it here; everybody else is told how at the end of the run.
+.PHONY: chromium
+chromium:
+	@if [ "$$(id -u)" = 0 ] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then \
+	  echo "Installing Chromium for the browser tests"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; } >/dev/null \
+	    || echo "Chromium could not be installed; browser tests will be skipped"; \
+	fi
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Slipway needs Python 3.11 or newer and '$(PYTHON)' is not. Name another one: make PYTHON=python3.12 run"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "No virtual environment could be made in $(VENV). On Debian: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/run.stamp: requirements.lock | $(BIN)/python
+	@echo "Installing what Slipway needs into $(VENV), once (a minute or two)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	@touch $@
+
+# The development lock holds all of the other one.
+$(VENV)/dev.stamp: requirements-dev.lock | $(BIN)/python
+	@echo "Installing what Slipway and its tests need into $(VENV), once (a minute or two)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
+	@touch $(VENV)/run.stamp $@

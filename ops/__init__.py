@@ -1,0 +1,1 @@
+"""How Slipway is started, watched and shown: supervisor, health, demo."""

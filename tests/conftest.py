@@ -1,0 +1,34 @@
+"""Fixtures for every test, and the promise that CI skips nothing."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+INSTALL_A_BROWSER = "Install one to run them too (Debian: apt-get install chromium)."
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("SLIPWAY_SOAK"):
+        return
+    long = [item for item in items if item.get_closest_marker("soak")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
+def _skipped(config: pytest.Config) -> int:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return len(reporter.stats.get("skipped", [])) if reporter else 0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if os.environ.get("CI") == "true" and _skipped(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if count := _skipped(config):
+        print(f"{count} tests were skipped, for want of a browser mostly. {INSTALL_A_BROWSER}")

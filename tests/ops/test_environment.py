@@ -1,0 +1,75 @@
+"""A value in the environment that makes no sense stops the start with a sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from config.env import BadSettingError, read_environment
+from tests.wiring import production_environment
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """An environment with nothing but a state folder in it."""
+    for name in (*production_environment(), "PORT", "SLIPWAY_SANDBOX_PORT", "SLIPWAY_WORKER_CONCURRENCY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SLIPWAY_HOME", str(tmp_path / "state"))
+    return monkeypatch
+
+
+def test_a_bare_machine_needs_no_variables(bare: pytest.MonkeyPatch) -> None:
+    environment = read_environment()
+
+    assert environment.embedded
+    assert environment.secret_key
+    assert environment.field_encryption_keys
+
+
+def test_own_keys_stay_the_same_and_are_closed_to_others(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first, second = read_environment(), read_environment()
+
+    assert first.secret_key == second.secret_key
+    assert first.field_encryption_keys == second.field_encryption_keys
+    for file in (tmp_path / "state" / "keys").iterdir():
+        assert file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "eighty"),
+        ("PORT", "0"),
+        ("PORT", "65536"),
+        ("SLIPWAY_MODE", "staging"),
+        ("DATABASE_URL", "mysql://root@127.0.0.1/slipway"),
+        ("DATABASE_URL", "localhost"),
+        ("FIELD_ENCRYPTION_KEY", "too-short"),
+        ("SLIPWAY_SANDBOX_SPEED", "0"),
+        ("SLIPWAY_WORKER_CONCURRENCY", "-1"),
+        ("LOG_LEVEL", "LOUD"),
+    ],
+)
+def test_nonsense_is_refused_with_the_name_of_the_variable(
+    bare: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    bare.setenv(name, value)
+
+    with pytest.raises(BadSettingError, match=name):
+        read_environment()
+
+
+@pytest.mark.parametrize("name", [name for name in production_environment() if name != "SLIPWAY_MODE"])
+def test_production_does_not_start_without(bare: pytest.MonkeyPatch, name: str) -> None:
+    for variable, value in production_environment().items():
+        bare.setenv(variable, value)
+    bare.delenv(name)
+
+    with pytest.raises(BadSettingError, match=name):
+        read_environment()
+
+
+def test_a_second_encryption_key_is_for_rotation(bare: pytest.MonkeyPatch) -> None:
+    old, new = (production_environment()["FIELD_ENCRYPTION_KEY"] for _ in range(2))
+    bare.setenv("FIELD_ENCRYPTION_KEY", f"{new}, {old}")
+
+    assert read_environment().field_encryption_keys == (new, old)

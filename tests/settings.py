@@ -1,0 +1,35 @@
+"""The product's settings with a state folder of their own and, for plain tests, no broker."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+
+def _throwaway_home() -> str:
+    path = tempfile.mkdtemp(prefix="slipway-tests-")
+    owner = os.getpid()
+    # Parallel test processes inherit the folder; only the one that made it may take it away.
+    atexit.register(lambda: shutil.rmtree(path, ignore_errors=True) if os.getpid() == owner else None)
+    return path
+
+
+# The state of a developer's own `make run` is never read or written by a test.
+if "SLIPWAY_TESTS_HOME" not in os.environ:
+    os.environ["SLIPWAY_TESTS_HOME"] = _throwaway_home()
+os.environ["SLIPWAY_HOME"] = os.environ["SLIPWAY_TESTS_HOME"]
+
+from config.settings import *  # noqa: E402, F403
+from config.settings import DATABASES, HOME  # noqa: E402
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+_database = DATABASES["default"]
+if _database["ENGINE"].endswith("sqlite3"):
+    # A file, as in the product: threads, forked workers and child processes all see the same database.
+    _database["TEST"] = {"NAME": str(HOME / "test.sqlite3")}
+else:
+    # Forked workers must not share their parent's pooled sockets.
+    _database["OPTIONS"].pop("pool", None)
