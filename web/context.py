@@ -1,0 +1,59 @@
+"""What the frame of every page shows: navigation, the scope switcher and the reader's theme."""
+
+from typing import Any, Final, NamedTuple
+
+from django.http import HttpRequest
+
+from rbac.models import Scope
+from rbac.policy import scopes_of_member
+from web.theme import chosen_theme
+
+
+class Entry(NamedTuple):
+    """A place in the navigation; `key` is the second key of its shortcut."""
+
+    label: str
+    url: str
+    icon: str
+    key: str
+
+
+ENTRIES: Final = (
+    Entry("Executions", "/deployments/", "executions", "e"),
+    Entry("Pipelines", "/pipelines/", "pipelines", "p"),
+    Entry("Services", "/services/", "services", "s"),
+    Entry("Environments", "/environments/", "environments", "v"),
+    Entry("Connectors", "/connectors/", "connectors", "c"),
+    Entry("Files", "/files/", "files", "f"),
+)
+ADMIN: Final = Entry("Administration", "/admin/", "access", "a")
+API: Final = Entry("API", "/api/docs/", "api", "i")
+
+
+def navigation(request: HttpRequest) -> dict[str, Any]:
+    """This will give every template what the frame needs, with one query at most."""
+    return {
+        "theme": chosen_theme(request),
+        "nav_entries": ENTRIES,
+        "nav_more": (ADMIN, API) if getattr(request.user, "is_staff", False) else (API,),
+        "nav_current": _current(request.path),
+        "nav_scopes": _Scopes(request),
+    }
+
+
+def _current(path: str) -> str:
+    found = (entry.url for entry in (*ENTRIES, ADMIN) if path.startswith(entry.url))
+    return next(found, "")
+
+
+class _Scopes:
+    """The scopes that the reader belongs to; asked only when a template draws the switcher."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+
+    def __iter__(self) -> Any:
+        if not self._request.user.is_authenticated:
+            return iter(())
+        scopes: list[Scope] = list(scopes_of_member(self._request.user).order_by("path")[:200])
+        return iter([(scope, scope.path.count("/")) for scope in scopes])

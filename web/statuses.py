@@ -1,0 +1,66 @@
+"""How every status is shown: its word, its shape and its tone, for pages and for their scripts."""
+
+from typing import Final, NamedTuple
+
+
+class Look(NamedTuple):
+    """A status as people see it; the colour only repeats what the word and the shape say."""
+
+    word: str
+    shape: str
+    tone: str
+
+
+UNKNOWN: Final = Look("Unknown", "unknown", "queued")
+
+LOOKS: Final[dict[str, Look]] = {
+    # executions, stages, steps
+    "QUEUED": Look("Queued", "queued", "queued"),
+    "RUNNING": Look("Running", "running", "running"),
+    "ASYNC_WAITING": Look("Running", "running", "running"),
+    "APPROVAL_WAITING": Look("Waits for approval", "waiting", "waiting"),
+    "INTERVENTION_WAITING": Look("Needs a person", "waiting", "waiting"),
+    "INPUT_WAITING": Look("Waits for input", "waiting", "waiting"),
+    "PAUSED": Look("Paused", "waiting", "waiting"),
+    "SUCCESS": Look("Success", "success", "success"),
+    "FAILED": Look("Failed", "failed", "failed"),
+    "ERRORED": Look("Failed", "failed", "failed"),
+    "ABORTED": Look("Aborted", "aborted", "aborted"),
+    "EXPIRED": Look("Expired", "failed", "failed"),
+    "SKIPPED": Look("Skipped", "skipped", "queued"),
+    "APPROVAL_REJECTED": Look("Rejected", "failed", "failed"),
+    "ROLLING_BACK": Look("Rolling back", "running", "waiting"),
+    "ROLLED_BACK": Look("Rolled back", "rolled-back", "waiting"),
+    "IGNORE_FAILED": Look("Failed, ignored", "warning", "waiting"),
+    # outcomes of an ECS deployment
+    "COMPLETED": Look("Completed", "success", "success"),
+    "ROLLED_BACK_BY_AWS": Look("Rolled back by AWS", "rolled-back", "waiting"),
+    "TIMED_OUT": Look("Timed out", "failed", "failed"),
+    "SUPERSEDED": Look("Superseded", "warning", "waiting"),
+    # actions
+    "WAITING": Look("Not started", "queued", "queued"),
+    "STARTED": Look("Started", "running", "running"),
+    "DONE": Look("Done", "success", "success"),
+    "UNDOING": Look("Undoing", "running", "waiting"),
+    "UNDONE": Look("Undone", "rolled-back", "waiting"),
+    "NOT_RESTORED": Look("Not restored", "warning", "failed"),
+    # AWS calls
+    "PLANNED": Look("Planned", "queued", "queued"),
+    "SENT": Look("Sent", "running", "running"),
+    "ANSWERED": Look("Answered", "success", "success"),
+    "NOT_SENT": Look("Not sent", "skipped", "queued"),
+    "UNKNOWN": Look("No answer", "unknown", "waiting"),
+    # connectors
+    "OK": Look("Connected", "success", "success"),
+    "NOT_OK": Look("Test failed", "failed", "failed"),
+    "NEVER": Look("Not tested", "queued", "queued"),
+}
+
+ENDED: Final = frozenset({"SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED"})
+
+
+def look_of(status: str | None) -> Look:
+    """This will find how a status is shown; one that is new to this page is shown by its own name."""
+    if not status:
+        return UNKNOWN
+    return LOOKS.get(status) or Look(status.replace("_", " ").capitalize(), "unknown", "queued")

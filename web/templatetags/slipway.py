@@ -1,0 +1,115 @@
+"""Template tags of every page: icons, statuses, moments, durations, copy buttons, tabs of the navigation."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django import template
+from django.template.defaultfilters import stringfilter
+from django.utils.dateparse import parse_datetime
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from web.statuses import ENDED, look_of
+
+register = template.Library()
+
+TURNING = {"running"}
+
+
+@register.simple_tag
+def icon(name: str, css: str = "") -> SafeString:
+    """This will draw an icon of the sprite, hidden from screen readers: the word beside it says it."""
+    return format_html(
+        '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="#i-{}"/></svg>', css, name
+    )
+
+
+@register.simple_tag
+def mark(status: str | None) -> SafeString:
+    """This will draw only the shape of a status, its word for screen readers."""
+    look = look_of(status)
+    return format_html(
+        '<svg class="icon mark tone-{}{}" role="img" aria-label="{}"><use href="#s-{}"/></svg>',
+        look.tone,
+        " spin" if look.shape in TURNING else "",
+        look.word,
+        look.shape,
+    )
+
+
+@register.simple_tag
+def status(value: str | None) -> SafeString:
+    """This will draw a status as word, shape and colour."""
+    look = look_of(value)
+    return format_html(
+        '<span class="status tone-{}"><svg class="icon{}" aria-hidden="true" focusable="false">'
+        '<use href="#s-{}"/></svg>{}</span>',
+        look.tone,
+        " spin" if look.shape in TURNING else "",
+        look.shape,
+        look.word,
+    )
+
+
+@register.filter
+def has_ended(value: str | None) -> bool:
+    return value in ENDED
+
+
+@register.simple_tag
+def when(moment: datetime | str | None, style: str = "full") -> SafeString | str:
+    """This will give a `<time>` in UTC; the page's script shows it in the reader's zone (`full`, `ago`)."""
+    found = parse_datetime(moment) if isinstance(moment, str) else moment
+    if found is None:
+        return "–"
+    utc = found.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" data-when="{}">{}</time>', utc.isoformat(), style, utc.strftime("%Y-%m-%d %H:%M UTC")
+    )
+
+
+@register.simple_tag
+def duration(start: datetime | str | None, end: datetime | str | None = None) -> SafeString | str:
+    """This will give the time between two moments; without an end the page's script keeps counting."""
+    begin = parse_datetime(start) if isinstance(start, str) else start
+    finish = parse_datetime(end) if isinstance(end, str) else end
+    if begin is None:
+        return "–"
+    if finish is None:
+        return format_html(
+            '<span data-since="{}">{}</span>',
+            begin.astimezone(UTC).isoformat(),
+            spell((datetime.now(UTC) - begin).total_seconds()),
+        )
+    return spell((finish - begin).total_seconds())
+
+
+def spell(seconds: float) -> str:
+    """This will spell a length of time the way the page's script does: 4 s, 1 m 05 s, 2 h 10 m, 3 d 4 h."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02d} s"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+@register.simple_tag
+def copy(text: Any, label: str = "Copy") -> SafeString:
+    """This will draw a button that copies the text."""
+    return format_html(
+        '<button type="button" class="copy-button" data-copy="{}" aria-label="{}" title="{}">{}</button>',
+        text,
+        label,
+        label,
+        icon("copy"),
+    )
+
+
+@register.filter
+@stringfilter
+def last_part(arn: str) -> str:
+    """The part of an ARN after its last slash, which is what people know it by."""
+    return arn.rsplit("/", 1)[-1]
