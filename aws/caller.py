@@ -1,0 +1,72 @@
+"""The one door to AWS: a caller takes service, operation and parameters, and gives back plain JSON."""
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from botocore import xform_name
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from aws.answers import error_from, json_safe
+from aws.clients import client_for
+from aws.credentials import Credentials
+from aws.errors import AwsError
+from aws.names import is_write
+
+__all__ = ["BotoCaller", "CallPending", "Caller", "is_write"]
+
+READ_TRIES = 3
+# A look has 30 seconds in all: a read that hung once is not tried again for ever.
+READ_BUDGET_SECONDS = 12.0
+
+
+class Caller(Protocol):
+    """Anything that can make an AWS call, here or at the far end of a delegate."""
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Make one call and give back its result as JSON, without `ResponseMetadata`.
+
+        Raises `AwsError`; raises `CallPending` if the answer will come later.
+        """
+
+
+class CallPending(Exception):
+    """The call was handed over and its answer is not here yet; look again when woken."""
+
+
+@dataclass(frozen=True)
+class BotoCaller:
+    """Makes calls with boto3 in this process: reads are tried three times, writes are sent once."""
+
+    credentials: Credentials
+    region: str
+    endpoint_url: str | None = None
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        tries = 1 if is_write(service, operation) else READ_TRIES
+        started = time.monotonic()
+        for tried in range(1, tries + 1):
+            try:
+                return self._send(service, operation, params)
+            except AwsError as error:
+                spent = time.monotonic() - started
+                if not error.is_retryable or tried == tries or spent > READ_BUDGET_SECONDS:
+                    raise
+                self.sleep(_jitter(tried))
+        raise AssertionError("a call ends with a result or an error")
+
+    def _send(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            client = client_for(self.credentials, self.region, self.endpoint_url, service)
+            answer = getattr(client, xform_name(operation))(**params)
+        except (ClientError, BotoCoreError, ResponseParserError) as problem:
+            raise error_from(problem, service, operation) from problem
+        return {key: json_safe(value) for key, value in answer.items() if key != "ResponseMetadata"}
+
+
+def _jitter(tried: int) -> float:
+    return random.uniform(0.1, 0.4 * 2**tried)  # noqa: S311  -- spreads retries, guards nothing

@@ -1,0 +1,98 @@
+"""boto3 clients: one per credentials, region, endpoint and service, made once and shared by all threads."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+from botocore.credentials import DeferredRefreshableCredentials
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import create_loader
+
+from aws.answers import error_from
+from aws.credentials import AccessKey, AssumedRole, Credentials
+from aws.errors import NotSent, Unanswered
+
+CONNECT_SECONDS = 3
+READ_SECONDS = 10
+_KEPT = 256
+
+_Key = tuple[Credentials, str, str | None, str]
+_clients: "OrderedDict[_Key, Any]" = OrderedDict()
+# Making a client is not thread-safe in botocore; using one is.
+_lock = threading.RLock()
+_loader = create_loader()
+
+
+def client_for(credentials: Credentials, region: str, endpoint_url: str | None, service: str) -> Any:
+    """The shared client for one service; the least recently used ones are let go."""
+    key = (credentials, region, endpoint_url, service)
+    with _lock:
+        client = _clients.get(key)
+        if client is None:
+            client = _clients[key] = _new_client(key)
+            if len(_clients) > _KEPT:
+                _clients.popitem(last=False)
+        _clients.move_to_end(key)
+        return client
+
+
+def forget_clients() -> None:
+    """Drop every client, as a forked worker must: sockets and locks do not survive a fork."""
+    with _lock:
+        _clients.clear()
+
+
+def _new_client(key: _Key) -> Any:
+    credentials, region, endpoint_url, service = key
+    session = botocore.session.Session()
+    session.register_component("data_loader", _loader)
+    if isinstance(credentials, AccessKey):
+        session.set_credentials(
+            credentials.access_key_id, credentials.secret_access_key, credentials.session_token or None
+        )
+    elif isinstance(credentials, AssumedRole):
+        # botocore asks again by itself before the role's session ends.
+        session._credentials = DeferredRefreshableCredentials(  # type: ignore[attr-defined]
+            method="assume-role", refresh_using=_assuming(credentials, region, endpoint_url)
+        )
+    return session.create_client(service, region_name=region, endpoint_url=endpoint_url, config=_CONFIG)
+
+
+# botocore's own retries are off: it cannot know which answers were lost after the effect.
+_CONFIG = Config(
+    connect_timeout=CONNECT_SECONDS,
+    read_timeout=READ_SECONDS,
+    retries={"total_max_attempts": 1, "mode": "standard"},
+    max_pool_connections=32,
+    tcp_keepalive=True,
+    user_agent_extra="slipway",
+)
+
+
+def _assuming(
+    role: AssumedRole, region: str, endpoint_url: str | None
+) -> Callable[[], dict[str, str | datetime]]:
+    def assume() -> dict[str, str | datetime]:
+        sts = client_for(role.base, region, endpoint_url, "sts")
+        named = {"ExternalId": role.external_id} if role.external_id else {}
+        try:
+            answer = sts.assume_role(RoleArn=role.role_arn, RoleSessionName=role.session_name, **named)
+        except (ClientError, BotoCoreError) as problem:
+            error = error_from(problem, "sts", "AssumeRole")
+            if isinstance(error, Unanswered):
+                # The call that needed the role has not left yet, and assuming a role changes nothing.
+                error = NotSent(error.code, error.message, "sts", "AssumeRole")
+            raise error from problem
+        found = answer["Credentials"]
+        return {
+            "access_key": found["AccessKeyId"],
+            "secret_key": found["SecretAccessKey"],
+            "token": found["SessionToken"],
+            "expiry_time": found["Expiration"].isoformat(),
+        }
+
+    return assume

@@ -1,0 +1,145 @@
+"""The ECS verbs that a deployment needs, over any caller."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from aws.caller import Caller
+from aws.errors import NotFound
+from aws.paging import every, in_batches, member_of
+from aws.shapes import parameters_of
+from aws.types import (
+    EcsService,
+    EcsTask,
+    ServiceDeployment,
+    ServiceRevision,
+    TaskDefinition,
+    tags_from_aws,
+    tags_to_aws,
+)
+
+SERVICES_PER_CALL = 10
+TASKS_PER_CALL = 100
+REVISIONS_PER_CALL = 20
+
+
+def update_fields(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a CreateService document UpdateService takes too; tags travel by `tag`, names are arguments.
+
+    The difference is read from botocore's model, so new parameters pass without a change here.
+    """
+    common = parameters_of("ecs", "UpdateService") & parameters_of("ecs", "CreateService")
+    return {key: value for key, value in definition.items() if key in common - {"cluster"}}
+
+
+@dataclass(frozen=True)
+class Ecs:
+    """Speaks ECS through a caller."""
+
+    caller: Caller
+
+    def describe_service(self, cluster: str, name: str) -> EcsService | None:
+        """The service, active, draining or inactive; None if AWS has none of that name."""
+        found = self.describe_services(cluster, [name])
+        return found[0] if found else None
+
+    def describe_services(self, cluster: str, names: Sequence[str]) -> list[EcsService]:
+        """The services among `names` that exist, ten to a call."""
+        found: list[EcsService] = []
+        for batch in in_batches(names, SERVICES_PER_CALL):
+            answer = self._call("DescribeServices", {"cluster": cluster, "services": batch})
+            found += [EcsService.from_aws(one) for one in answer.get("services", ())]
+        return found
+
+    def create_service(self, definition: Mapping[str, Any], cluster: str, client_token: str) -> EcsService:
+        """Create the service; the same token again within a day gives the same answer, not a second one."""
+        params = {**definition, "cluster": cluster, "clientToken": client_token}
+        return self._service("CreateService", params)
+
+    def update_service(self, cluster: str, name: str, changes: Mapping[str, Any]) -> EcsService:
+        return self._service("UpdateService", {**changes, "cluster": cluster, "service": name})
+
+    def delete_service(self, cluster: str, name: str, force: bool = False) -> EcsService:
+        return self._service("DeleteService", {"cluster": cluster, "service": name, "force": force})
+
+    def register_task_definition(
+        self, definition: Mapping[str, Any], tags: Mapping[str, str] | None = None
+    ) -> TaskDefinition:
+        """Register a new revision, always; `tags` are added to those of the definition."""
+        params = dict(definition)
+        if merged := tags_from_aws(params.get("tags")) | dict(tags or {}):
+            params["tags"] = tags_to_aws(merged)
+        answer = self._call("RegisterTaskDefinition", params)
+        found = member_of(answer, "taskDefinition", "ecs", "RegisterTaskDefinition")
+        return TaskDefinition.from_aws(found, answer.get("tags", ()))
+
+    def describe_task_definition(self, arn: str, with_tags: bool = False) -> TaskDefinition:
+        """The revision of an ARN or `family:revision`, or a family's latest active one.
+
+        Raises `NotFound` if there is none.
+        """
+        params = {"taskDefinition": arn} | ({"include": ["TAGS"]} if with_tags else {})
+        answer = self._call("DescribeTaskDefinition", params)
+        found = member_of(answer, "taskDefinition", "ecs", "DescribeTaskDefinition")
+        return TaskDefinition.from_aws(found, answer.get("tags", ()))
+
+    def newest_revision(self, family: str) -> int:
+        """The number of the family's latest active revision, 0 if it has none."""
+        try:
+            return self.describe_task_definition(family).revision
+        except NotFound:
+            return 0
+
+    def deregister_task_definition(self, arn: str) -> None:
+        """Make a revision inactive: what runs goes on, nothing new starts from it."""
+        self._call("DeregisterTaskDefinition", {"taskDefinition": arn})
+
+    def list_tasks(self, cluster: str, service: str, desired_status: str = "RUNNING") -> list[str]:
+        """The ARNs of a service's tasks; stopped ones stay listed for about an hour."""
+        params = {"cluster": cluster, "serviceName": service, "desiredStatus": desired_status}
+        return list(every(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
+
+    def describe_tasks(self, cluster: str, arns: Sequence[str]) -> list[EcsTask]:
+        """The tasks among `arns` that AWS still knows, a hundred to a call."""
+        found: list[EcsTask] = []
+        for batch in in_batches(arns, TASKS_PER_CALL):
+            answer = self._call("DescribeTasks", {"cluster": cluster, "tasks": batch})
+            found += [EcsTask.from_aws(one) for one in answer.get("tasks", ())]
+        return found
+
+    def list_service_deployments(
+        self, cluster: str, service: str, after: datetime | None = None
+    ) -> list[ServiceDeployment]:
+        """ECS's record of the service's deployments, newest first, on one page of a hundred."""
+        since = {"createdAt": {"after": after.isoformat()}} if after else {}
+        params = {"cluster": cluster, "service": service, "maxResults": 100, **since}
+        answer = self._call("ListServiceDeployments", params)
+        return [ServiceDeployment.from_aws(one) for one in answer.get("serviceDeployments", ())]
+
+    def describe_service_revisions(self, arns: Sequence[str]) -> list[ServiceRevision]:
+        """The revisions that service deployments target; they name the task definition."""
+        found: list[ServiceRevision] = []
+        for batch in in_batches(arns, REVISIONS_PER_CALL):
+            answer = self._call("DescribeServiceRevisions", {"serviceRevisionArns": batch})
+            found += [ServiceRevision.from_aws(one) for one in answer.get("serviceRevisions", ())]
+        return found
+
+    def list_clusters(self) -> list[str]:
+        """The ARNs of the region's clusters."""
+        return list(every(self.caller, "ecs", "ListClusters", {}, member="clusterArns", page="nextToken"))
+
+    def tags(self, arn: str) -> dict[str, str]:
+        return tags_from_aws(self._call("ListTagsForResource", {"resourceArn": arn}).get("tags"))
+
+    def tag(self, arn: str, tags: Mapping[str, str]) -> None:
+        self._call("TagResource", {"resourceArn": arn, "tags": tags_to_aws(tags)})
+
+    def untag(self, arn: str, keys: Sequence[str]) -> None:
+        self._call("UntagResource", {"resourceArn": arn, "tagKeys": list(keys)})
+
+    def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return self.caller.call("ecs", operation, params)
+
+    def _service(self, operation: str, params: Mapping[str, Any]) -> EcsService:
+        return EcsService.from_aws(member_of(self._call(operation, params), "service", "ecs", operation))

@@ -1,0 +1,156 @@
+"""What can go wrong with an AWS call, told apart by what the caller may do next."""
+
+import re
+from typing import Any, ClassVar
+
+from aws.names import iam_action
+
+_DENIED_ACTION = re.compile(r"not authorized to perform: ?([\w-]+:\w+)")
+_DENIED_RESOURCE = re.compile(r"on resource: ?(\S+)")
+_DENIED_PRINCIPAL = re.compile(r"(?:User|Principal): ?(\S+) is not authorized")
+
+
+class AwsError(Exception):
+    """AWS refused a call; the subclasses say why where that changes what happens next.
+
+    `may_have_happened` is true only where a write may have taken effect although no good answer came.
+    `is_retryable` is true where the same call may succeed a moment later; whether to send it again
+    is up to whoever knows if it is a write.
+    """
+
+    may_have_happened: ClassVar[bool] = False
+    is_retryable: ClassVar[bool] = False
+
+    def __init__(self, code: str, message: str, service: str = "", operation: str = "") -> None:
+        super().__init__(code, message, service, operation)
+        self.code = code
+        self.message = message
+        self.service = service
+        self.operation = operation
+
+    @property
+    def sentence(self) -> str:
+        """The error as a person should read it."""
+        text = self.message.rstrip(".") or "no reason given"
+        return f"AWS refused {self._call}: {text} ({self.code})."
+
+    @property
+    def _call(self) -> str:
+        return f"{self.service} {self.operation}".strip() or "the call"
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def to_record(self) -> dict[str, Any]:
+        """The error as JSON, for the journal; `from_record` makes it an exception again."""
+        return {
+            "kind": type(self).__name__,
+            "code": self.code,
+            "message": self.message,
+            "service": self.service,
+            "operation": self.operation,
+        }
+
+
+class NotFound(AwsError):
+    """What the call names does not exist."""
+
+    @property
+    def sentence(self) -> str:
+        return f"AWS does not know what {self._call} names: {self.message.rstrip('.')} ({self.code})."
+
+
+class Throttled(AwsError):
+    """Too many calls in this account and region; nothing happened, wait and ask again."""
+
+    is_retryable = True
+
+    @property
+    def sentence(self) -> str:
+        return f"AWS is throttling {self._call} ({self.code}): too many calls in this account and region."
+
+
+class Invalid(AwsError):
+    """AWS cannot make sense of the parameters, or they do not fit what exists."""
+
+
+class Unauthenticated(AwsError):
+    """The credentials themselves are missing, unknown or expired."""
+
+    @property
+    def sentence(self) -> str:
+        text = self.message.rstrip(".")
+        return f"The credentials were not accepted for {self._call}: {text} ({self.code})."
+
+
+class Denied(AwsError):
+    """The credentials are good, but a policy does not allow this action."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        service: str = "",
+        operation: str = "",
+        *,
+        action: str = "",
+        resource: str = "",
+        principal: str = "",
+    ) -> None:
+        super().__init__(code, message, service, operation)
+        self.action = action or _found(_DENIED_ACTION, message) or iam_action(service, operation)
+        self.resource = resource or _found(_DENIED_RESOURCE, message).rstrip(".,")
+        self.principal = principal or _found(_DENIED_PRINCIPAL, message)
+
+    @property
+    def sentence(self) -> str:
+        where = f" on {self.resource}" if self.resource else ""
+        whom = f" of {self.principal}" if self.principal else " of these credentials"
+        return f"AWS denied {self.action}{where}: allow this action in the IAM policy{whom}."
+
+    def to_record(self) -> dict[str, Any]:
+        return super().to_record() | {
+            "action": self.action,
+            "resource": self.resource,
+            "principal": self.principal,
+        }
+
+
+class NotSent(AwsError):
+    """The call never reached AWS: no address, no connection, no time left to send it."""
+
+    is_retryable = True
+
+    @property
+    def sentence(self) -> str:
+        return f"{self._call} was not sent: {self.message.rstrip('.')} ({self.code})."
+
+
+class Unanswered(AwsError):
+    """The call left, no good answer came back: a write may have taken effect."""
+
+    may_have_happened = True
+    is_retryable = True
+
+    @property
+    def sentence(self) -> str:
+        return f"AWS gave no answer to {self._call}: {self.message.rstrip('.')} ({self.code})."
+
+
+def from_record(record: dict[str, Any]) -> AwsError:
+    """Make the exception again that `to_record` wrote down; an unknown kind becomes a plain `AwsError`."""
+    fields = {key: str(value) for key, value in record.items() if key != "kind"}
+    kind = _KINDS.get(str(record.get("kind")), AwsError)
+    return kind(**fields) if kind is Denied else kind(**{key: fields.get(key, "") for key in _COMMON})
+
+
+_COMMON = ("code", "message", "service", "operation")
+_KINDS: dict[str, type[AwsError]] = {
+    kind.__name__: kind
+    for kind in (AwsError, NotFound, Throttled, Invalid, Unauthenticated, Denied, NotSent, Unanswered)
+}
+
+
+def _found(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match.group(1) if match else ""

@@ -1,0 +1,41 @@
+"""Follows AWS's page tokens to the end."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from aws.caller import Caller
+from aws.errors import Unanswered
+
+# Far above any account's lists; an AWS that repeats itself must not keep a worker for ever.
+MOST_PAGES = 200
+
+
+def every(
+    caller: Caller, service: str, operation: str, params: Mapping[str, Any], *, member: str, page: str
+) -> Iterator[Any]:
+    """Yield what `member` lists on every page; `page` is the page token's name in question and answer."""
+    asked = dict(params)
+    for _ in range(MOST_PAGES):
+        answer = caller.call(service, operation, asked)
+        yield from answer.get(member) or ()
+        following = answer.get(page)
+        if not following or following == asked.get(page):
+            return
+        asked[page] = following
+    raise Unanswered("TooManyPages", f"more than {MOST_PAGES} pages came back", service, operation)
+
+
+def in_batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
+    """Cut a list to what AWS takes in one call."""
+    for start in range(0, len(names), size):
+        yield list(names[start : start + size])
+
+
+def member_of(answer: Mapping[str, Any], member: str, service: str, operation: str) -> Any:
+    """The part of an answer that it cannot do without.
+
+    Raises `Unanswered` where it is missing: an answer cut short may still have had its effect.
+    """
+    if not answer.get(member):
+        raise Unanswered("UnreadableAnswer", f"the answer holds no {member}", service, operation)
+    return answer[member]
