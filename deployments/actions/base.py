@@ -1,0 +1,243 @@
+"""What an action is, what it is handed, and the ways in which it can end."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from aws.ecs import Ecs
+from aws.elb import Elb
+from aws.logs import Logs
+from aws.scaling import Scaling
+from aws.types import EcsService
+
+
+class ActionFailed(Exception):  # noqa: N818 - the house word for an expected end
+    """What the action wanted is not going to happen; `message` is a sentence for the person watching.
+
+    `outcome` is the word of DESIGN 5 (Truth of the outcome) for how the ECS deployment ended.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        outcome: str = "FAILED",
+        container: str = "",
+        exit_code: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.outcome = outcome
+        self.container = container
+        self.exit_code = exit_code
+
+
+class NotOurs(ActionFailed):
+    """Somebody else has changed what this action would put back; nothing may be touched."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("SUPERSEDED", message, outcome="SUPERSEDED")
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """A write in the journal whose answer is unknown."""
+
+    service: str
+    operation: str
+    params: Mapping[str, Any]
+    sent_at: datetime
+    send_number: int
+
+
+@dataclass(frozen=True)
+class Happened:
+    """The write took effect; `answer` is what AWS would have said, as far as the world shows it."""
+
+    answer: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class DidNot:
+    """The write took no effect and may be sent again."""
+
+
+@dataclass(frozen=True)
+class AskAgain:
+    """The world does not show yet whether the write took effect."""
+
+
+Verdict = Happened | DidNot | AskAgain
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the world showed of one ECS service; `begun` is when that look at the world began."""
+
+    service: EcsService | None
+    begun: datetime
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of a rollback's checklist."""
+
+    subject: str
+    expected: str
+    found: str
+    ok: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A manifest, fetched, with its expressions resolved, checked against AWS's own model."""
+
+    value: dict[str, Any]
+    paths: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a manifest lies."""
+
+    identifier: str
+    store: str
+    paths: tuple[str, ...]
+
+
+class Rollout(Protocol):
+    """The execution under way, as an action sees it: AWS verbs, memory, facts, log."""
+
+    @property
+    def cluster(self) -> str: ...
+    @property
+    def ecs(self) -> Ecs: ...
+    @property
+    def scaling(self) -> Scaling: ...
+    @property
+    def logs(self) -> Logs: ...
+    @property
+    def elb(self) -> Elb: ...
+    @property
+    def intent(self) -> str:
+        """A text that names this action of this execution in this attempt, at most 36 characters."""
+        ...
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """What earlier looks of this action noted; changes are kept with the look."""
+        ...
+
+    def sources(self, kind: str) -> tuple[Source, ...]: ...
+    def load(self, kind: str) -> Loaded:
+        """Fetch, resolve and check the manifest of `kind`; raises `ActionFailed` naming file and line."""
+        ...
+
+    def take_slot(self, ecs_service: str) -> None:
+        """Hold the right to change this ECS service until the stage or its rollback ends (rule 13)."""
+        ...
+
+    def remember(self, name: str, value: Any) -> Any:
+        """Keep what undo will need. The first value given stays; it is returned."""
+        ...
+
+    def recall(self, name: str) -> Any: ...
+    def learn(self, **facts: Any) -> None:
+        """Hand facts to later actions, to expressions and to the outputs tab."""
+        ...
+
+    def know(self, name: str) -> Any: ...
+    def log(self, text: str, level: str = "info") -> None: ...
+    def now(self) -> datetime: ...
+    def see_service(self, name: str) -> Seen:
+        """The ECS service in a snapshot begun after this step's last write was answered (rule 10)."""
+        ...
+
+    def show_counts(self, *, running: int, desired: int, pending: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Action:
+    """One small thing inside a step. Safe to start twice; the engine owns waiting, retries and order."""
+
+    version: ClassVar[int] = 1
+    has_undo: ClassVar[bool] = False
+    """Whether a rollback has anything to put back here."""
+    runs_always: ClassVar[bool] = False
+    """A `Finally` action: also runs when the step failed, was aborted or was rolled back."""
+
+    @property
+    def title(self) -> str:
+        raise NotImplementedError
+
+    def start(self, rollout: Rollout) -> None:
+        """Do it. Run again after a death, it sees the same answers and sends nothing twice."""
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        """Say of a write without an answer whether it happened; only reads."""
+        raise NotImplementedError(f"{type(self).__name__} sends a write but cannot adopt it")
+
+    def is_done(self, rollout: Rollout) -> bool:
+        """One look, read only; raises `ActionFailed` when it will never be."""
+        return True
+
+    def may_undo(self, rollout: Rollout) -> bool:
+        """One look before an undo: False means look again, `NotOurs` that it must not be."""
+        return True
+
+    def undo(self, rollout: Rollout) -> None:
+        """Put back what this action found."""
+
+    def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        """As `adopt`, for a write that `undo` sent."""
+        return self.adopt(rollout, call)
+
+    def is_undone(self, rollout: Rollout) -> bool:
+        """One look, read only, at whether the undo has taken hold."""
+        return True
+
+    def checklist(self, rollout: Rollout) -> list[Check]:
+        """After a rollback: what this action found before, beside what is there now."""
+        return []
+
+    def parameters(self) -> dict[str, Any]:
+        """What a row keeps of this action, to make it again in another process."""
+        return asdict(self)
+
+
+class UnknownActionError(Exception):
+    """A stored action is not one that this version of the program can run (DESIGN 5, rule 15)."""
+
+
+A = TypeVar("A", bound=Action)
+_ACTIONS: dict[str, type[Action]] = {}
+
+
+def action(cls: type[A]) -> type[A]:
+    """Register an action under its class name."""
+    _ACTIONS[cls.__name__] = cls
+    return cls
+
+
+def known_actions() -> Mapping[str, type[Action]]:
+    """Every action by name."""
+    return _ACTIONS
+
+
+def load_action(name: str, version: int, parameters: Mapping[str, Any]) -> Action:
+    """Make a stored action again.
+
+    Raises `UnknownActionError` when the name, the version or a parameter is not known here.
+    """
+    cls = _ACTIONS.get(name)
+    if cls is None or cls.version != version:
+        raise UnknownActionError(f"This version of Slipway does not know action {name} version {version}.")
+    try:
+        return cls(**parameters)
+    except TypeError as exc:
+        raise UnknownActionError(f"Action {name} was stored with other parameters: {exc}") from exc

@@ -1,0 +1,292 @@
+"""The actions that remember an ECS service as it was and then create or update it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws.ecs import update_fields
+from aws.types import EcsService
+from deployments.actions.adoption import adopt_service_write
+from deployments.actions.base import (
+    Action,
+    ActionFailed,
+    CallRecord,
+    Check,
+    NotOurs,
+    Rollout,
+    Verdict,
+    action,
+)
+from deployments.actions.timing import forget, is_confirmed
+
+GONE = ("INACTIVE", "DRAINING")
+
+
+@action
+@dataclass(frozen=True)
+class RememberService(Action):
+    """Collect what a rollback will need, before anything is changed (R193)."""
+
+    @property
+    def title(self) -> str:
+        return "Remember the ECS service as it is"
+
+    def start(self, rollout: Rollout) -> None:
+        name = rollout.recall("service definition")["serviceName"]
+        rollout.take_slot(name)
+        service = rollout.ecs.describe_service(rollout.cluster, name)
+        before = rollout.remember("service before", None if service is None else _snapshot(service))
+        if before is None or before["status"] in GONE:
+            rollout.log(f"Service {name} does not exist yet, it will be created")
+            rollout.log("A rollback deletes it again")
+            return
+        _refuse_foreign_controller(before)
+        rollout.log(
+            f"Service {name} runs {before['running']}/{before['desired']} tasks of "
+            f"{before['task_definition']} (deployment {before['primary']})"
+        )
+        rollout.log("A rollback brings back this task definition and this count")
+
+    def is_done(self, rollout: Rollout) -> bool:
+        """A service of this name that still drains would make CreateService fail (T20)."""
+        before = rollout.recall("service before")
+        if before is None or before["status"] != "DRAINING":
+            return True
+        name = before["name"]
+        if not rollout.progress.get("announced"):
+            rollout.log(f"Waiting for existing Service {name} to reach inactive state")
+            rollout.progress["announced"] = True
+        service = rollout.see_service(name).service
+        if service is not None and service.status == "DRAINING":
+            return False
+        rollout.log(f"Existing Service {name} reached inactive state")
+        return True
+
+
+@action
+@dataclass(frozen=True)
+class CreateOrUpdateService(Action):
+    """Point the ECS service at the new task definition, or create it (R198, R211)."""
+
+    has_undo = True
+
+    force: bool = False
+    keep_count: bool = False
+
+    @property
+    def title(self) -> str:
+        return "Create or update the ECS service"
+
+    def start(self, rollout: Rollout) -> None:
+        definition = rollout.recall("service definition")
+        arn = rollout.know("taskDefinitionArn")
+        live = rollout.ecs.describe_service(rollout.cluster, definition["serviceName"])
+        if existed_before(rollout):
+            service = self._update(rollout, definition, arn, live)
+        else:
+            service = self._create(rollout, definition, arn, live)
+        rollout.learn(
+            serviceArn=service.arn,
+            deploymentId=service.primary.id if service.primary else "",
+            desiredCount=service.desired,
+        )
+
+    def _create(
+        self, rollout: Rollout, definition: Mapping[str, Any], arn: str, live: EcsService | None
+    ) -> EcsService:
+        name = definition["serviceName"]
+        if live is not None and live.status == "ACTIVE":
+            raise ActionFailed(
+                "SUPERSEDED",
+                f"Service {name} did not exist when this deployment began, but somebody has created it since. "
+                "Run the pipeline again to deploy onto it.",
+                outcome="SUPERSEDED",
+            )
+        wanted = {**definition, "taskDefinition": arn, "desiredCount": definition.get("desiredCount", 1)}
+        rollout.log(
+            f"Creating Service {name} with task definition {arn} and desired count {wanted['desiredCount']}"
+        )
+        return rollout.ecs.create_service(wanted, cluster=rollout.cluster, client_token=rollout.intent)
+
+    def _update(
+        self, rollout: Rollout, definition: Mapping[str, Any], arn: str, live: EcsService | None
+    ) -> EcsService:
+        name = definition["serviceName"]
+        before = rollout.recall("service before")
+        if live is None or live.primary is None or live.primary.id != before["primary"]:
+            raise ActionFailed(
+                "SUPERSEDED",
+                f"Somebody else changed Service {name} after this deployment looked at it. Nothing was changed; "
+                "run the pipeline again.",
+                outcome="SUPERSEDED",
+            )
+        changes = {**update_fields(definition), "taskDefinition": arn}
+        changes.pop("desiredCount", None)
+        count = self._wanted_count(rollout, definition, live)
+        if count is not None:
+            changes["desiredCount"] = count
+        if self.force:
+            changes["forceNewDeployment"] = True
+        rollout.remember("primary before update", live.primary.id)
+        shown = live.desired if count is None else count
+        rollout.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
+        return rollout.ecs.update_service(rollout.cluster, name, changes)
+
+    def _wanted_count(
+        self, rollout: Rollout, definition: Mapping[str, Any], live: EcsService
+    ) -> int | None:
+        """The count to ask for; None leaves it alone, as auto scaling needs it (P07, R208)."""
+        if rollout.recall("scaling before"):
+            return None
+        if self.keep_count:
+            return live.running
+        count = definition.get("desiredCount")
+        return None if count is None else int(count)
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        return adopt_service_write(
+            rollout, call, task_definition=rollout.know("taskDefinitionArn"), before="primary before update"
+        )
+
+    def may_undo(self, rollout: Rollout) -> bool:
+        name = rollout.know("serviceName")
+        seen = rollout.see_service(name)
+        before = rollout.recall("service before") or {}
+        known = {rollout.know("deploymentId"), before.get("primary")}
+        service = seen.service
+        if service is None or service.status in GONE or service.primary is None or service.primary.id in known:
+            forget(rollout, "foreign primary")
+            return True
+        if not is_confirmed(rollout, "foreign primary", seen.begun):
+            return False
+        raise NotOurs(
+            f"Somebody else deployed Service {name} meanwhile (deployment {service.primary.id}). "
+            "The rollback touches nothing."
+        )
+
+    def undo(self, rollout: Rollout) -> None:
+        name = rollout.know("serviceName")
+        live = rollout.ecs.describe_service(rollout.cluster, name)
+        if not existed_before(rollout):
+            _delete(rollout, name, live)
+        elif live is not None:
+            _restore(rollout, name, live)
+
+    def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        before = rollout.recall("service before") or {}
+        return adopt_service_write(
+            rollout, call, task_definition=before.get("task_definition", ""), before="primary before undo"
+        )
+
+    def is_undone(self, rollout: Rollout) -> bool:
+        service = rollout.see_service(rollout.know("serviceName")).service
+        if not existed_before(rollout):
+            return service is None or service.status == "INACTIVE"
+        before = rollout.recall("service before")
+        if service is None or service.primary is None:
+            return False
+        rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+        if service.primary.task_definition != before["task_definition"] or len(service.deployments) > 1:
+            return False
+        settled = service.primary.rollout_state in ("COMPLETED", "", None)
+        return settled and service.running >= service.desired
+
+    def checklist(self, rollout: Rollout) -> list[Check]:
+        name = rollout.know("serviceName")
+        service = rollout.ecs.describe_service(rollout.cluster, name)
+        before = rollout.recall("service before")
+        if not existed_before(rollout):
+            gone = service is None or service.status in GONE
+            return [
+                Check(f"Service {name}", "does not exist", "does not exist" if gone else service_words(service), gone)
+            ]
+        if service is None or service.primary is None:
+            return [Check(f"Service {name}", "ACTIVE", "does not exist", ok=False)]
+        pairs = (
+            ("Task definition", before["task_definition"], service.primary.task_definition),
+            ("Desired count", before["desired"], service.desired),
+            ("Running tasks", before["desired"], service.running),
+            ("Deployments under way", 1, len(service.deployments)),
+        )
+        return [
+            Check(f"{what} of Service {name}", str(expected), str(found), expected == found)
+            for what, expected, found in pairs
+        ]
+
+
+def service_words(service: EcsService | None) -> str:
+    """An ECS service in three words, for a checklist."""
+    return "does not exist" if service is None else f"{service.status}, {service.running}/{service.desired} running"
+
+
+def existed_before(rollout: Rollout) -> bool:
+    """Whether the ECS service was there when the step began."""
+    before = rollout.recall("service before")
+    return bool(before) and before["status"] not in GONE
+
+
+def _snapshot(service: EcsService) -> dict[str, Any]:
+    primary = service.primary
+    raw = {key: value for key, value in service.raw.items() if key not in ("events", "deployments")}
+    return {
+        "name": service.name,
+        "arn": service.arn,
+        "status": service.status,
+        "primary": primary.id if primary else "",
+        "task_definition": service.task_definition,
+        "desired": service.desired,
+        "running": service.running,
+        "newest_events": [event.id for event in service.events],
+        "raw": raw,
+    }
+
+
+def _refuse_foreign_controller(before: Mapping[str, Any]) -> None:
+    raw = before["raw"]
+    controller = raw.get("deploymentController", {}).get("type", "ECS")
+    strategy = raw.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
+    if controller != "ECS" or strategy != "ROLLING" or raw.get("schedulingStrategy", "REPLICA") != "REPLICA":
+        raise ActionFailed(
+            "CONTROLLER_NOT_SUPPORTED",
+            f"Service {before['name']} is deployed by other means in AWS ({controller} controller, {strategy} "
+            f"strategy, {raw.get('schedulingStrategy', 'REPLICA')} scheduling). Deploy it there, or create it anew.",
+        )
+
+
+def _delete(rollout: Rollout, name: str, live: EcsService | None) -> None:
+    if live is None or live.status in GONE:
+        rollout.log(f"Service {name} is gone already")
+        return
+    rollout.log(f"Deleting service {name}..")
+    rollout.ecs.delete_service(rollout.cluster, name, force=True)
+
+
+def _restore(rollout: Rollout, name: str, live: EcsService) -> None:
+    before = rollout.recall("service before")
+    changes = _differences(rollout, before, live)
+    primary = live.primary
+    rollout.remember("primary before undo", primary.id if primary else "")
+    if not changes:
+        rollout.log(f"Service {name} is already as it was before")
+        return
+    rollout.log(
+        f"Updating Service {name} with task definition {before['task_definition']} "
+        f"and desired count {before['desired']}"
+    )
+    service = rollout.ecs.update_service(rollout.cluster, name, changes)
+    rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+
+
+def _differences(rollout: Rollout, before: Mapping[str, Any], live: EcsService) -> dict[str, Any]:
+    """The update that makes the live ECS service what it was, as small as it can be."""
+    fields = set(update_fields(rollout.recall("service definition"))) - {"taskDefinition", "desiredCount"}
+    changes = {
+        field: before["raw"][field]
+        for field in sorted(fields)
+        if before["raw"].get(field) is not None and live.raw.get(field) != before["raw"][field]
+    }
+    if live.desired != before["desired"]:
+        changes["desiredCount"] = before["desired"]
+    if live.primary is None or live.primary.task_definition != before["task_definition"]:
+        changes["taskDefinition"] = before["task_definition"]
+    return changes

@@ -1,0 +1,112 @@
+"""The action that registers the new revision of the task definition."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws.errors import AwsError, Denied, NotFound
+from aws.types import TaskDefinition
+from deployments.actions.base import (
+    Action,
+    AskAgain,
+    CallRecord,
+    DidNot,
+    Happened,
+    Rollout,
+    Verdict,
+    action,
+)
+from deployments.actions.timing import is_old_enough_to_deny
+
+INTENT_TAG = "slipway:intent"
+
+
+@action
+@dataclass(frozen=True)
+class RegisterTaskDefinition(Action):
+    """Register a revision, always a new one, tagged so that a lost answer can be found again (rule 9)."""
+
+    has_undo = True
+
+    @property
+    def title(self) -> str:
+        return "Register the task definition"
+
+    def start(self, rollout: Rollout) -> None:
+        definition = rollout.recall("task definition")
+        family = definition["family"]
+        rollout.log(f"Creating Task Definition with family {family}")
+        # Remembered before the write, so that adopt knows which revisions can be ours.
+        rollout.remember("newest revision", rollout.ecs.newest_revision(family))
+        registered = self._register(rollout, definition)
+        rollout.log(f"Created Task Definition {family}:{registered.revision} with Arn {registered.arn}..")
+        rollout.learn(
+            taskDefinitionArn=registered.arn, taskDefinitionFamily=family, version=str(registered.revision)
+        )
+
+    def _register(self, rollout: Rollout, definition: Mapping[str, Any]) -> TaskDefinition:
+        try:
+            return rollout.ecs.register_task_definition(definition, tags={INTENT_TAG: rollout.intent})
+        except Denied as denied:
+            if "TagResource" not in denied.action:
+                raise
+            rollout.log(f"{denied.sentence} The task definition is registered without Slipway's tag.", "warning")
+            return rollout.ecs.register_task_definition(definition, tags={})
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        if call.operation != "RegisterTaskDefinition":
+            return _adopt_deregistration(rollout, call)
+        late = is_old_enough_to_deny(rollout, call)
+        family = call.params["family"]
+        newest = rollout.ecs.newest_revision(family)
+        for revision in range(rollout.recall("newest revision") + 1, newest + 1):
+            found = _describe(rollout, f"{family}:{revision}")
+            if found is not None and _is_ours(found, call.params):
+                return Happened({"taskDefinition": found.raw, "tags": list(call.params.get("tags", []))})
+        return DidNot() if late else AskAgain()
+
+    def undo(self, rollout: Rollout) -> None:
+        arn = rollout.know("taskDefinitionArn")
+        if not arn:
+            return
+        try:
+            rollout.ecs.deregister_task_definition(arn)
+            rollout.log(f"Deregistered Task Definition {arn}")
+        except NotFound:
+            rollout.log(f"Task Definition {arn} is already gone")
+        except AwsError as error:
+            # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
+            rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
+
+
+def _adopt_deregistration(rollout: Rollout, call: CallRecord) -> Verdict:
+    late = is_old_enough_to_deny(rollout, call)
+    found = _describe(rollout, call.params["taskDefinition"])
+    if found is None or not found.is_active:
+        return Happened({"taskDefinition": found.raw if found else {}})
+    return DidNot() if late else AskAgain()
+
+
+def _describe(rollout: Rollout, name: str) -> TaskDefinition | None:
+    try:
+        return rollout.ecs.describe_task_definition(name, with_tags=True)
+    except NotFound:
+        return None
+
+
+def _is_ours(found: TaskDefinition, params: Mapping[str, Any]) -> bool:
+    wanted = {tag["key"]: tag["value"] for tag in params.get("tags", [])}
+    if INTENT_TAG in wanted:
+        return found.tags.get(INTENT_TAG) == wanted[INTENT_TAG]
+    # Tagging was denied: contents are the only evidence. AWS adds keys, it changes none that was given.
+    return all(_contains(found.raw.get(key), value) for key, value in params.items() if key != "tags")
+
+
+def _contains(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(_contains(found.get(k), v) for k, v in wanted.items())
+    if isinstance(wanted, list):
+        if not isinstance(found, list) or len(found) != len(wanted):
+            return False
+        return all(_contains(f, w) for f, w in zip(found, wanted, strict=True))
+    return bool(found == wanted)

@@ -1,0 +1,30 @@
+"""How long evidence must stand before it is believed (DESIGN 5, rules 9 and 10)."""
+
+from datetime import datetime, timedelta
+
+from deployments.actions.base import CallRecord, Rollout
+
+DENIAL_AGE = timedelta(seconds=30)
+CONFIRMATION = timedelta(seconds=30)
+
+
+def is_old_enough_to_deny(rollout: Rollout, call: CallRecord) -> bool:
+    """Whether a read made now is late enough after the write to prove that it did not happen.
+
+    Ask before reading. AWS answers reads from copies that lag; half a minute after the write they no longer do.
+    """
+    return rollout.now() - call.sent_at >= DENIAL_AGE
+
+
+def is_confirmed(rollout: Rollout, what: str, begun: datetime) -> bool:
+    """Whether an odd sight has now been seen twice, thirty seconds apart.
+
+    Reads may go backwards, so one sight alone is not believed. `forget` clears it when it vanishes.
+    """
+    since = rollout.progress.setdefault(f"odd: {what}", begun.isoformat())
+    return begun - datetime.fromisoformat(since) >= CONFIRMATION
+
+
+def forget(rollout: Rollout, what: str) -> None:
+    """The odd sight is gone; a later one starts anew."""
+    rollout.progress.pop(f"odd: {what}", None)

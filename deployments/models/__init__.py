@@ -1,0 +1,30 @@
+"""The tables of the deployments app."""
+
+from deployments.models.executions import ActionRun, Execution, StageExecution, StepExecution
+from deployments.models.interventions import CheckedItem, Interrupt, Slot
+from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
+from deployments.models.pipelines import Pipeline
+from deployments.models.places import Environment, Infrastructure
+from deployments.models.pulse import Pulse
+from deployments.models.services import Artifact, Manifest, Service
+
+__all__ = [
+    "ActionRun",
+    "Artifact",
+    "AwsEvent",
+    "Call",
+    "CheckedItem",
+    "Environment",
+    "Execution",
+    "Infrastructure",
+    "Interrupt",
+    "LogChunk",
+    "Manifest",
+    "Memory",
+    "Pipeline",
+    "Pulse",
+    "Service",
+    "Slot",
+    "StageExecution",
+    "StepExecution",
+]

@@ -1,0 +1,36 @@
+"""What every resource that a person names has in common."""
+
+from typing import Any
+
+from django.core.validators import RegexValidator
+from django.db import models
+
+from rbac.models import Scope
+
+IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_$]{0,127}$"
+valid_identifier = RegexValidator(
+    IDENTIFIER, "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters)."
+)
+
+
+class Resource(models.Model):
+    """A thing with an identifier and a name, hanging on a scope (REQUIREMENTS 4.2)."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    identifier = models.CharField(max_length=128, validators=[valid_identifier])
+    name = models.CharField(max_length=128)
+    description = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.scope.path}/{self.identifier}"
+
+
+def unique_in_scope(model: str) -> Any:
+    """The constraint that keeps identifiers apart inside one scope."""
+    return models.UniqueConstraint(fields=["scope", "identifier"], name=f"{model}_identifier_unique_in_scope")

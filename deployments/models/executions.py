@@ -1,0 +1,181 @@
+"""Runs of pipelines: the execution and, below it, its stages, steps and actions."""
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from connectors.models import Connector
+from deployments.models.pipelines import Pipeline
+from deployments.states import TERMINAL, ActionState, Outcome, Status
+from rbac.models import Scope
+
+
+class Execution(models.Model):
+    """One run of a pipeline, and the lease under which one worker at a time moves it on.
+
+    The columns from `look_at` on belong to the engine alone (DESIGN 5, rules 1-5); pages and
+    operations may only bring `look_at` forward.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    pipeline = models.ForeignKey(Pipeline, on_delete=models.PROTECT, related_name="executions")
+    number = models.PositiveIntegerField()
+    yaml = models.TextField()
+    inputs = models.JSONField(default=dict)
+    artifact = models.JSONField(default=dict)
+    replays = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
+    started_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    idempotency_key = models.CharField(max_length=128, null=True)  # noqa: DJ001 - unique where given
+
+    status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
+    outcome = models.CharField(max_length=32, choices=Outcome, blank=True, default="")
+    failure = models.JSONField(null=True)
+    rolling_back = models.BooleanField(default=False)
+    status_before_rollback = models.CharField(max_length=32, choices=Status, blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    log_next = models.PositiveBigIntegerField(default=1)
+
+    look_at = models.DateTimeField(null=True)
+    look_until = models.DateTimeField(null=True)
+    look_owner = models.CharField(max_length=128, blank=True, default="")
+    fence = models.PositiveBigIntegerField(default=0)
+    nudged_until = models.DateTimeField(null=True)
+    nudged_by = models.CharField(max_length=64, blank=True, default="")
+    group = models.CharField(max_length=512, blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["pipeline", "number"], name="execution_number_unique"),
+            models.UniqueConstraint(
+                fields=["pipeline", "started_by", "idempotency_key"],
+                name="execution_idempotency_key_unique",
+                condition=Q(idempotency_key__isnull=False),
+            ),
+            # Rule 8: nothing open is ever without a time at which it is looked at again.
+            models.CheckConstraint(
+                condition=Q(look_at__isnull=False) | Q(status__in=TERMINAL), name="execution_open_has_look_at"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["look_at"], name="execution_due", condition=Q(look_at__isnull=False)
+            ),
+            models.Index(fields=["scope", "-created_at"], name="execution_newest_in_scope"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pipeline} #{self.number}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in TERMINAL
+
+
+class StageExecution(models.Model):
+    """One stage of an execution: which service goes where, and what the world answered."""
+
+    SCOPE_PATH: ClassVar[str] = "execution__scope"
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="stages")
+    position = models.PositiveIntegerField()
+    identifier = models.CharField(max_length=128)
+    name = models.CharField(max_length=128)
+    status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
+    connector = models.ForeignKey(Connector, on_delete=models.PROTECT, related_name="+")
+    region = models.CharField(max_length=64)
+    cluster = models.CharField(max_length=255)
+    values = models.JSONField(default=dict)
+    sources = models.JSONField(default=list)
+    account = models.CharField(max_length=32, blank=True, default="")
+    ecs_service = models.CharField(max_length=255, blank=True, default="")
+    counts = models.JSONField(null=True)
+    deployment_id = models.CharField(max_length=64, blank=True, default="")
+    slot_key = models.CharField(max_length=512, blank=True, default="")
+    slot_wanted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["execution", "position"], name="stage_position_unique")
+        ]
+        indexes = [models.Index(fields=["slot_key"], name="stage_slot_key")]
+
+    def __str__(self) -> str:
+        return f"{self.execution} {self.identifier}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.execution.scope
+
+
+class StepExecution(models.Model):
+    """One step of a stage. An attempt is one try; a run rises when it starts again after an undo."""
+
+    class Section(models.TextChoices):
+        EXECUTION = "EXECUTION"
+        ROLLBACK = "ROLLBACK"
+
+    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="steps")
+    position = models.PositiveIntegerField()
+    section = models.CharField(max_length=16, choices=Section, default=Section.EXECUTION)
+    identifier = models.CharField(max_length=128)
+    name = models.CharField(max_length=128)
+    type = models.CharField(max_length=64)
+    spec = models.JSONField(default=dict)
+    timeout_seconds = models.PositiveIntegerField()
+    status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
+    attempt = models.PositiveIntegerField(default=1)
+    run = models.PositiveIntegerField(default=1)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    timeout_at = models.DateTimeField(null=True)
+    first_line = models.PositiveBigIntegerField(null=True)
+    outputs = models.JSONField(default=dict)
+    failure = models.JSONField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["stage", "section", "position"], name="step_position_unique"),
+            models.UniqueConstraint(fields=["stage", "identifier"], name="step_identifier_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.identifier}"
+
+
+class ActionRun(models.Model):
+    """One action of a step, as it was planned and as far as it got.
+
+    `progress` is what the looks of this action noted for the next look; `log_cursors` says how far
+    the lines of a phase were written, so that a second run of it is silent.
+    """
+
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="actions")
+    position = models.PositiveIntegerField()
+    unit = models.CharField(max_length=128)
+    name = models.CharField(max_length=64)
+    version = models.PositiveIntegerField(default=1)
+    parameters = models.JSONField(default=dict)
+    title = models.CharField(max_length=255)
+    detail = models.CharField(max_length=512, blank=True, default="")
+    state = models.CharField(max_length=16, choices=ActionState, default=ActionState.WAITING)
+    start_done_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    trouble = models.PositiveIntegerField(default=0)
+    undo_known = models.BooleanField(default=False)
+    undo_tries = models.PositiveIntegerField(default=0)
+    undo_sent_at = models.DateTimeField(null=True)
+    progress = models.JSONField(default=dict)
+    log_cursors = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["step", "position"], name="action_position_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.name}"

@@ -1,0 +1,62 @@
+"""What people ask of a running execution, what it holds, and what its rollback proved."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from deployments.models.executions import Execution, StageExecution, StepExecution
+
+
+class Interrupt(models.Model):
+    """A wish of a person that the next look takes up (DESIGN 5, rule 4)."""
+
+    class Kind(models.TextChoices):
+        ABORT = "ABORT"
+        ABORT_AND_ROLL_BACK = "ABORT_AND_ROLL_BACK"
+        ROLL_BACK = "ROLL_BACK"
+        RETRY = "RETRY"
+
+    SCOPE_PATH: ClassVar[str] = "execution__scope"
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="interrupts")
+    kind = models.CharField(max_length=32, choices=Kind)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    at = models.DateTimeField(auto_now_add=True)
+    taken_at = models.DateTimeField(null=True)
+    answer = models.CharField(max_length=255, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.execution}"
+
+
+class Slot(models.Model):
+    """The right to change one ECS service; one stage at a time holds it (DESIGN 5, rule 13)."""
+
+    key = models.CharField(max_length=512, unique=True)
+    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="slots")
+    taken_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class CheckedItem(models.Model):
+    """One line of the checklist that proves a rollback (N05)."""
+
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="checked_items")
+    attempt = models.PositiveIntegerField(default=1)
+    position = models.PositiveIntegerField()
+    subject = models.CharField(max_length=255)
+    expected = models.TextField()
+    found = models.TextField()
+    ok = models.BooleanField()
+    note = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["step", "attempt", "position"], name="checked_item_unique")
+        ]
+
+    def __str__(self) -> str:
+        return self.subject

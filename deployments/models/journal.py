@@ -1,0 +1,112 @@
+"""What an execution did and saw: its calls to AWS, its memory, its log and the AWS events."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from connectors.encryption import EncryptedTextField
+from deployments.models.executions import ActionRun, Execution, StepExecution
+from deployments.states import CallState
+from rbac.models import Scope
+
+
+class Call(models.Model):
+    """One call to AWS, a row before it is sent (DESIGN 5, rule 6).
+
+    (action, attempt, phase, number) names it: the number-th call of that phase. `parameters` and `result`
+    are JSON, encrypted because task definitions carry values; `preview` is the same with values masked.
+    Looks repeat the same read for minutes: such rows count `repeats` instead of piling up.
+    """
+
+    SCOPE_PATH: ClassVar[str] = "execution__scope"
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="calls")
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="calls")
+    action = models.ForeignKey(ActionRun, on_delete=models.CASCADE, related_name="calls")
+    attempt = models.PositiveIntegerField()
+    phase = models.CharField(max_length=24)
+    number = models.PositiveIntegerField()
+    service = models.CharField(max_length=64)
+    operation = models.CharField(max_length=128)
+    is_write = models.BooleanField()
+    params_hash = models.CharField(max_length=64)
+    parameters = EncryptedTextField()
+    preview = models.JSONField(default=dict)
+    state = models.CharField(max_length=16, choices=CallState, default=CallState.PLANNED)
+    send_number = models.PositiveIntegerField(default=0)
+    repeats = models.PositiveIntegerField(default=1)
+    adopted = models.BooleanField(default=False)
+    result = EncryptedTextField(blank=True, default="")
+    error = models.JSONField(null=True)
+    planned_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True)
+    answered_at = models.DateTimeField(null=True)
+    duration_ms = models.PositiveIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["action", "attempt", "phase", "number"], name="call_number_unique")
+        ]
+        indexes = [models.Index(fields=["execution", "id"], name="call_of_execution")]
+
+    def __str__(self) -> str:
+        return f"{self.service}:{self.operation} {self.state}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.execution.scope
+
+
+class Memory(models.Model):
+    """One thing that a step remembers for its undo, or learned for later steps; never overwritten by `remember`."""
+
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="memories")
+    run = models.PositiveIntegerField()
+    name = models.CharField(max_length=128)
+    value = EncryptedTextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["step", "run", "name"], name="memory_name_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.name}"
+
+
+class LogChunk(models.Model):
+    """Consecutive log lines of one execution, as one commit stored them.
+
+    `lines` is a JSON list of objects as the reader gets them; `packed` holds the same, compressed, once
+    the step is over.
+    """
+
+    SCOPE_PATH: ClassVar[str] = "execution__scope"
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="chunks")
+    first = models.PositiveBigIntegerField()
+    last = models.PositiveBigIntegerField()
+    lines = models.JSONField(default=list)
+    packed = models.BinaryField(default=b"")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["execution", "first"], name="chunk_first_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.execution} {self.first}-{self.last}"
+
+
+class AwsEvent(models.Model):
+    """One ECS service event that an execution has shown."""
+
+    SCOPE_PATH: ClassVar[str] = "execution__scope"
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="aws_events")
+    event_id = models.CharField(max_length=64)
+    ecs_service = models.CharField(max_length=512)
+    at = models.DateTimeField()
+    message = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["execution", "event_id"], name="aws_event_unique")]
+
+    def __str__(self) -> str:
+        return self.message

@@ -1,0 +1,47 @@
+"""Where things are deployed: environments and their infrastructure definitions."""
+
+from django.db import models
+
+from connectors.models import Connector
+from deployments.models.base import Resource, unique_in_scope, valid_identifier
+from rbac.models import Scope
+
+
+class Environment(Resource):
+    """A place with a name and a kind that holds infrastructure definitions (R181)."""
+
+    class Kind(models.TextChoices):
+        PRODUCTION = "Production", "Production"
+        PRE_PRODUCTION = "PreProduction", "Pre-production"
+
+    kind = models.CharField(max_length=20, choices=Kind, default=Kind.PRE_PRODUCTION)
+
+    class Meta:
+        constraints = [unique_in_scope("environment")]
+
+
+class Infrastructure(models.Model):
+    """One cluster in one region, reached by one connector (R183)."""
+
+    SCOPE_PATH = "environment__scope"
+
+    environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="infrastructures")
+    identifier = models.CharField(max_length=128, validators=[valid_identifier])
+    name = models.CharField(max_length=128)
+    connector = models.ForeignKey(Connector, on_delete=models.PROTECT, related_name="infrastructures")
+    region = models.CharField(max_length=64)
+    cluster = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["environment", "identifier"], name="infrastructure_identifier_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.environment}/{self.identifier}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.environment.scope

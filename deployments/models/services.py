@@ -1,0 +1,61 @@
+"""What is deployed: a service, its manifests and its artifact."""
+
+from django.db import models
+
+from deployments.models.base import Resource, unique_in_scope
+from rbac.models import Scope
+
+
+class Service(Resource):
+    """The application to deploy (R158); ECS's own is called ECS service."""
+
+    variables = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        constraints = [unique_in_scope("service")]
+
+
+class Manifest(models.Model):
+    """One manifest of a service and the store that holds it (R159, R163, R169)."""
+
+    class Kind(models.TextChoices):
+        TASK_DEFINITION = "EcsTaskDefinition", "Task definition"
+        SERVICE_DEFINITION = "EcsServiceDefinition", "Service definition"
+
+    SCOPE_PATH = "service__scope"
+
+    service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="manifests")
+    identifier = models.CharField(max_length=128)
+    kind = models.CharField(max_length=40, choices=Kind)
+    store = models.CharField(max_length=40, default="FileStore")
+    paths = models.JSONField(default=list, blank=True)
+    content = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["service", "identifier"], name="manifest_identifier_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.service}: {self.identifier}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.service.scope
+
+
+class Artifact(models.Model):
+    """The image that a service runs; `tag` is what a run takes when nobody chooses one (R179)."""
+
+    SCOPE_PATH = "service__scope"
+
+    service = models.OneToOneField(Service, on_delete=models.CASCADE, related_name="artifact")
+    image = models.CharField(max_length=512)
+    tag = models.CharField(max_length=128, default="latest")
+
+    def __str__(self) -> str:
+        return f"{self.image}:{self.tag}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.service.scope

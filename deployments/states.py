@@ -1,0 +1,72 @@
+"""The states that executions, actions and calls go through (REQUIREMENTS 4.3, DESIGN 5)."""
+
+from django.db.models import TextChoices
+
+
+class Status(TextChoices):
+    """Of an execution, a stage or a step."""
+
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    ASYNC_WAITING = "ASYNC_WAITING"
+    APPROVAL_WAITING = "APPROVAL_WAITING"
+    INTERVENTION_WAITING = "INTERVENTION_WAITING"
+    INPUT_WAITING = "INPUT_WAITING"
+    PAUSED = "PAUSED"
+    ROLLING_BACK = "ROLLING_BACK"
+    ROLLED_BACK = "ROLLED_BACK"
+    SUCCESS = "SUCCESS"
+    FAILED = "FAILED"
+    ABORTED = "ABORTED"
+    EXPIRED = "EXPIRED"
+    SKIPPED = "SKIPPED"
+    APPROVAL_REJECTED = "APPROVAL_REJECTED"
+    IGNORE_FAILED = "IGNORE_FAILED"
+
+
+TERMINAL = (
+    Status.SUCCESS,
+    Status.FAILED,
+    Status.ABORTED,
+    Status.EXPIRED,
+    Status.SKIPPED,
+    Status.APPROVAL_REJECTED,
+    Status.IGNORE_FAILED,
+    Status.ROLLED_BACK,
+)
+
+
+class Outcome(TextChoices):
+    """How an ECS deployment truly ended (P01)."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    ROLLED_BACK_BY_AWS = "ROLLED_BACK_BY_AWS"
+    ROLLED_BACK = "ROLLED_BACK"
+    TIMED_OUT = "TIMED_OUT"
+    SUPERSEDED = "SUPERSEDED"
+    ABORTED = "ABORTED"
+
+
+class ActionState(TextChoices):
+    """Of an action: forward, then perhaps back."""
+
+    WAITING = "WAITING"
+    STARTED = "STARTED"
+    DONE = "DONE"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    UNDOING = "UNDOING"
+    UNDONE = "UNDONE"
+    NOT_RESTORED = "NOT_RESTORED"
+
+
+class CallState(TextChoices):
+    """Of one call to AWS in the journal (DESIGN 5, rules 6 and 7)."""
+
+    PLANNED = "PLANNED"
+    SENT = "SENT"
+    ANSWERED = "ANSWERED"
+    FAILED = "FAILED"
+    NOT_SENT = "NOT_SENT"
+    UNKNOWN = "UNKNOWN"

@@ -1,0 +1,56 @@
+"""The rolling deployment and its rollback (R190-R217)."""
+
+from dataclasses import dataclass
+
+from deployments.actions.manifests import FetchManifests
+from deployments.actions.scaling import ResumeAutoScaling, SuspendAutoScaling
+from deployments.actions.service import CreateOrUpdateService, RememberService
+from deployments.actions.steady_state import WaitForSteadyState
+from deployments.actions.task_definition import RegisterTaskDefinition
+from deployments.steps.base import Plan, step, unit
+
+
+@dataclass(frozen=True)
+class EcsRollingDeploySpec:
+    """What a pipeline may say of a rolling deployment (R208, R209)."""
+
+    forceNewDeployment: bool = False  # noqa: N815 - the name on the wire
+    sameAsAlreadyRunningInstances: bool = False  # noqa: N815
+
+
+@dataclass(frozen=True)
+class EcsRollingRollbackSpec:
+    """A rolling rollback has nothing to choose."""
+
+
+@step(
+    "EcsRollingDeploy",
+    title="ECS Rolling Deploy",
+    spec=EcsRollingDeploySpec,
+    undone_by="EcsRollingRollback",
+    timeout_minutes=30,
+)
+def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
+    """Replace the ECS service's tasks with the new version, as fast as its percentages allow."""
+    yield unit("Fetch manifests", FetchManifests())
+    yield unit("Prepare rollback data", RememberService())
+    yield unit(
+        "Deploy",
+        RegisterTaskDefinition(),
+        SuspendAutoScaling(),
+        CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
+        WaitForSteadyState(),
+        ResumeAutoScaling(),
+    )
+
+
+@step(
+    "EcsRollingRollback",
+    title="ECS Rolling Rollback",
+    spec=EcsRollingRollbackSpec,
+    undoes="EcsRollingDeploy",
+    timeout_minutes=30,
+)
+def ecs_rolling_rollback(spec: EcsRollingRollbackSpec) -> Plan:
+    """The place where the undos of a rolling deployment run, newest first; it has no actions of its own."""
+    yield from ()
