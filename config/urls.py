@@ -1,0 +1,29 @@
+"""Which address leads to which app."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from deployments.consumers import ExecutionConsumer
+from web.theme import choose_theme
+
+urlpatterns = [
+    path("", include("rbac.urls")),
+    path("", include("deployments.urls")),
+    path("", include("connectors.urls")),
+    path("", include("ops.urls")),
+    path("theme/", choose_theme, name="theme"),
+    path("admin/", admin.site.urls),
+    path("api/", include("web.schema_urls")),
+    path("api/v1/", include("web.access_urls")),
+    path("api/v1/", include("connectors.api_urls")),
+    path("api/v1/", include("deployments.api_urls")),
+]
+
+handler400 = "web.views.handler400"
+handler403 = "web.views.handler403"
+handler404 = "web.views.handler404"
+handler500 = "web.views.handler500"
+
+websocket_urlpatterns = [
+    path("ws/executions/<uuid:pk>/", ExecutionConsumer.as_asgi()),
+]

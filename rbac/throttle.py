@@ -1,0 +1,62 @@
+"""Slows down guessing of passwords: failed sign-ins are counted per account and per address."""
+
+import hashlib
+from dataclasses import dataclass
+
+from django.core.cache import cache
+
+
+@dataclass(frozen=True)
+class Limit:
+    """So many failures in so many seconds, counted by this."""
+
+    by: str
+    failures: int
+    seconds: int
+
+    def key(self, subject: str) -> str:
+        # What people type may be long or hold characters that a cache refuses.
+        digest = hashlib.sha256(subject.strip().lower().encode("utf-8", "surrogatepass")).hexdigest()
+        return f"sign-in:{self.by}:{self.seconds}:{digest}"
+
+
+# The third one is the lockout: patient guessing costs a quarter of an hour.
+LIMITS = (
+    Limit("account", failures=5, seconds=60),
+    Limit("address", failures=20, seconds=60),
+    Limit("account", failures=20, seconds=15 * 60),
+)
+
+
+def admit(*, account: str, address: str) -> bool:
+    """Count this try before it is made, and say whether it may be made.
+
+    Counting first leaves no gap for tries sent side by side; `forgive` takes a successful one back.
+    """
+    within = [_count(limit, account, address) <= limit.failures for limit in LIMITS]
+    return all(within)
+
+
+def forgive(*, account: str, address: str) -> None:
+    """Take back what `admit` counted, for the sign-in worked; the account starts afresh."""
+    for limit in LIMITS:
+        key = limit.key(_subject(limit, account, address))
+        if limit.by == "account":
+            cache.delete(key)
+        elif cache.get(key, 0) > 0:
+            cache.decr(key)
+
+
+def _count(limit: Limit, account: str, address: str) -> int:
+    key = limit.key(_subject(limit, account, address))
+    cache.add(key, 0, timeout=limit.seconds)
+    try:
+        return cache.incr(key)
+    except ValueError:
+        # The window ended between the two lines.
+        cache.set(key, 1, timeout=limit.seconds)
+        return 1
+
+
+def _subject(limit: Limit, account: str, address: str) -> str:
+    return account if limit.by == "account" else address

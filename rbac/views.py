@@ -1,0 +1,61 @@
+"""Signing in and out."""
+
+from django.conf import settings
+from django.contrib.auth import login, logout
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render, resolve_url
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from rbac import audit
+from rbac.forms import SignInForm
+from rbac.models import User
+
+TOO_MANY_REQUESTS = 429
+
+
+@sensitive_post_parameters("password")
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """Show the form, or check what was typed and go on to where the person was heading."""
+    if request.method != "POST" and request.user.is_authenticated:
+        return HttpResponseRedirect(_target(request))
+    form = SignInForm(request, data=request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        user: User = form.get_user()
+        login(request, user)
+        audit.record(actor=user, action="user.sign_in", thing=user)
+        return HttpResponseRedirect(_target(request))
+    if form.is_bound:
+        _note_failure(form)
+    status = TOO_MANY_REQUESTS if form.is_bound and form.is_throttled else 200
+    return render(request, "rbac/sign_in.html", {"form": form, "next": _asked_for(request)}, status=status)
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """End the session, on this browser."""
+    if isinstance(request.user, User):
+        audit.record(actor=request.user, action="user.sign_out", thing=request.user)
+    logout(request)
+    return HttpResponseRedirect(resolve_url(settings.LOGOUT_REDIRECT_URL))
+
+
+def _note_failure(form: SignInForm) -> None:
+    user = User.objects.filter(username=form.cleaned_data.get("username", "")).first()
+    if user is not None:
+        audit.record(actor=None, action="user.sign_in_failed", thing=user)
+
+
+def _target(request: HttpRequest) -> str:
+    return _asked_for(request) or resolve_url(settings.LOGIN_REDIRECT_URL)
+
+
+def _asked_for(request: HttpRequest) -> str:
+    """Return the page to go on to, if it is one of ours: an open redirect would lend our name to any site."""
+    asked = request.POST.get("next", "") or request.GET.get("next", "")
+    own = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())
+    return asked if own else ""

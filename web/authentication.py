@@ -1,0 +1,53 @@
+"""Signs programs in by API key, sent as `x-api-key` or as a Bearer token."""
+
+from dataclasses import replace
+
+from django.utils.translation import gettext_lazy
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from rbac.audit import NO_REQUEST, current_request
+from rbac.keys import key_of_token, note_use
+from rbac.models import ApiKey, User
+
+
+class ApiKeyAuthentication(BaseAuthentication):
+    """Acts as the key's user. It never reads cookies, so it needs no CSRF token."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiKey] | None:
+        token = token_of(request)
+        if token is None:
+            return None
+        key = key_of_token(token)
+        if key is None:
+            raise AuthenticationFailed(gettext_lazy("This API key is unknown, revoked or expired."))
+        note_use(key)
+        mark = current_request.get(NO_REQUEST)
+        current_request.set(replace(mark, source="api", api_key_prefix=key.prefix))
+        return key.user, key
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="slipway"'
+
+
+def token_of(request: Request) -> str | None:
+    """Return the API key that `request` carries, None where it carries none."""
+    if key := request.headers.get("x-api-key", "").strip():
+        return key
+    scheme, _, value = request.headers.get("Authorization", "").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else None
+
+
+class ApiKeyScheme(OpenApiAuthenticationExtension):
+    """Describes both headers in the OpenAPI document."""
+
+    target_class = "web.authentication.ApiKeyAuthentication"
+    name = ["apiKey", "bearer"]
+
+    def get_security_definition(self, auto_schema: object) -> list[dict[str, str]]:
+        return [
+            {"type": "apiKey", "in": "header", "name": "x-api-key"},
+            {"type": "http", "scheme": "bearer"},
+        ]

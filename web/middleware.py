@@ -1,0 +1,72 @@
+"""Gives every request an id for logs and audit, and every signed-in page the scope it is about."""
+
+import re
+import uuid
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponseBase
+
+from rbac.audit import RequestMark, current_request
+from rbac.models import Scope
+from rbac.policy import scopes_of_member
+from web.problems import Problem, problem_of
+from web.views import refusal
+
+Answer = Callable[[HttpRequest], HttpResponseBase]
+SENDABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+SCOPE_KEY = "scope"
+
+
+class RequestId:
+    """Names the request, refuses NUL in addresses, and answers anticipated problems of pages."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        sent = request.headers.get("X-Request-Id", "")
+        request_id = sent if SENDABLE_ID.fullmatch(sent) else uuid.uuid4().hex
+        address = request.META.get("REMOTE_ADDR", "")
+        source = "api" if request.path.startswith("/api/") else "page"
+        reset = current_request.set(RequestMark(request_id=request_id, address=address, source=source))
+        try:
+            response = self._answer(request)
+        finally:
+            current_request.reset(reset)
+        response["X-Request-Id"] = request_id
+        return response
+
+    def _answer(self, request: HttpRequest) -> HttpResponseBase:
+        # PostgreSQL cannot compare with NUL: a filter by such a value would be a server error.
+        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+            return refusal(request, 400, detail="The address holds a NUL character.")
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
+        content = problem_of(exception) if isinstance(exception, Problem) else None
+        return refusal(request, content["status"], content=content) if content else None
+
+
+class CurrentScope:
+    """Sets `request.current_scope`: the one asked for, else the one of last time, else the first project."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        request.current_scope = None  # type: ignore[attr-defined]
+        if not request.path.startswith("/api/") and request.user.is_authenticated:
+            request.current_scope = _chosen(request)  # type: ignore[attr-defined]
+        return self.get_response(request)
+
+
+def _chosen(request: HttpRequest) -> Scope | None:
+    asked, kept = request.GET.get("scope", ""), request.session.get(SCOPE_KEY, "")
+    # Rights may have changed since: the path is looked up among what is visible now, always.
+    visible = scopes_of_member(request.user).select_related("parent")  # type: ignore[arg-type]
+    found = {scope.path: scope for scope in visible.filter(path__in=[asked, kept])}
+    scope = found.get(asked) or found.get(kept)
+    scope = scope or visible.filter(kind=Scope.Kind.PROJECT).order_by("pk").first()
+    if scope is not None and scope.path != kept:
+        request.session[SCOPE_KEY] = scope.path
+    return scope

@@ -1,0 +1,45 @@
+"""What every HTML view begins with: signed in, and only what the person may see."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import resolve_url
+
+from rbac.policy import NotVisible, Principal, visible_to
+
+Parameters = ParamSpec("Parameters")
+Thing = TypeVar("Thing", bound=Model)
+View = Callable[Concatenate[HttpRequest, Parameters], HttpResponseBase]
+
+
+def page(view: View[Parameters]) -> View[Parameters]:
+    """Serve `view` to signed-in people only; others go to the sign-in page and come back."""
+
+    @wraps(view)
+    def gated(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponseBase:
+        if request.user.is_authenticated:
+            return view(request, *args, **kwargs)
+        if request.headers.get("HX-Request"):
+            # A fragment swapped into a page must not become a sign-in form in the middle of it.
+            return HttpResponse(status=401, headers={"HX-Redirect": resolve_url(settings.LOGIN_URL)})
+        return redirect_to_login(request.get_full_path())
+
+    return gated
+
+
+def get_visible(request: HttpRequest, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
+    """Return the one row of `queryset` that `permission` is granted on.
+
+    Raises `NotVisible` (404) where there is none, for whatever reason.
+    """
+    principal: Principal = request.user
+    try:
+        return visible_to(principal, permission, queryset).get(**lookup)
+    except (queryset.model.DoesNotExist, ValueError, ValidationError, OverflowError) as exc:
+        raise NotVisible(f"No such {queryset.model._meta.verbose_name}.") from exc

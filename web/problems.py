@@ -1,0 +1,169 @@
+"""One shape for every refusal: RFC 9457 problem documents, and the exceptions that become one."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from django.core.exceptions import PermissionDenied
+from django.core.exceptions import ValidationError as ModelValidationError
+from django.http import Http404
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from rbac.audit import NO_REQUEST, current_request
+from rbac.policy import Forbidden
+
+MEDIA_TYPE = "application/problem+json"
+NOT_FOUND = "There is nothing here, or you may not see it."
+
+TITLES = {
+    400: "Bad request",
+    401: "Not signed in",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    406: "Not acceptable",
+    409: "Conflict",
+    412: "Changed meanwhile",
+    413: "Too large",
+    415: "Unsupported media type",
+    429: "Too many requests",
+    500: "Server error",
+    503: "Not available",
+}
+
+
+class Problem(Exception):
+    """Something that the caller can be told; operations raise its subclasses."""
+
+    status: ClassVar[int] = 400
+    code: ClassVar[str] = "problem"
+
+    def __init__(self, detail: str = "", *, errors: Iterable[Mapping[str, Any]] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = [dict(error) for error in errors]
+
+
+class BadInput(Problem):
+    """What was sent makes no sense; `errors` names each place as {"path", "message"}."""
+
+    status = 400
+    code = "bad_input"
+
+
+class Conflict(Problem):
+    """The thing is not in a state that allows this."""
+
+    status = 409
+    code = "conflict"
+
+
+class ChangedMeanwhile(Problem):
+    """If-Match names a version that is no longer the current one."""
+
+    status = 412
+    code = "changed_meanwhile"
+
+
+class TooLarge(Problem):
+    """The body is larger than anything that Slipway stores."""
+
+    status = 413
+    code = "too_large"
+
+
+class NotAvailable(Problem):
+    """Something that Slipway needs does not answer."""
+
+    status = 503
+    code = "not_available"
+
+
+def document(
+    status: int, *, code: str, detail: str = "", errors: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return a problem document as plain values."""
+    title = TITLES.get(status, "Problem")
+    content: dict[str, Any] = {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "code": code,
+        "detail": detail or title,
+    }
+    if listed := [dict(error) for error in errors]:
+        content["errors"] = listed
+    content["request_id"] = current_request.get(NO_REQUEST).request_id
+    return content
+
+
+def problem_response(exc: Exception, context: Mapping[str, Any]) -> Response | None:
+    """Answer `exc` as a problem document, or return None for what is a bug."""
+    content = problem_of(exc)
+    if content is None:
+        return None
+    set_rollback()
+    response = Response(content, status=content["status"], content_type=MEDIA_TYPE)
+    if challenge := getattr(exc, "auth_header", None):
+        response["WWW-Authenticate"] = challenge
+    if wait := getattr(exc, "wait", None):
+        response["Retry-After"] = str(int(wait) + 1)
+    return response
+
+
+def problem_of(exc: Exception) -> dict[str, Any] | None:
+    """Return the problem document of an anticipated exception, None for any other."""
+    if isinstance(exc, Problem):
+        return document(exc.status, code=exc.code, detail=exc.detail, errors=exc.errors)
+    if isinstance(exc, Http404):
+        # Nothing of the message is shown: foreign and missing things must look the same.
+        return document(404, code="not_found", detail=NOT_FOUND)
+    if isinstance(exc, PermissionDenied):
+        errors = [{"path": "", "message": exc.permission}] if isinstance(exc, Forbidden) else []
+        return document(403, code="forbidden", detail=str(exc), errors=errors)
+    if isinstance(exc, ModelValidationError):
+        return document(400, code="bad_input", detail=_sentence(exc), errors=_model_errors(exc))
+    if isinstance(exc, exceptions.APIException):
+        return _of_rest_framework(exc)
+    return None
+
+
+def _of_rest_framework(exc: exceptions.APIException) -> dict[str, Any]:
+    if isinstance(exc, exceptions.ValidationError):
+        errors = list(_flat(exc.detail))
+        return document(400, code="bad_input", detail="The input is not valid.", errors=errors)
+    if isinstance(exc, exceptions.NotFound):
+        return document(404, code="not_found", detail=NOT_FOUND)
+    code = exc.get_codes()
+    return document(
+        exc.status_code, code=code if isinstance(code, str) else "problem", detail=str(exc.detail)
+    )
+
+
+def _flat(detail: Any, path: str = "") -> Iterable[dict[str, str]]:
+    """Yield one {"path", "message"} per message of a nested DRF error."""
+    if isinstance(detail, Mapping):
+        for key, value in detail.items():
+            name = "" if key == "non_field_errors" else str(key)
+            yield from _flat(value, f"{path}.{name}".strip(".") if name else path)
+    elif isinstance(detail, list):
+        for index, value in enumerate(detail):
+            nested = isinstance(value, Mapping | list)
+            yield from _flat(value, f"{path}.{index}".strip(".") if nested else path)
+    else:
+        yield {"path": path, "message": str(detail)}
+
+
+def _model_errors(exc: ModelValidationError) -> list[dict[str, str]]:
+    if not hasattr(exc, "error_dict"):
+        return [{"path": "", "message": message} for message in exc.messages]
+    return [
+        {"path": "" if field == "__all__" else field, "message": message}
+        for field, messages in exc.message_dict.items()
+        for message in messages
+    ]
+
+
+def _sentence(exc: ModelValidationError) -> str:
+    return exc.messages[0] if len(exc.messages) == 1 else "The input is not valid."

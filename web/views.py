@@ -1,0 +1,45 @@
+"""Refusals and errors, as a page for people and as a problem document for programs."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+
+from web.problems import MEDIA_TYPE, NOT_FOUND, document
+
+SERVER_ERROR = 500
+CODES = {400: "bad_input", 403: "forbidden", 404: "not_found", 500: "server_error"}
+
+
+def refusal(
+    request: HttpRequest, status: int, *, detail: str = "", content: dict[str, Any] | None = None
+) -> HttpResponse:
+    """Answer with `status` in the form that the caller reads."""
+    content = content or document(status, code=CODES.get(status, "problem"), detail=detail)
+    if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
+        return JsonResponse(content, status=status, content_type=MEDIA_TYPE)
+    # A server error is drawn without the request: its page must not need a session or a database.
+    known = request if status < SERVER_ERROR else None
+    page = render_to_string([f"{status}.html", "400.html"], {"problem": content}, known)
+    return HttpResponse(page, status=status)
+
+
+def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return refusal(request, 400)
+
+
+def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return refusal(request, 403, detail=str(exception))
+
+
+def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return refusal(request, 404, detail=NOT_FOUND)
+
+
+def handler500(request: HttpRequest) -> HttpResponse:
+    return refusal(request, 500, detail="Something went wrong here. The request id names it in our logs.")
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Refuse a form that did not come from one of our own pages."""
+    return refusal(request, 403, detail="This form is too old or came from elsewhere. Load the page again.")
