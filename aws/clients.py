@@ -1,5 +1,6 @@
 """boto3 clients: one per credentials, region, endpoint and service, made once and shared by all threads."""
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from botocore.config import Config
 from botocore.credentials import DeferredRefreshableCredentials
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import create_loader
+from botocore.parsers import ResponseParserError
 
 from aws.answers import error_from
 from aws.credentials import AccessKey, AssumedRole, Credentials
@@ -59,18 +61,41 @@ def _new_client(key: _Key) -> Any:
         session._credentials = DeferredRefreshableCredentials(  # type: ignore[attr-defined]
             method="assume-role", refresh_using=_assuming(credentials, region, endpoint_url)
         )
-    return session.create_client(service, region_name=region, endpoint_url=endpoint_url, config=_CONFIG)
+    client = session.create_client(service, region_name=region, endpoint_url=endpoint_url, config=_config())
+    client.meta.events.register(f"after-call.{client.meta.service_model.service_id.hyphenize()}", _whole)
+    return client
 
 
-# botocore's own retries are off: it cannot know which answers were lost after the effect.
-_CONFIG = Config(
-    connect_timeout=CONNECT_SECONDS,
-    read_timeout=READ_SECONDS,
-    retries={"total_max_attempts": 1, "mode": "standard"},
-    max_pool_connections=32,
-    tcp_keepalive=True,
-    user_agent_extra="slipway",
-)
+def _whole(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+    """Refuse an answer cut short: botocore takes what is left of it for an empty success.
+
+    Raises `ResponseParserError`, so that a write is known to be unanswered.
+    """
+    body = http_response.content
+    announced = http_response.headers.get("Content-Length")
+    if announced and announced.isdigit() and len(body) < int(announced):
+        raise ResponseParserError(f"the answer ended after {len(body)} of {announced} bytes")
+    if http_response.status_code < 300 and not parsed.keys() - {"ResponseMetadata"} and body[:1] == b"{":
+        _as_json(body)
+
+
+def _as_json(body: bytes) -> None:
+    try:
+        json.loads(body)
+    except ValueError as exc:
+        raise ResponseParserError("the answer is not the JSON that it should be") from exc
+
+
+def _config() -> Config:
+    # botocore's own retries are off: it cannot know which answers were lost after the effect.
+    return Config(
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        max_pool_connections=32,
+        tcp_keepalive=True,
+        user_agent_extra="slipway",
+    )
 
 
 def _assuming(

@@ -1,0 +1,7 @@
+"""The tables of connectors, secrets and files, one file per noun."""
+
+from connectors.models.connector import Connector
+from connectors.models.file_node import FileNode
+from connectors.models.secret import Secret
+
+__all__ = ["Connector", "FileNode", "Secret"]

@@ -1,0 +1,50 @@
+"""The file store: folders and files by path, in every scope."""
+
+from django.conf import settings
+from django.db import models
+
+from rbac.models import Scope
+
+
+class FileNode(models.Model):
+    """A folder or a text file of a scope; `version` rises with every change of the content."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="files")
+    path = models.CharField(max_length=1024)
+    is_folder = models.BooleanField(default=False)
+    content = models.TextField(blank=True)
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    updated_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scope", "path"], name="file_path_unique_in_scope"),
+            models.CheckConstraint(
+                condition=models.Q(path__startswith="/") & ~models.Q(path__endswith="/"),
+                name="file_path_is_absolute",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(is_folder=False) | models.Q(content=""), name="file_folder_has_no_content"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+    @property
+    def folder(self) -> str:
+        """The path of the folder it lies in, empty at the top."""
+        return self.path.rsplit("/", 1)[0]
+
+    @property
+    def size(self) -> int:
+        """The size of the content in bytes."""
+        return len(self.content.encode())

@@ -1,0 +1,23 @@
+"""A caller that answers from a list, for tests of the verbs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def no_sleep(_seconds: float) -> None:
+    """Let a retry happen at once."""
+
+
+class ListedCaller:
+    """Gives back the listed answers one by one and keeps what it was asked."""
+
+    def __init__(self, *answers: dict[str, Any] | Exception) -> None:
+        self.answers = list(answers)
+        self.calls: list[tuple[str, str, dict[str, Any]]] = []
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self.calls.append((service, operation, dict(params)))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
