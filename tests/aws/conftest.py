@@ -31,6 +31,7 @@ class Endpoint:
             request.send_response(status)
             request.send_header("Content-Type", content_type)
             request.send_header("Content-Length", str(len(body.encode())))
+            request.send_header("Connection", "close")
             request.end_headers()
             request.wfile.write(body.encode())
 
