@@ -39,7 +39,7 @@ def find_server() -> Path:
 
 
 def socket_path(home: Path) -> Path:
-    """Where the broker of this state folder listens: in the folder, or in a short one when its path is too long."""
+    """Where the broker of this state folder listens: in it, or in a short one if its path is too long."""
     inside = home / "valkey.sock"
     if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
         return inside

@@ -1,9 +1,10 @@
 """Fixtures for every test, and the promise that CI skips nothing."""
 
 import os
-from collections.abc import Iterator
 
 import pytest
+
+pytest_plugins = ["tests.fixtures.people", "tests.fixtures.processes", "tests.fixtures.browser"]
 
 INSTALL_A_BROWSER = "Install one to run them too (Debian: apt-get install chromium)."
 

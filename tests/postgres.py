@@ -1,9 +1,9 @@
-"""Runs a command with a PostgreSQL and a Valkey of its own: `python -m tests.postgres pytest …`."""
+"""Runs a command with a PostgreSQL of its own: `python -m tests.postgres pytest …`."""
 
 import os
 import pwd
 import shutil
-import socket
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ops.valkey import find_server
+from tests.ports import free_port
 
 
 def _postgres_programs() -> Path:
@@ -31,12 +31,6 @@ def _unprivileged_user() -> str | None:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
     return "postgres" if "postgres" in names else "nobody"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_until_ready(server: subprocess.Popen[bytes], probe: Path, port: int, log: Path) -> None:
@@ -69,28 +63,16 @@ def postgres(folder: Path) -> Iterator[str]:
             _wait_until_ready(server, programs / "pg_isready", port, folder / "postgres.log")
             yield f"postgres://slipway@127.0.0.1:{port}/slipway"
         finally:
-            server.terminate()
+            # Fast: the default waits for clients to leave.
+            server.send_signal(signal.SIGINT)
             server.wait(30)
-
-
-@contextmanager
-def valkey(folder: Path) -> Iterator[str]:
-    """A fresh Valkey on a loopback port; yields its REDIS_URL."""
-    port = free_port()
-    command = [find_server(), "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", ""]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        yield f"redis://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(30)
 
 
 def main(command: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="slipway-postgres-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        with postgres(folder) as database_url, valkey(folder) as redis_url:
-            environment = {**os.environ, "DATABASE_URL": database_url, "REDIS_URL": redis_url}
+        with postgres(folder) as database_url:
+            environment = {**os.environ, "DATABASE_URL": database_url, "SLIPWAY_TESTS_BROKER": "tcp"}
             return subprocess.run(command, env=environment, check=False).returncode
 
 

@@ -23,8 +23,10 @@ from config.settings import *  # noqa: E402, F403
 from config.settings import DATABASES, HOME  # noqa: E402
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+# Processes that stories start are given a broker; everything else stays inside the test process.
+if not os.environ.get("REDIS_URL"):
+    CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 _database = DATABASES["default"]
 if _database["ENGINE"].endswith("sqlite3"):

@@ -1,0 +1,55 @@
+"""What the supervisor writes: every line behind the name of the process that said it."""
+
+import os
+import sys
+from typing import TextIO
+
+_COLORS = ("36", "33", "32", "35", "34", "96", "93", "92")
+_WIDTH = 8
+# A program that never ends its line must not fill the memory.
+_LONGEST_LINE = 64 * 1024
+
+
+class Console:
+    """Writes prefixed lines, in color where a person can see it."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stdout
+        self._colorful = self._stream.isatty() and not os.environ.get("NO_COLOR")
+        self._seen: dict[str, str] = {}
+
+    def line(self, name: str, text: str) -> None:
+        """Write one line that the process `name` said."""
+        prefix = f"{name:<{_WIDTH}} |"
+        if self._colorful:
+            color = self._seen.setdefault(name, _COLORS[len(self._seen) % len(_COLORS)])
+            prefix = f"\x1b[{color}m{prefix}\x1b[0m"
+        self.block(f"{prefix} {text}")
+
+    def block(self, text: str) -> None:
+        """Write a text as it is."""
+        try:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+        except (BrokenPipeError, ValueError):
+            # Whoever read along is gone; the programs go on without an audience.
+            self._stream = open(os.devnull, "w")  # noqa: SIM115, PTH123
+
+
+class LineSplitter:
+    """Cuts a stream of bytes into lines."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """Return the lines that this chunk completes."""
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            whole, self._rest = [*whole, self._rest], b""
+        return [line.decode(errors="replace").rstrip("\r") for line in whole]
+
+    def end(self) -> list[str]:
+        """Return what is left once the stream has ended."""
+        rest, self._rest = self._rest, b""
+        return [rest.decode(errors="replace")] if rest else []

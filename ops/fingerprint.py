@@ -1,0 +1,51 @@
+"""Tells whether anything that preparing depends on has changed since it was last done."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from django.conf import settings
+
+_PACKAGES = ("config", "rbac", "web", "connectors", "delegates", "deployments", "ops", "sandbox", "static")
+_VARIABLES = ("SLIPWAY_DEMO_PASSWORD", "SLIPWAY_DEMO_API_KEY", "DATABASE_URL", "PUBLIC_URL")
+
+
+def current() -> str:
+    """A digest of the code, the static files, the database file and the settings that the demo is made of."""
+    digest = hashlib.sha256()
+    for path in sorted(_files()):
+        status = path.stat()
+        digest.update(f"{path}\0{status.st_mtime_ns}\0{status.st_size}\n".encode(errors="surrogateescape"))
+    for name in _VARIABLES:
+        digest.update(f"{name}={os.environ.get(name, '')}\n".encode(errors="surrogateescape"))
+    digest.update(f"{settings.SANDBOX_URL}\n{_database_file()}\n".encode())
+    return digest.hexdigest()
+
+
+def kept() -> str:
+    """The digest of the last time, or nothing when there is none or the database is not a file of ours."""
+    try:
+        return (settings.HOME / "prepared").read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def keep() -> None:
+    """Remember that everything is prepared as things are now."""
+    (settings.HOME / "prepared").write_text(current())
+
+
+def _files() -> list[Path]:
+    return [path for name in _PACKAGES for path in (settings.ROOT / name).rglob("*") if path.suffix != ".pyc"]
+
+
+def _database_file() -> str:
+    """What identifies the database: a file that was removed and made again is another one."""
+    name = settings.DATABASES["default"]["NAME"]
+    if not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+        # Nobody can tell from here what happened to a database elsewhere.
+        return os.urandom(16).hex()
+    try:
+        return str(Path(name).stat().st_ino)
+    except FileNotFoundError:
+        return "absent"

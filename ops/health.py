@@ -1,0 +1,120 @@
+"""Whether this installation can do its work, and what is missing where it cannot."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from functools import cache
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from deployments.models import Pulse
+
+DISPATCHER = "dispatcher"
+OLDEST_PULSE = timedelta(seconds=15)
+ANSWER_SECONDS = 2.0
+
+
+class NotReadyError(Exception):
+    """One part does not answer; the message says what to look at."""
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> JsonResponse:
+    """Answer that this process lives, whatever else is broken."""
+    return JsonResponse({"status": "alive"})
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> JsonResponse:
+    """Answer 200 once all parts answer, else 503 naming those that do not."""
+    reasons = missing_parts()
+    body = {"status": "not ready" if reasons else "ready", "missing": sorted(reasons), "reasons": reasons}
+    return JsonResponse(body, status=503 if reasons else 200)
+
+
+def missing_parts() -> dict[str, str]:
+    """What does not answer, by name, with a sentence each."""
+    checks: dict[str, Callable[[], None]] = {"database": _database, "broker": _broker}
+    if settings.SANDBOX_URL:
+        checks["sandbox"] = _sandbox
+    reasons = {name: reason for name, check in checks.items() if (reason := _reason(check))}
+    # The pulse is a row that a worker writes: without a database or a broker it would only say so again.
+    if not reasons.keys() & {"database", "broker"}:
+        reasons |= _missing_background_parts()
+    return reasons
+
+
+def _reason(check: Callable[[], None]) -> str:
+    try:
+        check()
+    except NotReadyError as exc:
+        return str(exc)
+    return ""
+
+
+def _database() -> None:
+    try:
+        _require_migrations()
+    except DatabaseError as exc:
+        raise NotReadyError("The database does not answer.") from exc
+
+
+@cache
+def _migrations_applied(_alias: str) -> bool:
+    """Remembered once true: code and database of a running process no longer move apart by themselves."""
+    executor = MigrationExecutor(connection)
+    if open_ones := executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise NotReadyError(f"{len(open_ones)} migrations are not applied; run manage.py migrate.")
+    return True
+
+
+def _require_migrations() -> None:
+    _migrations_applied(connection.alias)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+def _broker_client() -> "redis.Redis":
+    return redis.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS
+    )
+
+
+def _broker() -> None:
+    try:
+        with _broker_client() as client:
+            client.ping()
+    except redis.RedisError as exc:
+        raise NotReadyError("The broker (Valkey or Redis) does not answer.") from exc
+
+
+def _sandbox() -> None:
+    try:
+        with urlopen(f"{settings.SANDBOX_URL}/sandbox/health", timeout=ANSWER_SECONDS) as answer:  # noqa: S310
+            json.load(answer)
+    except (URLError, OSError, ValueError) as exc:
+        raise NotReadyError("The sandbox AWS account does not answer.") from exc
+
+
+def _missing_background_parts() -> dict[str, str]:
+    """Worker and dispatcher: the beat asks once a second, and a worker writes a pulse when it is asked."""
+    last = Pulse.objects.filter(name=DISPATCHER).values_list("at", flat=True).first()
+    if last is not None and timezone.now() - last < OLDEST_PULSE:
+        return {}
+    seen = "never ran" if last is None else f"last ran at {last:%H:%M:%S} UTC"
+    with _broker_client() as client:
+        waiting = client.llen(settings.CELERY_TASK_DEFAULT_QUEUE)
+    # Requests that nobody takes mean that the beat is there and a worker is not.
+    name, what = ("worker", "a Celery worker") if waiting else ("dispatcher", "Celery beat")
+    return {name: f"The dispatcher {seen}; is {what} running?"}

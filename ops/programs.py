@@ -1,0 +1,105 @@
+"""The programs that make up an embedded Slipway: how each is started and how it is asked to end."""
+
+import os
+import signal
+import sys
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from ops import valkey
+
+
+@dataclass(frozen=True)
+class Program:
+    """One process to keep running."""
+
+    name: str
+    command: tuple[str, ...]
+    # What the kernel sends when the supervisor is killed: only what keeps files needs a chance to close them.
+    on_parent_death: signal.Signals = signal.SIGKILL
+    stop_seconds: float = 4.0
+
+
+def environment() -> dict[str, str]:
+    """The environment of every program: this process's own, with what was worked out made explicit."""
+    chosen = {
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "SLIPWAY_HOME": str(settings.HOME),
+        "PORT": str(settings.ENV.port),
+        "SLIPWAY_SANDBOX_PORT": str(settings.SANDBOX_PORT),
+        "REDIS_URL": settings.ENV.redis_url or f"unix://{valkey.socket_path(settings.HOME)}",
+        "PYTHONUNBUFFERED": "1",
+    }
+    return {**os.environ, **chosen}
+
+
+def broker() -> Program | None:
+    """The embedded Valkey, unless REDIS_URL names another broker."""
+    if settings.ENV.redis_url:
+        return None
+    return Program("valkey", tuple(valkey.server_command(settings.HOME)), on_parent_death=signal.SIGTERM)
+
+
+def sandbox() -> Program:
+    """The pretend AWS account."""
+    options = ("--port", str(settings.SANDBOX_PORT), "--state", str(settings.HOME / "sandbox"))
+    return Program(
+        "sandbox",
+        _manage("sandbox", *options, "--speed", f"{settings.SANDBOX_SPEED:g}"),
+        on_parent_death=signal.SIGTERM,
+    )
+
+
+def preparation() -> Program:
+    """Migrations, static files and demo: runs once and ends."""
+    return Program("prepare", _manage("prepare"))
+
+
+def web() -> Program:
+    """The web server: pages, API and sockets."""
+    return Program(
+        "web",
+        (
+            *_python("uvicorn", "config.asgi:application"),
+            *("--host", "127.0.0.1", "--port", str(settings.ENV.port)),
+            # Compression costs about 30 KiB for every open socket and saves nothing on short lines.
+            *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--ws-max-size", "65536"),
+            *("--lifespan", "off", "--no-server-header", "--log-level", "warning"),
+            # Open sockets would hold the end back for as long as somebody watches.
+            *("--timeout-graceful-shutdown", "2"),
+        ),
+    )
+
+
+def worker() -> Program:
+    """The Celery worker. The checkout in its command line tells it from those of other installations."""
+    return Program(
+        "worker",
+        (
+            *_python("celery", "-A", "config", "--workdir", str(settings.ROOT), "worker"),
+            *("--loglevel", settings.ENV.log_level, "--concurrency", str(settings.ENV.worker_concurrency)),
+            # All of these are talk among workers, which wait a second for answers that nobody here needs.
+            *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+        ),
+        stop_seconds=6.0,
+    )
+
+
+def beat() -> Program:
+    """The clock that wakes the dispatcher."""
+    return Program(
+        "beat",
+        (
+            *_python("celery", "-A", "config", "--workdir", str(settings.ROOT), "beat"),
+            *("--loglevel", settings.ENV.log_level, "--pidfile", ""),
+        ),
+    )
+
+
+def _python(module: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", module, *arguments)
+
+
+def _manage(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, str(settings.ROOT / "manage.py"), *arguments)
