@@ -1,0 +1,202 @@
+"""Reading YAML and JSON that strangers wrote."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deployments.manifests.document import BadDocument, Document, parse, values_of
+from tests.manifests import samples
+
+
+def refusal(text: str) -> BadDocument:
+    with pytest.raises(BadDocument) as caught:
+        parse(text, "spec.yaml")
+    return caught.value
+
+
+def read_or_refused(text: str) -> Document | BadDocument:
+    try:
+        return parse(text, "f")
+    except BadDocument as bad:
+        return bad
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        samples.TASK_DEFINITION,
+        samples.SERVICE_DEFINITION,
+        samples.BROKEN_JSON_SERVICE_DEFINITION,
+        samples.SCALABLE_TARGET,
+        samples.SCALING_POLICY,
+    ],
+)
+def test_the_samples_of_the_reference_parse(text: str) -> None:
+    assert isinstance(parse(text, "sample").value, dict)
+
+
+def test_nulls_and_empty_lists_are_told_apart() -> None:
+    value = parse(samples.TASK_DEFINITION, "t").value
+    assert value["ipcMode"] is None
+    assert value["volumes"] == []
+    assert (value["memory"], value["cpu"]) == ("512", "256")
+    assert value["containerDefinitions"][0]["image"] == "<+primary.artifact.image>"
+
+
+def test_json_with_a_forgotten_quote_and_tabs_is_read() -> None:
+    value = parse(samples.BROKEN_JSON_SERVICE_DEFINITION, "s.json").value
+    assert value["serviceName"] == "myapp"
+    assert value["deploymentConfiguration"] == {"maximumPercent": 100, "minimumHealthyPercent": 0}
+
+
+def test_every_part_knows_its_line() -> None:
+    document = parse("a: 1\nb:\n  - c: 2\n    d:\n      e: 3\n  - x\n", "f")
+    assert document.line_of(("a",)) == 1
+    assert document.line_of(("b",)) == 2
+    assert document.line_of(("b", 0, "c")) == 3
+    assert document.line_of(("b", 0, "d", "e")) == 5
+    assert document.line_of(("b", 1)) == 6
+    assert document.line_of(("b", 0, "missing", "deep")) == 3, "the nearest part around it"
+    assert document.line_of(()) == 1
+    assert Document("made", {}).line_of(("a",)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("012", 12),
+        ("0o14", 12),
+        ("0x1F", 31),
+        ("1:30", "1:30"),
+        ("yes", "yes"),
+        ("no", "no"),
+        ("on", "on"),
+        ("True", True),
+        ("false", False),
+        ("2026-01-01", "2026-01-01"),
+        ("1_000", "1_000"),
+        ("-5", -5),
+        ("1.5e3", 1500.0),
+        (".5", 0.5),
+        ("~", None),
+        ('"5"', "5"),
+        ("!!str 5", "5"),
+        ("'null'", "null"),
+        ("0o9", "0o9"),
+        ("=", "="),
+        ("<<", "<<"),
+    ],
+)
+def test_scalars_follow_yaml_1_2(text: str, value: Any) -> None:
+    read = parse(f"key: {text}", "f").value["key"]
+    assert (type(read), read) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("a: 1\nb: 2\na: 3", 3, 'the key "a" is already given on line 1'),
+        ("a: &x 1\nb: *x", 2, "aliases"),
+        ("a: 1\n---\nb: 2", 2, "only one document"),
+        ("a: !!python/object:os.system x", 1, "the tag"),
+        ("a: !Ref x", 1, "the tag !Ref is not allowed"),
+        ("a: !!set {x}", 1, "the tag"),
+        ("", 1, "empty"),
+        ("# only a comment\n", 1, "empty"),
+        ("a:\n\tb: 1", 2, "indent with spaces"),
+        ("a: b: c", 1, "second colon"),
+        ("ok: 1\na: \x07", 2, "U+0007"),
+        ('ok: 1\na: "\\0"', 2, "NUL"),
+        ("ok: 1\na: \ud800", 2, "surrogate"),
+        ("a: .nan", 1, "not a number"),
+        ("a: -.inf", 1, "not a number"),
+        ("a: 1e999", 1, "too large"),
+        ("a: " + "9" * 5000, 1, "too large"),
+        ("? [a]\n: 1", 1, "a key must be a plain word"),
+        ("? {a: 1}\n: 1", 1, "a key must be a plain word"),
+        ("a: 1\n}", 2, ""),
+        ("a: [1, 2", 1, ""),
+        ("[" * 100_000, 1, "nested deeper"),
+        ("- " * 100_000, 1, "nested deeper"),
+        ("? " * 100_000, 1, ""),
+        ('{"a":' * 50_000, 1, "nested deeper"),
+        ("x: [" + "1," * 100_000 + "]", 1, "more than 20000 values"),
+        ("a: " + "x" * 300_000, 1, "larger than 256 KiB"),
+    ],
+)
+def test_what_is_no_document_is_refused_with_line_and_reason(text: str, line: int, said: str) -> None:
+    started = time.monotonic()
+    bad = refusal(text)
+    assert time.monotonic() - started < 0.5
+    assert bad.name == "spec.yaml"
+    assert bad.line >= line
+    assert said in bad.message
+    assert str(bad) == f"spec.yaml, line {bad.line}, column {bad.column}: {bad.message}"
+
+
+def test_json_escapes_beyond_sixteen_bits_are_read() -> None:
+    value = {"smile": "\N{GRINNING FACE}", "path": "a\\ud83d", "nul": "\u2028"}
+    assert parse(json.dumps(value), "f").value == value
+
+
+def test_a_billion_laughs_does_not_even_smile() -> None:
+    bomb = "a: &a [x, x]\n" + "".join(
+        f"{n}: &{n} [*{p}, *{p}]\n" for p, n in zip("abcdef", "bcdefg", strict=True)
+    )
+    assert "aliases" in refusal(bomb).message
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text())
+def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
+    read = read_or_refused(text)
+    if isinstance(read, BadDocument):
+        assert read.line >= 1
+        assert read.column >= 1
+    else:
+        assert all(read.line_of(path) for path, _ in values_of(read.value))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(list("{}[]:,-?&*!|>'\"%@` \n\t#ab1~<+") + ["\\u", "\\", "\ufeff", "---", "..."]))
+)
+def test_any_mixture_of_yaml_punctuation_is_a_document_or_a_refusal(parts: list[str]) -> None:
+    read = read_or_refused("".join(parts))
+    assert isinstance(read, Document) or read.message
+
+
+plain_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs", "Cc"])),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20), inner, max_size=4
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.text("abc", min_size=1), plain_json, min_size=1))
+def test_whatever_json_writes_is_read_back(value: dict[str, Any]) -> None:
+    assert parse(json.dumps(value), "f").value == value
+    assert parse(json.dumps(value, indent="\t", ensure_ascii=True), "f").value == value
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(st.text("abc", min_size=1), st.lists(st.text("ab: -#'\"") | st.integers()), min_size=1)
+)
+def test_whatever_yaml_writes_is_read_back(value: dict[str, Any]) -> None:
+    assert parse(yaml.safe_dump(value), "f").value == value
