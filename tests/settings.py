@@ -20,13 +20,17 @@ if "SLIPWAY_TESTS_HOME" not in os.environ:
 os.environ["SLIPWAY_HOME"] = os.environ["SLIPWAY_TESTS_HOME"]
 
 from config.settings import *  # noqa: E402, F403
-from config.settings import DATABASES, HOME  # noqa: E402
+from config.settings import DATABASES, HOME, STATIC_ROOT, STORAGES  # noqa: E402
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Processes that stories start are given a broker; everything else stays inside the test process.
 if not os.environ.get("REDIS_URL"):
     CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+# Pages are rendered without collecting static files first.
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 
 _database = DATABASES["default"]
 if _database["ENGINE"].endswith("sqlite3"):

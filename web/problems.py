@@ -8,7 +8,6 @@ from django.core.exceptions import ValidationError as ModelValidationError
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
-from rest_framework.views import set_rollback
 
 from rbac.audit import NO_REQUEST, current_request
 from rbac.policy import Forbidden
@@ -103,7 +102,6 @@ def problem_response(exc: Exception, context: Mapping[str, Any]) -> Response | N
     content = problem_of(exc)
     if content is None:
         return None
-    set_rollback()
     response = Response(content, status=content["status"], content_type=MEDIA_TYPE)
     if challenge := getattr(exc, "auth_header", None):
         response["WWW-Authenticate"] = challenge

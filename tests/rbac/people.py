@@ -1,0 +1,49 @@
+"""Makes scopes and people for tests."""
+
+from datetime import datetime
+
+from rbac.keys import create_api_key
+from rbac.models import Role, RoleAssignment, Scope, User
+
+
+def project(path: str = "default/demo") -> Scope:
+    """Return the project "org/project", making it and its organization where they are missing."""
+    org, name = path.split("/")
+    account = Scope.objects.account()
+    parent = organization(org, account)
+    found = Scope.objects.filter(parent=parent, identifier=name).first()
+    return found or Scope.objects.create(
+        kind=Scope.Kind.PROJECT, parent=parent, identifier=name, name=name.capitalize()
+    )
+
+
+def organization(identifier: str, account: Scope | None = None) -> Scope:
+    parent = account or Scope.objects.account()
+    found = Scope.objects.filter(parent=parent, identifier=identifier).first()
+    return found or Scope.objects.create(
+        kind=Scope.Kind.ORGANIZATION, parent=parent, identifier=identifier, name=identifier.capitalize()
+    )
+
+
+def user(
+    name: str, role: str = "", scope: Scope | None = None, *, expires_at: datetime | None = None
+) -> User:
+    """Return a new user, with a built-in role at `scope` if one is named."""
+    person = User.objects.create_user(name, password="correct horse battery")
+    if role:
+        grant(person, role, scope, expires_at=expires_at)
+    return person
+
+
+def grant(
+    person: User, role: str, scope: Scope | None = None, *, expires_at: datetime | None = None
+) -> RoleAssignment:
+    found = Role.objects.get(identifier=role, scope=None)
+    return RoleAssignment.objects.create(
+        user=person, role=found, scope=scope or Scope.objects.account(), expires_at=expires_at
+    )
+
+
+def token_of(person: User) -> str:
+    """Return a new API key of `person`."""
+    return create_api_key(actor=person, user=person, name=f"test {person.api_keys.count()}")[1]

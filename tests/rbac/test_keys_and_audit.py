@@ -1,0 +1,134 @@
+"""API keys are stored as hashes and die at once; the audit trail only grows."""
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from rbac import audit
+from rbac.keys import create_api_key, key_of_token, note_use, revoke_api_key
+from rbac.models import ApiKey, AuditEntry, User
+from rbac.models.audit import AuditEntryIsFinalError
+from tests.rbac.people import project, user
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_key_is_found_by_its_token_and_the_token_is_nowhere_stored():
+    person = user("ci")
+    key, token = create_api_key(actor=person, user=person, name="CI")
+
+    assert token.startswith("slp_pat_")
+    assert len(token) > 40
+    found = key_of_token(token)
+    assert found == key
+    assert found.user == person
+    row = ApiKey.objects.filter(pk=key.pk).values().get()
+    assert token not in str(row)
+    assert not [entry for entry in AuditEntry.objects.values() if token in str(entry)]
+
+
+def test_unknown_revoked_expired_and_orphaned_keys_open_nothing():
+    person = user("ci")
+    _, expired = create_api_key(
+        actor=person, user=person, name="old", expires_at=timezone.now() - timedelta(seconds=1)
+    )
+    revoked_key, revoked = create_api_key(actor=person, user=person, name="revoked")
+    _, good = create_api_key(actor=person, user=person, name="good")
+    revoke_api_key(actor=person, key=revoked_key)
+
+    assert key_of_token("slp_pat_unknown") is None
+    assert key_of_token("") is None
+    assert key_of_token("\ud800") is None
+    assert key_of_token(expired) is None
+    assert key_of_token(revoked) is None
+    assert key_of_token(good) is not None
+    User.objects.filter(pk=person.pk).update(is_active=False)
+    assert key_of_token(good) is None
+
+
+def test_a_name_is_taken_once_per_user():
+    person = user("ci")
+    create_api_key(actor=person, user=person, name="CI")
+    with pytest.raises(ValidationError, match="already"):
+        create_api_key(actor=person, user=person, name="CI")
+
+
+def test_a_given_token_must_be_long_enough_to_be_a_key():
+    person = user("ci")
+    with pytest.raises(ValidationError):
+        create_api_key(actor=person, user=person, name="CI", token="short")
+    _, token = create_api_key(actor=person, user=person, name="CI", token="slp_pat_given_by_the_owner")
+    assert key_of_token(token) is not None
+
+
+def test_use_is_noted_once_a_minute_at_most():
+    person = user("ci")
+    key, token = create_api_key(actor=person, user=person, name="CI")
+    start = timezone.now()
+    with time_machine.travel(start, tick=False):
+        note_use(key)
+    with time_machine.travel(start + timedelta(seconds=30), tick=False):
+        note_use(key_of_token(token))
+    assert ApiKey.objects.get().last_used_at == start
+    later = start + timedelta(seconds=90)
+    with time_machine.travel(later, tick=False):
+        note_use(key_of_token(token))
+    assert ApiKey.objects.get().last_used_at == later
+
+
+def test_revoking_twice_is_audited_once():
+    person = user("ci")
+    key, _ = create_api_key(actor=person, user=person, name="CI")
+    revoke_api_key(actor=person, key=key)
+    revoke_api_key(actor=person, key=key)
+    assert AuditEntry.objects.filter(action="apikey.revoke").count() == 1
+
+
+def test_an_entry_says_who_what_where_and_in_which_request():
+    demo, person = project(), user("anna")
+    mark = audit.RequestMark(
+        request_id="req-1", address="10.0.0.1", source="api", api_key_prefix="slp_pat_abcd"
+    )
+    reset = audit.current_request.set(mark)
+    try:
+        audit.record(
+            actor=person, action="project.update", thing=demo, before={"name": "a"}, after={"name": "b"}
+        )
+    finally:
+        audit.current_request.reset(reset)
+
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.actor_name, entry.action) == (person, "anna", "project.update")
+    assert (entry.thing_type, entry.thing_id, entry.thing_name) == ("rbac.scope", str(demo.pk), demo.path)
+    assert (entry.scope, entry.before, entry.after) == (demo, {"name": "a"}, {"name": "b"})
+    assert (entry.request_id, entry.address, entry.source) == ("req-1", "10.0.0.1", "api")
+
+
+def test_what_slipway_does_by_itself_has_its_name():
+    audit.record(actor=None, action="project.update", thing=project())
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.actor_name, entry.source) == (None, "slipway", "internal")
+
+
+def test_entries_can_neither_be_changed_nor_deleted():
+    entry = audit.record(actor=None, action="project.update", thing=project())
+    entry.action = "nothing"
+    with pytest.raises(AuditEntryIsFinalError):
+        entry.save()
+    with pytest.raises(AuditEntryIsFinalError):
+        entry.delete()
+    with pytest.raises(AuditEntryIsFinalError):
+        AuditEntry.objects.all().delete()
+    with pytest.raises(AuditEntryIsFinalError):
+        AuditEntry.objects.update(action="nothing")
+
+
+def test_an_entry_outlives_its_actor():
+    person = user("anna")
+    audit.record(actor=person, action="project.update", thing=project())
+    person.delete()
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.actor_name) == (None, "anna")
