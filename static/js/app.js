@@ -1,0 +1,13 @@
+// What every page has: times, dialogs, shortcuts, theme, and lists that refresh themselves.
+
+import { wireDialogs } from "./dialogs.js";
+import { wireKeys } from "./keys.js";
+import { keepFresh } from "./refresh.js";
+import { wireTheme } from "./theme.js";
+import { keepTime } from "./times.js";
+
+keepTime();
+wireDialogs();
+wireKeys();
+wireTheme();
+keepFresh();

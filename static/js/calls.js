@@ -1,0 +1,72 @@
+// The AWS calls of an execution, read from the API when the tab is open, page by page.
+
+import { chip, h, one } from "./dom.js";
+import { timeNode } from "./times.js";
+
+const JSON_SPACES = 2;
+
+function details(call) {
+  const params = call.params_preview;
+  if (!params || (typeof params === "object" && !Object.keys(params).length)) return null;
+  const text = typeof params === "string" ? params : JSON.stringify(params, null, JSON_SPACES);
+  return h("details", {}, h("summary", {}, "Parameters"), h("pre", { tabindex: "0" }, text));
+}
+
+function errorText(error) {
+  if (!error) return null;
+  return h("span", { class: "sub" }, typeof error === "string" ? error : [error.code, error.message].filter(Boolean).join(": "));
+}
+
+function row(call) {
+  const times = call.repeats > 1 ? ` \u00d7${call.repeats}` : "";
+  return h("tr", {},
+    h("td", { class: "num tight muted" }, String(call.number)),
+    h("th", { scope: "row" }, h("code", {}, `${call.service}:${call.operation}`), times, call.write ? h("strong", { class: "small" }, " write") : null, details(call)),
+    h("td", {}, chip(call.state), errorText(call.error)),
+    h("td", { class: "wide" }, call.step, h("span", { class: "sub" }, [call.phase, call.action].filter(Boolean).join(" \u00b7 "))),
+    h("td", { class: "tight wide" }, timeNode(call.at)),
+    h("td", { class: "num tight" }, call.duration_ms === null || call.duration_ms === undefined ? "" : `${call.duration_ms.toLocaleString()} ms`),
+  );
+}
+
+export class Calls {
+  constructor(root, id) {
+    this.root = root;
+    this.body = one("tbody", root);
+    this.more = one("[data-more]", root);
+    this.first = `/api/v1/executions/${id}/calls`;
+    this.drawn = null;
+    this.more.addEventListener("click", () => this.load(this.next, true));
+  }
+
+  // Reads the first page again if there are more calls than were drawn; rows that were opened stay open.
+  async show(count) {
+    if (this.loading || this.drawn === count || this.paged || one("details[open]", this.body)) return;
+    this.drawn = count;
+    await this.load(this.first, false);
+  }
+
+  async load(url, appended) {
+    this.loading = true;
+    try {
+      const response = await fetch(url, { headers: { Accept: "application/json" } });
+      if (!response.ok) throw new Error(String(response.status));
+      this.draw(await response.json(), appended);
+    } catch {
+      this.drawn = null;
+    } finally {
+      this.loading = false;
+    }
+  }
+
+  draw(page, appended) {
+    const rows = page.results.map(row);
+    if (appended) this.body.append(...rows);
+    else this.body.replaceChildren(...rows);
+    this.paged = appended;
+    this.next = page.next;
+    this.more.hidden = !page.next;
+    one("[data-none]", this.root).hidden = this.body.children.length > 0;
+    one("table", this.root).hidden = !this.body.children.length;
+  }
+}

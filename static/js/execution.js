@@ -1,0 +1,92 @@
+// The execution page: puts together the live connection, the state, the log and the tabs.
+
+import { Calls } from "./calls.js";
+import { lookOf, one } from "./dom.js";
+import { Live } from "./live.js";
+import { LogPane } from "./log.js";
+import { wireSplitter } from "./split.js";
+import { StatePage, hasEnded, steps } from "./state.js";
+import { wireTabs } from "./tabs.js";
+
+const CONNECTION = {
+  live: ["Live", "success"], reconnecting: ["Reconnecting", "running"], polling: ["Polling", "warning"],
+  ended: ["Ended", "queued"], gone: ["Not available", "unknown"],
+};
+const TONES = { live: "success", reconnecting: "running", polling: "waiting", ended: "queued", gone: "failed" };
+
+const root = one("[data-execution]");
+const first = JSON.parse(document.getElementById("execution-state").textContent);
+const page = new StatePage(root);
+const pane = new LogPane(one("[data-log]"), { start: first.started_at || first.created_at, knownLast: first.last_line });
+const calls = new Calls(one("[data-calls]"), first.id);
+const startedEnded = hasEnded(first);
+let openTab = "log";
+let wasFailing = hasFailed(first);
+
+function hasFailed(state) {
+  return state.status === "FAILED" || Boolean(state.failure);
+}
+
+function stepNames(state) {
+  return steps(state).map(({ identifier, name }) => ({ identifier, name }));
+}
+
+function showConnection(status) {
+  const [word, form] = CONNECTION[status];
+  const node = one("[data-connection]");
+  node.className = `status plain-weight tone-${TONES[status]}`;
+  one("use", node).setAttribute("href", `#s-${form}`);
+  one("svg", node).classList.toggle("spin", form === "running");
+  one("span", node).textContent = word;
+  root.dataset.connection = status;
+}
+
+// A failure ends the following, once, and shows its first line; whoever reads an old one is left in peace.
+function noticeFailure(state) {
+  const failing = hasFailed(state);
+  if (failing && !wasFailing && !startedEnded && pane.display.follow) setTimeout(() => pane.nextFailure(), 400);
+  wasFailing = failing;
+}
+
+function onState(state) {
+  page.draw(state);
+  pane.stateWord = lookOf(state.status).word;
+  pane.setSteps(stepNames(state));
+  if (state.started_at) pane.display.start = Date.parse(state.started_at);
+  if (openTab === "calls") calls.show(state.calls_count);
+  noticeFailure(state);
+}
+
+const tabs = wireTabs(one("[data-tabs]"), (name) => {
+  openTab = name;
+  if (name === "calls") calls.show(page.state?.calls_count ?? first.calls_count);
+  if (name === "log") pane.view.queue();
+});
+
+root.addEventListener("click", (event) => {
+  const step = event.target.closest("[data-step]");
+  const stage = event.target.closest("[data-stage]");
+  if (event.target.closest("[data-first-error]")) {
+    tabs.open("log");
+    pane.failureAt = 0;
+    pane.nextFailure();
+  } else if (step) {
+    event.preventDefault();
+    showStep(step.dataset.step);
+  } else if (stage) {
+    page.pickStage(stage.dataset.stage);
+  }
+});
+
+function showStep(identifier) {
+  page.pickStep(identifier);
+  const found = steps(page.state).find((step) => step.identifier === identifier);
+  if (!found?.first_line) return;
+  tabs.open("log");
+  pane.toLine(found.first_line);
+}
+
+wireSplitter(one("[data-splitter]"));
+onState(first);
+const live = new Live({ id: first.id, pane, onState, onStatus: showConnection, lastLine: first.last_line });
+window.slipway = { live, pane, page };

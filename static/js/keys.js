@@ -1,0 +1,51 @@
+// Keyboard shortcuts: off inside inputs and dialogs, off for good where the reader turns them off.
+
+import { one } from "./dom.js";
+
+const SETTING = "slipway.keys";
+const actions = new Map();
+let pendingGo = 0;
+
+export const bindKey = (key, action) => actions.set(key, action);
+const isOn = () => localStorage.getItem(SETTING) !== "off";
+
+function isTyping(target) {
+  return target.closest("input, textarea, select, [contenteditable]") || one("dialog[open]");
+}
+
+function go(key) {
+  const link = one(`[data-go="${CSS.escape(key)}"]`);
+  if (link) location.assign(link.href);
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (isTyping(event.target) || !isOn()) return;
+  if (event.timeStamp - pendingGo < 1500) {
+    pendingGo = 0;
+    go(event.key);
+    return;
+  }
+  if (event.key === "g") {
+    pendingGo = event.timeStamp;
+    return;
+  }
+  const action = actions.get(event.key);
+  if (!action) return;
+  event.preventDefault();
+  action(event);
+}
+
+function wireSetting() {
+  const box = document.getElementById("keys-on");
+  if (!box) return;
+  box.checked = isOn();
+  box.addEventListener("change", () => localStorage.setItem(SETTING, box.checked ? "on" : "off"));
+}
+
+export function wireKeys() {
+  document.addEventListener("keydown", onKey);
+  wireSetting();
+  bindKey("?", () => document.getElementById("help-dialog")?.showModal());
+  bindKey("/", () => one("[data-search]")?.focus());
+}

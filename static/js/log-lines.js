@@ -1,0 +1,82 @@
+// The lines of one execution by number, in pages of a thousand; what is not there yet is a hole.
+
+import { plain } from "./ansi.js";
+
+export const PAGE = 1000;
+const MOST = 200_000;
+const pageOf = (number) => Math.floor((number - 1) / PAGE);
+
+export class Lines {
+  constructor() {
+    this.pages = new Map();
+    this.last = 0;
+    this.count = 0;
+  }
+
+  get(number) {
+    return this.pages.get(pageOf(number))?.lines[(number - 1) % PAGE];
+  }
+
+  // Takes lines in any order; those already here are dropped. Returns the new ones.
+  add(lines) {
+    const taken = [];
+    for (const line of lines) {
+      if (!Number.isInteger(line.number) || line.number < 1) continue;
+      const page = this.page(pageOf(line.number));
+      const at = (line.number - 1) % PAGE;
+      if (page.lines[at]) continue;
+      page.lines[at] = { ...line, text: String(line.text), plain: plain(String(line.text)) };
+      page.count += 1;
+      this.count += 1;
+      this.last = Math.max(this.last, line.number);
+      taken.push(page.lines[at]);
+    }
+    return taken;
+  }
+
+  page(index) {
+    if (!this.pages.has(index)) this.pages.set(index, { lines: new Array(PAGE), count: 0 });
+    return this.pages.get(index);
+  }
+
+  // Lines up to `number` exist on the server, whether they are here or not.
+  expect(number) {
+    this.last = Math.max(this.last, number);
+  }
+
+  isFull(index) {
+    const wanted = Math.min(PAGE, this.last - index * PAGE);
+    return (this.pages.get(index)?.count ?? 0) >= wanted;
+  }
+
+  // The number before the newest missing line's page begins missing, or null when nothing is missing.
+  newestHole() {
+    if (this.count >= MOST) return null;
+    for (let index = pageOf(this.last); index >= 0; index -= 1) if (!this.isFull(index)) return this.before(index);
+    return null;
+  }
+
+  before(index) {
+    const lines = this.pages.get(index)?.lines;
+    let at = 0;
+    while (lines && lines[at]) at += 1;
+    return index * PAGE + at;
+  }
+
+  // Keeps memory bounded: pages farthest from what is looked at go first, and can be asked for again.
+  forgetFarFrom(number) {
+    const here = pageOf(number);
+    while (this.count > MOST) {
+      const [far] = [...this.pages.keys()].sort((a, b) => Math.abs(b - here) - Math.abs(a - here));
+      if (far === here) return;
+      this.count -= this.pages.get(far).count;
+      this.pages.delete(far);
+    }
+  }
+
+  *loaded() {
+    for (const index of [...this.pages.keys()].sort((a, b) => a - b)) {
+      for (const line of this.pages.get(index).lines) if (line) yield line;
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// Finding text in the log: hits as line numbers, a cursor among them, marks beside the scroll bar.
+
+import { h } from "./dom.js";
+
+const MOST_MARKS = 300;
+
+export class Search {
+  constructor(lines) {
+    this.lines = lines;
+    this.needle = "";
+    this.matchCase = false;
+    this.hits = [];
+    this.at = -1;
+  }
+
+  set(text, matchCase) {
+    this.matchCase = matchCase;
+    this.needle = matchCase ? text : text.toLowerCase();
+    this.hits = [];
+    this.at = -1;
+    if (this.needle) for (const line of this.lines.loaded()) if (this.matches(line)) this.hits.push(line.number);
+  }
+
+  matches(line) {
+    return (this.matchCase ? line.plain : line.plain.toLowerCase()).includes(this.needle);
+  }
+
+  added(taken) {
+    if (!this.needle) return;
+    const current = this.hits[this.at];
+    const found = taken.filter((line) => this.matches(line)).map((line) => line.number);
+    if (!found.length) return;
+    const inOrder = found[0] > (this.hits.at(-1) ?? 0);
+    this.hits.push(...found);
+    if (!inOrder) this.hits.sort((a, b) => a - b);
+    if (current !== undefined) this.at = this.hits.indexOf(current);
+  }
+
+  // The next hit after (or before) where the reader is; wraps around.
+  move(step, from) {
+    if (!this.hits.length) return null;
+    if (this.at < 0) {
+      const next = this.hits.findIndex((number) => number >= from);
+      this.at = step > 0 ? Math.max(0, next) : (next <= 0 ? this.hits.length : next) - 1;
+    } else {
+      this.at = (this.at + step + this.hits.length) % this.hits.length;
+    }
+    return this.hits[this.at];
+  }
+
+  label() {
+    if (!this.needle) return "";
+    if (!this.hits.length) return "0 hits";
+    return this.at < 0 ? `${this.hits.length.toLocaleString()} hits` : `${this.at + 1}/${this.hits.length.toLocaleString()}`;
+  }
+
+  drawMarks(gutter, last) {
+    const seen = new Set();
+    for (const number of this.hits) {
+      seen.add(Math.round((number / Math.max(1, last)) * MOST_MARKS));
+      if (seen.size > MOST_MARKS) break;
+    }
+    gutter.replaceChildren(
+      ...[...seen].map((place) => {
+        const mark = h("i");
+        mark.style.top = `${(place / MOST_MARKS) * 98}%`;
+        return mark;
+      }),
+    );
+  }
+}

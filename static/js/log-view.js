@@ -1,0 +1,233 @@
+// The virtual list of the log pane: draws the rows in sight and 20 on each side, however long the log is.
+
+import { h } from "./dom.js";
+import { FixedHeights, ROW, WrappedHeights } from "./log-heights.js";
+import { makeHole, makeRow } from "./log-row.js";
+
+const AROUND = 20;
+// Browsers cut elements off near 33 million pixels; above this height scrolling is scaled instead.
+const TALLEST = 15_000_000;
+
+export class LogView {
+  constructor({ scroller, lines, display, onSight }) {
+    this.scroller = scroller;
+    this.lines = lines;
+    this.display = display;
+    this.onSight = onSight;
+    this.filter = null;
+    this.order = null;
+    this.heights = new FixedHeights(0);
+    this.drawn = new Map();
+    this.stamp = 0;
+    this.queued = false;
+    this.rows = h("div", { class: "log-rows" });
+    this.space = h("div", { class: "log-space" }, this.rows);
+    scroller.append(this.space);
+    scroller.addEventListener("scroll", () => this.queue(), { passive: true });
+    new ResizeObserver(() => this.resized()).observe(scroller);
+  }
+
+  get rowCount() {
+    return this.order ? this.order.length : this.lines.last;
+  }
+
+  numberAt(row) {
+    return this.order ? this.order[row] : row + 1;
+  }
+
+  rowOf(number) {
+    if (!this.order) return number - 1;
+    let low = 0;
+    let high = this.order.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.order[middle] < number) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  // The same lines, shown another way: everything in sight is drawn anew.
+  restyle() {
+    this.stamp += 1;
+    this.queue();
+  }
+
+  setFilter(filter) {
+    this.filter = filter;
+    this.rebuild();
+  }
+
+  setWrap(on) {
+    this.scroller.classList.toggle("wrap", on);
+    this.heights = on ? new WrappedHeights() : new FixedHeights(0);
+    this.rebuild();
+  }
+
+  rebuild() {
+    this.order = null;
+    if (this.filter) {
+      this.order = [];
+      for (const line of this.lines.loaded()) if (this.filter(line)) this.order.push(line.number);
+    }
+    this.measure();
+    this.restyle();
+  }
+
+  added(taken) {
+    if (this.order) this.insert(taken.filter(this.filter));
+    if (this.heights instanceof WrappedHeights) this.measureLines(taken);
+    else this.heights.count = this.rowCount;
+    for (const line of taken) this.stale(line.number);
+    this.queue();
+  }
+
+  insert(matching) {
+    if (!matching.length) return;
+    const inOrder = matching[0].number > (this.order.at(-1) ?? 0);
+    this.order.push(...matching.map((line) => line.number));
+    if (!inOrder) this.order.sort((a, b) => a - b);
+    if (!inOrder && this.heights instanceof WrappedHeights) this.measure();
+  }
+
+  // A hole that was filled, and the row after it, whose unit may now begin elsewhere.
+  stale(number) {
+    for (const near of [number, number + 1]) {
+      const row = this.drawn.get(near);
+      if (row) row.stamp = -1;
+    }
+  }
+
+  measure() {
+    if (this.heights instanceof FixedHeights) {
+      this.heights.count = this.rowCount;
+      return;
+    }
+    this.heights = new WrappedHeights();
+    this.columns = this.countColumns();
+    for (let row = 0; row < this.rowCount; row += 1) this.heights.set(row, this.guess(this.lines.get(this.numberAt(row))));
+  }
+
+  measureLines(taken) {
+    for (let row = this.heights.count; row < this.rowCount; row += 1) this.heights.set(row, ROW);
+    for (const line of taken) {
+      const row = this.rowOf(line.number);
+      if (this.numberAt(row) === line.number) this.heights.set(row, this.guess(line));
+    }
+  }
+
+  guess(line) {
+    return line ? Math.max(1, Math.ceil(line.plain.length / this.columns)) * ROW : ROW;
+  }
+
+  countColumns() {
+    const probe = h("span", {}, "0".repeat(100));
+    this.rows.append(probe);
+    const width = probe.getBoundingClientRect().width / 100 || 8;
+    probe.remove();
+    const gutter = this.display.time === "off" ? 10 : 24;
+    return Math.max(10, Math.floor(this.scroller.clientWidth / width) - gutter);
+  }
+
+  resized() {
+    if (this.heights instanceof WrappedHeights) this.measure();
+    if (this.display.follow) this.toEnd();
+    this.queue();
+  }
+
+  // How far the real top of the list is from where the (perhaps shorter) spacer says it is.
+  geometry() {
+    const total = this.heights.total();
+    const space = Math.min(total, TALLEST);
+    const seen = this.scroller.clientHeight;
+    const scale = total > TALLEST ? (total - seen) / (space - seen) : 1;
+    return { total, space, seen, scale };
+  }
+
+  queue() {
+    if (this.queued) return;
+    this.queued = true;
+    requestAnimationFrame(() => {
+      this.queued = false;
+      this.draw();
+    });
+  }
+
+  draw() {
+    const { space, seen, scale } = this.geometry();
+    this.space.style.height = `${space}px`;
+    if (this.display.follow) this.scroller.scrollTop = space;
+    const top = this.scroller.scrollTop * scale;
+    const inSight = this.heights.rowAt(top);
+    const from = Math.max(0, inSight - AROUND);
+    const to = Math.min(this.rowCount, this.heights.rowAt(top + seen) + 1 + AROUND);
+    this.place(from, to);
+    this.rows.style.transform = `translateY(${this.heights.top(from) - top + this.scroller.scrollTop}px)`;
+    if (this.heights instanceof WrappedHeights) this.correct(from);
+    this.onSight({ first: this.numberAt(Math.min(inSight, this.rowCount - 1)), from: this.numberAt(from), to: this.numberAt(to - 1) });
+  }
+
+  place(from, to) {
+    const next = new Map();
+    const nodes = [];
+    for (let row = from; row < to; row += 1) {
+      const number = this.numberAt(row);
+      const old = this.drawn.get(number);
+      const entry = old && old.stamp === this.stamp ? old : { stamp: this.stamp, node: this.make(number) };
+      const { picked, hit } = this.display;
+      entry.node.classList.toggle("picked", picked !== null && number >= picked[0] && number <= picked[1]);
+      entry.node.classList.toggle("hit", hit === number);
+      next.set(number, entry);
+      nodes.push(entry.node);
+    }
+    this.drawn = next;
+    this.sync(nodes);
+  }
+
+  // Moves as little as possible, so that a text selection survives new lines.
+  sync(nodes) {
+    const wanted = new Set(nodes);
+    for (const child of [...this.rows.children]) if (!wanted.has(child)) child.remove();
+    let at = this.rows.firstChild;
+    for (const node of nodes) {
+      if (node === at) at = at.nextSibling;
+      else this.rows.insertBefore(node, at);
+    }
+  }
+
+  make(number) {
+    const line = this.lines.get(number);
+    if (!line) return makeHole(number);
+    const before = this.lines.get(number - 1);
+    const startsUnit = Boolean(before) && (before.unit !== line.unit || before.step !== line.step);
+    return makeRow(line, { ...this.display, startsUnit });
+  }
+
+  correct(from) {
+    let changed = false;
+    [...this.rows.children].forEach((node, at) => {
+      const height = Math.max(ROW, Math.round(node.offsetHeight / ROW) * ROW);
+      if (this.heights.rows[from + at] === height) return;
+      this.heights.set(from + at, height);
+      changed = true;
+    });
+    if (changed) this.space.style.height = `${this.geometry().space}px`;
+  }
+
+  atEnd() {
+    return this.scroller.scrollTop + this.scroller.clientHeight >= this.scroller.scrollHeight - 8;
+  }
+
+  toEnd() {
+    this.space.style.height = `${this.geometry().space}px`;
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+  }
+
+  toNumber(number) {
+    const { seen, space, scale } = this.geometry();
+    this.space.style.height = `${space}px`;
+    const top = this.heights.top(Math.min(this.rowOf(number), Math.max(0, this.rowCount - 1)));
+    this.scroller.scrollTop = Math.max(0, top - seen / 3) / scale;
+    this.queue();
+  }
+}

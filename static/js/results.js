@@ -1,0 +1,52 @@
+// The tabs beside the log: outputs with their expressions, and what the rollback was checked against.
+
+import { copyButton, h, icon, mark } from "./dom.js";
+
+const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+
+function head(...names) {
+  return h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name))));
+}
+
+function empty(form, title, text) {
+  return h("div", { class: "empty" }, icon(form), h("h2", {}, title), h("p", {}, text));
+}
+
+function outputRow(step, name, value) {
+  const expression = `<+execution.steps.${step.identifier}.output.${name}>`;
+  return h("tr", {},
+    h("th", { scope: "row" }, h("span", { class: "name" }, name)),
+    h("td", {}, h("span", { class: "copy" }, h("code", {}, written(value)), copyButton(written(value), `Copy the value of ${name}`))),
+    h("td", {}, h("span", { class: "copy" }, h("code", { class: "soft" }, expression), copyButton(expression, `Copy ${name} as an expression`))),
+  );
+}
+
+export function drawOutputs(steps) {
+  const having = steps.filter((step) => Object.keys(step.outputs || {}).length);
+  if (!having.length) return [empty("pipelines", "No outputs yet", "What a step learns, such as the ARN of the task definition it registered, shows up here and can be used by later steps.")];
+  return having.map((step) =>
+    h("section", {}, h("h2", {}, step.name),
+      h("div", { class: "table-wrap" }, h("table", { class: "table compact" }, head("Output", "Value", "Use it in a later step as"),
+        h("tbody", {}, Object.entries(step.outputs).map(([name, value]) => outputRow(step, name, value)))))));
+}
+
+function checkRow(item) {
+  return h("tr", {},
+    h("td", { class: "tight" }, mark(item.ok ? "DONE" : "NOT_RESTORED")),
+    h("th", { scope: "row" }, h("span", { class: "name" }, item.subject), item.note ? h("span", { class: "sub" }, item.note) : null),
+    h("td", {}, h("code", {}, written(item.expected))),
+    h("td", {}, h("code", {}, written(item.found))),
+  );
+}
+
+export function drawChecklist(items, ended) {
+  if (!items.length) {
+    return [empty("services", ended ? "Nothing was rolled back" : "No rollback so far",
+      "A rollback ends with a list that compares what was remembered before the change with what is found afterwards.")];
+  }
+  const restored = items.filter((item) => item.ok).length;
+  return [
+    h("p", { class: "soft" }, `${restored} of ${items.length} are as they were before this execution.`),
+    h("div", { class: "table-wrap" }, h("table", { class: "table compact" }, head("", "What", "Before", "Found after the rollback"), h("tbody", {}, items.map(checkRow)))),
+  ];
+}

@@ -1,0 +1,207 @@
+// Draws the execution document: what is not changed by a new state is left alone.
+
+import { all, chip, copyButton, h, mark, one, shape } from "./dom.js";
+import { drawChecklist, drawOutputs } from "./results.js";
+import { timeNode, tookNode } from "./times.js";
+
+const ENDED = new Set(["SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED"]);
+const MOST_SQUARES = 20;
+
+export const hasEnded = (state) => ENDED.has(state.status);
+
+export function steps(state) {
+  return state.stages.flatMap((stage) => stage.steps);
+}
+
+export function currentStage(state) {
+  const open = state.stages.find((stage) => !ENDED.has(stage.status) && !["QUEUED", "SKIPPED"].includes(stage.status));
+  const begun = state.stages.findLast((stage) => stage.steps.some((step) => step.started_at));
+  return open || begun || state.stages[0];
+}
+
+// --- notices ---------------------------------------------------------------------------------------
+
+function notice(tone, form, ...lines) {
+  return h("div", { class: `message tone-${tone}` }, shape(`s-${form}`, "icon mark"), h("div", {}, lines));
+}
+
+function failureNotice({ message, step, container, exit_code: exit, code }) {
+  const where = [step && `Step ${step}`, container && `container ${container}`, exit !== null && exit !== undefined && `exit code ${exit}`, code];
+  const box = notice("failed", "failed", h("strong", {}, message), h("span", { class: "soft small" }, where.filter(Boolean).join(" \u00b7 ")));
+  box.append(h("button", { type: "button", class: "button small actions", "data-first-error": true }, "Go to first error"));
+  box.classList.add("failure");
+  return box;
+}
+
+function notices(state) {
+  const found = [];
+  if (state.failure) found.push(failureNotice(state.failure));
+  if (state.queue) {
+    const text = `Waits for its turn on this ECS service: position ${state.queue.position}.`;
+    found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` First ends ${spokenWait(state.queue.waits_for)}.` : "")));
+  }
+  if (state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
+  return found;
+}
+
+const spokenWait = (waits) => (typeof waits === "object" ? `execution ${waits.number ?? waits.id}` : waits);
+
+// --- overview --------------------------------------------------------------------------------------
+
+function statusNodes(state) {
+  const plain = !state.outcome || state.outcome === state.status || state.outcome === "COMPLETED";
+  return [chip(state.status), plain ? null : chip(state.outcome)].filter(Boolean);
+}
+
+function countText(counts) {
+  if (!counts) return "";
+  const pending = counts.pending ? `, ${counts.pending} pending` : "";
+  return `${counts.running}/${counts.desired} running${pending}`;
+}
+
+function stageCard(stage, active) {
+  return h(
+    "li",
+    { class: "stage" },
+    h("a", { class: `stage-card${active ? " active" : ""}`, href: `#stage-${stage.identifier}`, "data-stage": stage.identifier, "aria-current": active ? "step" : null },
+      chip(stage.status), h("span", {}, stage.name), h("small", {}, `${stage.service} \u2192 ${stage.environment} / ${stage.infrastructure}`), h("small", {}, countText(stage.counts) || "\u00a0")),
+  );
+}
+
+function taskSquares({ running, desired, pending }) {
+  const shown = Math.min(MOST_SQUARES, Math.max(desired, running + pending));
+  const kind = (at) => (at < running ? "running" : at < running + pending ? "pending" : "missing");
+  return h("span", { class: "tasks", "aria-hidden": "true" }, Array.from({ length: shown }, (_, at) => h("i", { class: kind(at) })));
+}
+
+function gauge(name, ...value) {
+  return h("div", { class: "gauge" }, h("dt", {}, name), h("dd", {}, value));
+}
+
+function withCopy(text, label) {
+  return text ? [h("span", { class: "mono" }, text), copyButton(text, label)] : "\u2013";
+}
+
+function gauges(stage) {
+  if (!stage) return [];
+  return [
+    gauge("ECS tasks", stage.counts ? [taskSquares(stage.counts), countText(stage.counts)] : "\u2013"),
+    gauge("ECS service", stage.ecs_service || "\u2013"),
+    gauge("Cluster", `${stage.cluster} \u00b7 ${stage.region}`),
+    gauge("Account", stage.account || "\u2013"),
+    gauge("ECS deployment", withCopy(stage.deployment_id, "Copy the deployment id")),
+  ];
+}
+
+// --- steps -----------------------------------------------------------------------------------------
+
+function actionNode(action) {
+  const late = action.state === "WAITING" || action.state === "SKIPPED" ? " waiting" : "";
+  return h("li", { class: `action${late}` }, mark(action.state), h("span", {}, action.title), h("span", { class: "took" }, tookNode(action.started_at, action.ended_at)),
+    action.detail ? h("span", { class: "detail" }, action.detail) : null);
+}
+
+function unitNode(unit) {
+  const late = unit.actions.every((action) => action.state === "WAITING" || action.state === "SKIPPED") ? " waiting" : "";
+  return h("div", { class: `unit${late}` }, h("h4", {}, unit.name), h("ul", {}, unit.actions.map(actionNode)));
+}
+
+function stepNode(step) {
+  const late = ["QUEUED", "SKIPPED"].includes(step.status) ? " waiting" : "";
+  const note = [step.type, step.attempt > 1 && `attempt ${step.attempt}`].filter(Boolean).join(" \u00b7 ");
+  const head = h("a", { class: "step-head", href: step.first_line ? `#L${step.first_line}` : `#step-${step.identifier}`, "data-step": step.identifier },
+    mark(step.status), h("span", { class: "step-name" }, step.name, h("small", {}, note)), h("span", { class: "took" }, tookNode(step.started_at, step.ended_at)));
+  return h("li", { class: `step${late}`, id: `step-${step.identifier}` }, head, h("div", { class: "units" }, step.units.map(unitNode)));
+}
+
+function stepsOf(stage, many) {
+  const sections = [
+    [many ? stage.name : "Steps", stage.steps.filter((step) => step.section !== "ROLLBACK")],
+    [many ? `${stage.name}: rollback` : "Rollback", stage.steps.filter((step) => step.section === "ROLLBACK")],
+  ];
+  return sections.filter(([, list]) => list.length).flatMap(([title, list], at) => [h("h3", { id: at ? null : `stage-${stage.identifier}` }, title), h("ol", {}, list.map(stepNode))]);
+}
+
+// --- the page --------------------------------------------------------------------------------------
+
+export class StatePage {
+  constructor(root) {
+    this.root = root;
+    this.keys = new Map();
+    this.stage = null;
+    this.pickedStep = null;
+  }
+
+  part(name) {
+    return one(`[data-x-${name}]`, this.root);
+  }
+
+  // Draws a part anew only if what it shows has changed, and gives the focus back.
+  put(name, shown, make) {
+    const key = JSON.stringify(shown);
+    if (this.keys.get(name) === key) return;
+    this.keys.set(name, key);
+    const part = this.part(name);
+    const focused = part.contains(document.activeElement) && document.activeElement.getAttribute("href");
+    const top = part.scrollTop;
+    part.replaceChildren(...make());
+    part.scrollTop = top;
+    if (focused) one(`[href="${CSS.escape(focused)}"]`, part)?.focus();
+  }
+
+  draw(state) {
+    if (this.state && state.last_line < this.state.last_line) return;
+    this.state = state;
+    const stage = state.stages.find((found) => found.identifier === this.stage) || currentStage(state);
+    this.put("status", [state.status, state.outcome], () => statusNodes(state));
+    this.put("notices", [state.failure, state.queue, state.status], () => notices(state));
+    this.part("notices").hidden = !this.part("notices").children.length;
+    this.put("began", [state.started_at, state.created_at], () => [timeNode(state.started_at || state.created_at)]);
+    this.put("took", [state.started_at, state.ended_at], () => [tookNode(state.started_at, state.ended_at)]);
+    this.put("stages", [state.stages.map(({ steps: _, ...rest }) => rest), stage?.identifier], () => state.stages.map((found) => stageCard(found, found === stage)));
+    this.put("gauges", [stage && { ...stage, steps: 0 }], () => gauges(stage));
+    this.put("steps", state.stages, () => state.stages.flatMap((found) => stepsOf(found, state.stages.length > 1)));
+    this.put("outputs", steps(state).map((step) => [step.identifier, step.outputs]), () => drawOutputs(steps(state)));
+    this.put("checklist", [state.checklist, state.status], () => drawChecklist(state.checklist || [], hasEnded(state)));
+    this.drawCounts(state);
+    this.drawButtons(state.can || {});
+    this.markPicked();
+    document.title = `${chip(state.status).textContent} \u00b7 Execution ${state.number} \u00b7 ${state.pipeline.name} \u00b7 Slipway`;
+  }
+
+  drawCounts(state) {
+    const outputs = steps(state).reduce((sum, step) => sum + Object.keys(step.outputs || {}).length, 0);
+    const counts = { outputs, calls: state.calls_count || 0, checklist: (state.checklist || []).length };
+    for (const [name, count] of Object.entries(counts)) {
+      const badge = this.part(`${name}-count`);
+      badge.textContent = count.toLocaleString();
+      badge.hidden = !count;
+    }
+  }
+
+  drawButtons(can) {
+    for (const name of ["abort", "rollback", "retry"]) {
+      const button = this.part(name);
+      button.disabled = !can[name];
+      button.hidden = name !== "abort" && !can[name];
+    }
+  }
+
+  pickStep(identifier) {
+    this.pickedStep = identifier;
+    this.markPicked();
+  }
+
+  pickStage(identifier) {
+    this.stage = identifier;
+    this.draw(this.state);
+  }
+
+  markPicked() {
+    for (const node of all(".step", this.root)) {
+      const picked = node.id === `step-${this.pickedStep}`;
+      node.classList.toggle("picked", picked);
+      one("a", node).toggleAttribute("aria-current", picked);
+    }
+  }
+}
