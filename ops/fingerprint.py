@@ -41,11 +41,11 @@ def _files() -> list[Path]:
 
 def _database_file() -> str:
     """What identifies the database: a file that was removed and made again is another one."""
-    name = settings.DATABASES["default"]["NAME"]
-    if not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    database = settings.DATABASES["default"]
+    if "sqlite3" not in str(database["ENGINE"]):
         # Nobody can tell from here what happened to a database elsewhere.
         return os.urandom(16).hex()
     try:
-        return str(Path(name).stat().st_ino)
+        return str(Path(str(database["NAME"])).stat().st_ino)
     except FileNotFoundError:
         return "absent"

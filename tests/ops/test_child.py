@@ -1,0 +1,132 @@
+"""A program is kept running, its words are passed on, and nothing of it outlives the supervisor."""
+
+import asyncio
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ops import child as child_module
+from ops.child import Child
+from ops.console import Console, LineSplitter
+from ops.programs import Program
+from tests.fixtures.processes import ROOT, wait_until
+
+
+@pytest.fixture
+def written() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_module, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(child_module, "LONGEST_PAUSE_SECONDS", 0.02)
+
+
+def make_child(written: io.StringIO, *code: str, stop_seconds: float = 2.0) -> Child:
+    program = Program("web", (sys.executable, "-c", "\n".join(code)), stop_seconds=stop_seconds)
+    return Child(program, os.environ, Console(written))
+
+
+async def until(written: io.StringIO, text: str, times: int = 1) -> None:
+    async with asyncio.timeout(20):
+        while written.getvalue().count(text) < times:
+            await asyncio.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie is dead: whoever adopted it has only not looked yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def test_output_and_errors_come_out_behind_the_name(written: io.StringIO) -> None:
+    child = make_child(written, "import sys", "print('one')", "sys.stderr.write('two')")
+
+    assert await child.run_once() == 0
+    assert sorted(written.getvalue().splitlines()) == ["web      | one", "web      | two"]
+
+
+async def test_a_program_that_dies_is_started_again_with_a_visible_line(written: io.StringIO) -> None:
+    child = make_child(written, "import os, signal", "print('up')", "os.kill(os.getpid(), signal.SIGKILL)")
+    task = asyncio.create_task(child.keep_running())
+
+    await until(written, "web was ended by SIGKILL; starting it again", times=3)
+    await child.stop()
+    await task
+
+    assert written.getvalue().count("SIGKILL") >= 3
+
+
+async def test_a_program_that_will_not_end_is_ended(written: io.StringIO) -> None:
+    child = make_child(
+        written,
+        "import signal, time",
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+        "print('up', flush=True)",
+        "time.sleep(60)",
+        stop_seconds=0.1,
+    )
+    task = asyncio.create_task(child.keep_running())
+
+    await until(written, "up")
+    async with asyncio.timeout(5):
+        await child.stop()
+        await task
+
+
+async def test_what_a_program_forked_ends_with_it(written: io.StringIO) -> None:
+    child = make_child(
+        written,
+        "import subprocess, sys",
+        "print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']).pid)",
+    )
+
+    async with asyncio.timeout(10):
+        await child.run_once()
+
+    pid = int(written.getvalue().split("|")[1])
+    wait_until(lambda: not is_alive(pid), "the end of what was forked")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children that their parent died")
+def test_a_child_does_not_outlive_a_killed_supervisor() -> None:
+    code = f"""
+import asyncio, os, sys
+sys.path.insert(0, {str(ROOT)!r})
+from ops.child import Child
+from ops.console import Console
+from ops.programs import Program
+sleeper = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+program = Program("sleeper", (sys.executable, "-c", sleeper))
+asyncio.run(Child(program, os.environ, Console()).keep_running())
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout
+        pid = int(supervisor.stdout.readline().split("|")[1])
+        assert is_alive(pid)
+        supervisor.send_signal(signal.SIGKILL)
+
+    wait_until(lambda: not is_alive(pid), "the end of the child", seconds=5)
+
+
+def test_lines_come_out_whole_however_they_were_cut() -> None:
+    splitter = LineSplitter()
+
+    assert splitter.feed(b"a\nb") == ["a"]
+    assert splitter.feed(b"c\r\n\xff\n") == ["bc", "\N{REPLACEMENT CHARACTER}"]
+    assert splitter.end() == []
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
+    splitter = LineSplitter()
+
+    assert [len(line) for line in splitter.feed(b"x" * 100_000)] == [100_000]
+    assert splitter.end() == []
