@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.contrib.auth import login, logout
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -59,3 +60,10 @@ def _asked_for(request: HttpRequest) -> str:
     asked = request.POST.get("next", "") or request.GET.get("next", "")
     own = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())
     return asked if own else ""
+
+
+def admin_sign_in(request: HttpRequest) -> HttpResponse:
+    """Lead to the one sign-in page, whose guesses are counted, instead of the admin site's own."""
+    if request.user.is_authenticated:
+        raise PermissionDenied("Your user may not enter the administration.")
+    return HttpResponseRedirect(f"{resolve_url(settings.LOGIN_URL)}?{request.GET.urlencode()}")
