@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
+from django.conf import settings
+
 from ops.console import Console, LineSplitter
 from ops.programs import Program
 
@@ -55,6 +57,7 @@ class Child:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing,
+                cwd=settings.ROOT,
                 env=self._environment,
                 # A group of its own: Ctrl-C reaches the supervisor alone, and all that it forks can be ended.
                 start_new_session=True,

@@ -12,12 +12,17 @@ API_KEY_VARIABLE = "SLIPWAY_DEMO_API_KEY"
 
 def demo_password() -> str:
     """The password of the three demo people."""
-    return os.environ.get(PASSWORD_VARIABLE) or _kept("demo_password", secrets.token_urlsafe(12))
+    return given(PASSWORD_VARIABLE) or _kept("demo_password", secrets.token_urlsafe(12))
 
 
 def demo_api_key() -> str:
     """The API key of the demo's admin."""
-    return os.environ.get(API_KEY_VARIABLE) or _kept("demo_api_key", f"slp_pat_{secrets.token_urlsafe(32)}")
+    return given(API_KEY_VARIABLE) or _kept("demo_api_key", f"slp_pat_{secrets.token_urlsafe(32)}")
+
+
+def given(variable: str) -> str:
+    """What the environment says, or nothing."""
+    return os.environ.get(variable, "")
 
 
 def _kept(name: str, fresh: str) -> str:
