@@ -81,6 +81,7 @@ TEMPLATES = [
     }
 ]
 
+
 # --- Database -------------------------------------------------------------------------------------
 def _database() -> dict[str, object]:
     url = urlsplit(ENV.database_url or f"sqlite:///{HOME / 'slipway.sqlite3'}")
@@ -119,7 +120,9 @@ def _redis(number: int) -> str:
 
 
 CELERY_BROKER_URL = (
-    f"redis+socket://{urlsplit(REDIS_URL).path}?virtual_host=0" if REDIS_URL.startswith("unix:") else _redis(0)
+    f"redis+socket://{urlsplit(REDIS_URL).path}?virtual_host=0"
+    if REDIS_URL.startswith("unix:")
+    else _redis(0)
 )
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -233,9 +236,17 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    # Whoever polls /readyz reads the answer; a line for each 503 would bury what matters.
+    "filters": {
+        "but_probes": {
+            "()": "django.utils.log.CallbackFilter",
+            "callback": lambda record: getattr(getattr(record, "request", None), "path", "") != "/readyz",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
+        "django.request": {"filters": ["but_probes"]},
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},

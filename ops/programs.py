@@ -78,7 +78,7 @@ def worker() -> Program:
     return Program(
         "worker",
         (
-            *_python("celery", "-A", "config", "--workdir", str(settings.ROOT), "worker"),
+            *_celery("worker"),
             *("--loglevel", settings.ENV.log_level, "--concurrency", str(settings.ENV.worker_concurrency)),
             # All of these are talk among workers, which wait a second for answers that nobody here needs.
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
@@ -92,10 +92,17 @@ def beat() -> Program:
     return Program(
         "beat",
         (
-            *_python("celery", "-A", "config", "--workdir", str(settings.ROOT), "beat"),
+            *_celery("beat"),
             *("--loglevel", settings.ENV.log_level, "--pidfile", ""),
         ),
     )
+
+
+def _celery(command: str) -> tuple[str, ...]:
+    # Root in a container is common, and its programs talk to nobody outside this machine.
+    calm = ("-W", "ignore:You're running the worker with superuser privileges")
+    options = ("--quiet", "-A", "config", "--workdir", str(settings.ROOT))
+    return (sys.executable, *calm, "-m", "celery", *options, command)
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

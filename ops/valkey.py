@@ -68,5 +68,6 @@ def server_command(home: Path) -> list[str]:
         *("--appendonly", "yes"),
         *("--appendfsync", "everysec"),
         *("--save", ""),
-        *("--loglevel", "warning"),
+        # It greets each start with advice about the kernel that nobody needs for a demo.
+        *("--loglevel", "warning", "--logfile", str(home / "valkey" / "server.log")),
     ]
