@@ -61,6 +61,19 @@ class ActionState(TextChoices):
     NOT_RESTORED = "NOT_RESTORED"
 
 
+class UndoState(TextChoices):
+    """How far the undo of an action is (DESIGN 5, rule 12)."""
+
+    KNOWN = "KNOWN"
+    """What happened is known, and there is something to undo."""
+    READY = "READY"
+    """A look has said that it may be undone."""
+    SENT = "SENT"
+    """The undo was done; looks follow until it has taken hold."""
+    SETTLED = "SETTLED"
+    """Nothing more is to be done here."""
+
+
 class CallState(TextChoices):
     """Of one call to AWS in the journal (DESIGN 5, rules 6 and 7)."""
 

@@ -138,6 +138,10 @@ class Rollout(Protocol):
         """Fetch, resolve and check the manifest of `kind`; raises `ActionFailed` naming file and line."""
         ...
 
+    def account(self) -> str:
+        """The AWS account behind the connector."""
+        ...
+
     def take_slot(self, ecs_service: str) -> None:
         """Hold the right to change this ECS service until the stage or its rollback ends (rule 13)."""
         ...

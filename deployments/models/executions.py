@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from connectors.models import Connector
 from deployments.models.pipelines import Pipeline
-from deployments.states import TERMINAL, ActionState, Outcome, Status
+from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
 from rbac.models import Scope
 
 
@@ -35,6 +35,7 @@ class Execution(models.Model):
     outcome = models.CharField(max_length=32, choices=Outcome, blank=True, default="")
     failure = models.JSONField(null=True)
     rolling_back = models.BooleanField(default=False)
+    ending = models.CharField(max_length=32, choices=Status, blank=True, default="")
     status_before_rollback = models.CharField(max_length=32, choices=Status, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
@@ -168,9 +169,9 @@ class ActionRun(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     trouble = models.PositiveIntegerField(default=0)
-    undo_known = models.BooleanField(default=False)
+    undo_state = models.CharField(max_length=16, choices=UndoState, blank=True, default="")
     undo_tries = models.PositiveIntegerField(default=0)
-    undo_sent_at = models.DateTimeField(null=True)
+    undo_started_at = models.DateTimeField(null=True)
     progress = models.JSONField(default=dict)
     log_cursors = models.JSONField(default=dict)
 

@@ -16,6 +16,7 @@ class Interrupt(models.Model):
         ABORT_AND_ROLL_BACK = "ABORT_AND_ROLL_BACK"
         ROLL_BACK = "ROLL_BACK"
         RETRY = "RETRY"
+        FAIL = "FAIL"
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
 

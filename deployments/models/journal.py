@@ -1,6 +1,7 @@
 """What an execution did and saw: its calls to AWS, its memory, its log and the AWS events."""
 
-from typing import ClassVar
+import json
+from typing import Any, ClassVar
 
 from django.db import models
 
@@ -55,6 +56,11 @@ class Call(models.Model):
     @property
     def scope(self) -> Scope:
         return self.execution.scope
+
+    @property
+    def parsed_parameters(self) -> dict[str, Any]:
+        """The parameters as they were sent."""
+        return dict(json.loads(self.parameters))
 
 
 class Memory(models.Model):

@@ -1,0 +1,279 @@
+"""Backward: the undos of a stage's steps, newest first, and the checklist that proves them (rule 12)."""
+
+from datetime import timedelta
+
+from deployments.actions.base import Action, ActionFailed, Check, NotOurs, Rollout
+from deployments.engine.forward import wait_since
+from deployments.engine.running import Failed, Finished, NeverHappened, Wait, load, run
+from deployments.engine.shared import Shared
+from deployments.log import NewLine, store
+from deployments.models import ActionRun, Call, CheckedItem, StepExecution
+from deployments.states import TERMINAL, ActionState, CallState, Outcome, Status, UndoState
+from deployments.steps.base import step_kind
+
+TRIES = 3
+KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
+
+
+def advance(shared: Shared) -> timedelta | None:
+    """One step of progress; None means go on at once."""
+    steps = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK).order_by("position")
+    step = steps.exclude(status__in=TERMINAL).first()
+    if step is None:
+        _end(shared)
+        return None
+    if step.status == Status.QUEUED:
+        _begin(shared, step)
+        return None
+    row = _next_undo(shared, step)
+    if row is None:
+        return _verify(shared, step)
+    if step.timeout_at is not None and shared.world.now() >= step.timeout_at:
+        _give_up(shared, step, row, "The rollback did not end within its time-out.")
+        return None
+    return _undo(shared, step, row)
+
+
+def _begin(shared: Shared, step: StepExecution) -> None:
+    now = shared.world.now()
+    with shared.lease.commit():
+        step.status, step.started_at = Status.RUNNING, now
+        step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
+        step.save(update_fields=["status", "started_at", "timeout_at"])
+        cause = (shared.execution.failure or {}).get("message", "a person asked for it").split("\n")[0]
+        _say(shared, step, [f"Rolling back: {cause}"], "warning")
+
+
+def partners(shared: Shared, step: StepExecution) -> list[StepExecution]:
+    """The steps that this rollback step undoes, newest first."""
+    begun = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).exclude(started_at=None)
+    return [one for one in begun.order_by("-position") if step_kind(one.type).undone_by == step.type]
+
+
+def _next_undo(shared: Shared, step: StepExecution) -> ActionRun | None:
+    for partner in partners(shared, step):
+        open_rows = partner.actions.exclude(state__in=(ActionState.WAITING, ActionState.SKIPPED))
+        row: ActionRun | None = (
+            open_rows.exclude(undo_state=UndoState.SETTLED).select_related("step").order_by("-position").first()
+        )
+        if row is not None:
+            return row
+    return None
+
+
+def _undo(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:
+    """Learn what happened, ask whether it may be undone, undo it, look until that has taken hold."""
+    if row.undo_state == "":
+        return _find_out(shared, step, row)
+    if row.undo_state == UndoState.KNOWN:
+        return _ask(shared, step, row)
+    if row.undo_state == UndoState.READY:
+        return _put_back(shared, step, row)
+    return _follow(shared, step, row)
+
+
+def _find_out(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:
+    """Withdraw what is queued, then replay the start without sending, so that every answer is known."""
+    with shared.lease.commit():
+        planned = Call.objects.filter(action=row, attempt=row.step.attempt, is_write=True)
+        planned.filter(state=CallState.PLANNED).update(state=CallState.NOT_SENT)
+    if row.start_done_at is None:
+        end = run(shared, row, "start", _start, told_in=step, forbid_sending=True)
+        if isinstance(end, Wait):
+            return end.time
+        if isinstance(end, Finished):
+            with shared.lease.commit():
+                end.rollout.finish(keep_progress=False)
+    happened = Call.objects.filter(
+        action=row, attempt=row.step.attempt, phase="start", is_write=True, state=CallState.ANSWERED
+    ).exists()
+    with shared.lease.commit():
+        if happened and load(row).has_undo:
+            _change(shared, row, undo_state=UndoState.KNOWN, state=ActionState.UNDOING)
+        else:
+            _change(shared, row, undo_state=UndoState.SETTLED)
+    return None
+
+
+def _start(action: Action, rollout: Rollout) -> None:
+    action.start(rollout)
+
+
+def _ask(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:
+    end = run(shared, row, _phase("ask", row), _may_undo, told_in=step)
+    if isinstance(end, Wait):
+        return end.time
+    if isinstance(end, Failed):
+        return _failed(shared, step, row, end.failure)
+    assert isinstance(end, Finished)  # noqa: S101 - only replayed starts end otherwise
+    with shared.lease.commit():
+        if end.value:
+            _change(shared, row, undo_state=UndoState.READY, undo_started_at=shared.world.now())
+        end.rollout.finish(keep_progress=True)
+    return None if end.value else timedelta(seconds=5)
+
+
+def _may_undo(action: Action, rollout: Rollout) -> bool:
+    return action.may_undo(rollout)
+
+
+def _put_back(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:
+    end = run(shared, row, _phase("undo", row), _undo_action, told_in=step)
+    if isinstance(end, Wait):
+        return end.time
+    if isinstance(end, Failed):
+        return _failed(shared, step, row, end.failure)
+    assert isinstance(end, Finished)  # noqa: S101
+    with shared.lease.commit():
+        _change(shared, row, undo_state=UndoState.SENT, undo_started_at=shared.world.now())
+        end.rollout.finish(keep_progress=False)
+        end.rollout.drop_results()
+    return None
+
+
+def _undo_action(action: Action, rollout: Rollout) -> None:
+    action.undo(rollout)
+
+
+def _follow(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:
+    end = run(shared, row, _phase("undone", row), _is_undone, told_in=step)
+    if isinstance(end, Wait):
+        return end.time
+    if isinstance(end, Failed):
+        return _failed(shared, step, row, end.failure)
+    assert isinstance(end, Finished)  # noqa: S101
+    with shared.lease.commit():
+        if end.value:
+            _change(shared, row, undo_state=UndoState.SETTLED, state=ActionState.UNDONE)
+        end.rollout.finish(keep_progress=True)
+    return None if end.value else wait_since(shared.world.now() - (row.undo_started_at or shared.world.now()))
+
+
+def _is_undone(action: Action, rollout: Rollout) -> bool:
+    return action.is_undone(rollout)
+
+
+def _failed(shared: Shared, step: StepExecution, row: ActionRun, failure: ActionFailed) -> timedelta | None:
+    if isinstance(failure, NotOurs):
+        _leave_alone(shared, step, failure)
+        return None
+    tries = row.undo_tries + 1
+    if tries >= TRIES:
+        _give_up(shared, step, row, failure.message)
+        return None
+    with shared.lease.commit():
+        _say(shared, step, [f"Undoing failed ({tries} of {TRIES} tries): {failure.message}"], "warning")
+        _change(shared, row, undo_tries=tries, undo_state=UndoState.KNOWN)
+    return timedelta(seconds=2**tries)
+
+
+def _give_up(shared: Shared, step: StepExecution, row: ActionRun, why: str) -> None:
+    with shared.lease.commit():
+        _say(shared, step, [f"Not restored: {row.title}. {why}"], "error")
+        _change(
+            shared, row, undo_state=UndoState.SETTLED, state=ActionState.NOT_RESTORED, detail=why[:512]
+        )
+
+
+def _leave_alone(shared: Shared, step: StepExecution, failure: NotOurs) -> None:
+    """Somebody else deployed: nothing of this stage is touched any more (rule 12)."""
+    with shared.lease.commit():
+        _say(shared, step, [failure.message], "error")
+        for partner in partners(shared, step):
+            rows = partner.actions.exclude(state__in=(ActionState.WAITING, ActionState.SKIPPED))
+            for row in rows.exclude(undo_state=UndoState.SETTLED):
+                state = ActionState.NOT_RESTORED if load(row).has_undo else row.state
+                _change(shared, row, undo_state=UndoState.SETTLED, state=state, detail=failure.message[:512])
+        shared.execution.outcome = Outcome.SUPERSEDED
+        shared.execution.save(update_fields=["outcome"])
+
+
+def _verify(shared: Shared, step: StepExecution) -> timedelta | None:
+    """The checklist: what each undone action found before, beside what is there now."""
+    checks: list[Check] = []
+    undone = 0
+    for partner in reversed(partners(shared, step)):
+        for row in partner.actions.select_related("step").order_by("position"):
+            if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
+                continue
+            undone += 1
+            end = run(shared, row, _phase("verify", row), _checklist, told_in=step)
+            if isinstance(end, Wait):
+                return end.time
+            checks += _checks_of(row, end)
+            if isinstance(end, Finished):
+                with shared.lease.commit():
+                    end.rollout.finish(keep_progress=False)
+    _conclude(shared, step, checks, undone)
+    return None
+
+
+def _checklist(action: Action, rollout: Rollout) -> list[Check]:
+    return action.checklist(rollout)
+
+
+def _checks_of(row: ActionRun, end: object) -> list[Check]:
+    if isinstance(end, Finished):
+        checks: list[Check] = list(end.value)  # type: ignore[call-overload]
+        return checks
+    why = end.failure.message if isinstance(end, Failed) else "it could not be read"
+    return [Check(row.title, "as before", "not known", ok=False, note=why)]
+
+
+def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: int) -> None:
+    broken = [check for check in checks if not check.ok]
+    rows = ActionRun.objects.filter(step__in=partners(shared, step), state=ActionState.NOT_RESTORED)
+    with shared.lease.commit():
+        CheckedItem.objects.bulk_create(
+            CheckedItem(
+                step=step, attempt=step.attempt, position=index, subject=check.subject,
+                expected=check.expected, found=check.found, ok=check.ok, note=check.note,
+            )
+            for index, check in enumerate(checks)
+        )
+        restored = not broken and not rows.exists()
+        step.status = Status.SUCCESS if restored else Status.FAILED
+        step.ended_at = shared.world.now()
+        step.save(update_fields=["status", "ended_at"])
+        _say(shared, step, _closing_lines(checks, undone, restored=restored), "success" if restored else "error")
+        if restored and undone and shared.execution.outcome not in KEPT_OUTCOMES:
+            shared.execution.outcome = Outcome.ROLLED_BACK
+            shared.execution.save(update_fields=["outcome"])
+
+
+def _closing_lines(checks: list[Check], undone: int, *, restored: bool) -> list[str]:
+    if not undone:
+        return ["Nothing was changed in AWS, so there is nothing to undo."]
+    lines = [f"{'ok' if c.ok else 'NOT RESTORED'}: {c.subject}: {c.found}" for c in checks]
+    for check in checks:
+        if not check.ok:
+            lines.append(f"  expected {check.expected} {check.note}".rstrip())
+    return [*lines, "Rollback verified." if restored else "The rollback is not complete: see the lines above."]
+
+
+def _end(shared: Shared) -> None:
+    execution = shared.execution
+    failed = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK, status=Status.FAILED).exists()
+    ending = execution.status_before_rollback or Status.FAILED
+    with shared.lease.commit():
+        execution.ending = Status.FAILED if failed and ending == Status.SUCCESS else ending
+        execution.rolling_back = False
+        execution.save(update_fields=["ending", "rolling_back"])
+
+
+def _phase(name: str, row: ActionRun) -> str:
+    """Each try of an undo has a journal of its own."""
+    return f"{name}{row.undo_tries + 1}"
+
+
+def _change(shared: Shared, row: ActionRun, **values: object) -> None:
+    shared.change(row, **values)
+    row.save(update_fields=[*shared.touched(row)])
+
+
+def _say(shared: Shared, step: StepExecution, lines: list[str], level: str) -> None:
+    now = shared.world.now()
+    store(
+        shared.execution.pk,
+        [NewLine(now, step.pk, step.identifier, "Rollback", level, line) for line in lines],
+    )

@@ -1,0 +1,148 @@
+"""Forward: the steps of a stage in order, the actions of a step in order."""
+
+from datetime import timedelta
+
+from deployments.actions.base import Action, ActionFailed, Rollout
+from deployments.engine import failing
+from deployments.engine.rollout import EngineRollout
+from deployments.engine.running import Failed, Finished, Wait, run
+from deployments.engine.shared import Shared
+from deployments.models import ActionRun, StepExecution
+from deployments.states import TERMINAL, ActionState, Outcome, Status
+
+EARLY, EARLY_WAIT = timedelta(seconds=10), timedelta(seconds=2)
+USUAL, USUAL_WAIT = timedelta(minutes=10), timedelta(seconds=5)
+LATE_WAIT = timedelta(seconds=10)
+
+
+def begin_stage(shared: Shared) -> None:
+    """The first look at a stage."""
+    now = shared.world.now()
+    with shared.lease.commit():
+        shared.stage.status = Status.RUNNING
+        shared.stage.save(update_fields=["status"])
+        shared.execution.status = Status.RUNNING
+        shared.execution.started_at = shared.execution.started_at or now
+        shared.execution.save(update_fields=["status", "started_at"])
+
+
+def advance(shared: Shared) -> timedelta | None:
+    """One step of progress; None means go on at once."""
+    step = _current(shared)
+    if step is None:
+        _end_stage(shared)
+        return None
+    if step.status == Status.QUEUED:
+        _begin_step(shared, step)
+        return None
+    if step.timeout_at is not None and shared.world.now() >= step.timeout_at:
+        failing.fail(shared, step, _next_action(step), _timed_out(step))
+        return None
+    row = _next_action(step)
+    if row is None:
+        _end_step(shared, step)
+        return None
+    return advance_action(shared, row)
+
+
+def advance_action(shared: Shared, row: ActionRun) -> timedelta | None:
+    """Start an action, or look whether it is done."""
+    if row.state == ActionState.WAITING:
+        shared.change(row, state=ActionState.STARTED, started_at=shared.world.now())
+    if row.start_done_at is None:
+        end = run(shared, row, "start", _start)
+    else:
+        end = run(shared, row, "look", _is_done)
+    if isinstance(end, Wait):
+        return end.time
+    if isinstance(end, Failed):
+        failing.fail(shared, row.step, row, end.failure)
+        return None
+    assert isinstance(end, Finished)  # noqa: S101 - a start that may send never ends as NeverHappened
+    return _finish_start(shared, row, end.rollout) if row.start_done_at is None else _finish_look(shared, row, end)
+
+
+def _start(action: Action, rollout: Rollout) -> None:
+    action.start(rollout)
+
+
+def _is_done(action: Action, rollout: Rollout) -> bool:
+    return action.is_done(rollout)
+
+
+def _finish_start(shared: Shared, row: ActionRun, rollout: EngineRollout) -> None:
+    with shared.lease.commit():
+        shared.change(row, start_done_at=shared.world.now())
+        rollout.finish(keep_progress=False)
+        rollout.drop_results()
+
+
+def _finish_look(shared: Shared, row: ActionRun, end: Finished) -> timedelta | None:
+    now = shared.world.now()
+    with shared.lease.commit():
+        if end.value:
+            shared.change(row, state=ActionState.DONE, ended_at=now)
+        end.rollout.finish(keep_progress=True)
+        status = Status.RUNNING if end.value else Status.ASYNC_WAITING
+        if row.step.status != status and row.step.status not in TERMINAL:
+            row.step.status = status
+            row.step.save(update_fields=["status"])
+    return None if end.value else wait_since(now - (row.start_done_at or now))
+
+
+def wait_since(age: timedelta) -> timedelta:
+    """How long to wait before the next look: close at first, then wider (PERFORMANCE, poll schedule)."""
+    if age < EARLY:
+        return EARLY_WAIT
+    return USUAL_WAIT if age < USUAL else LATE_WAIT
+
+
+def _current(shared: Shared) -> StepExecution | None:
+    steps = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position")
+    step: StepExecution | None = steps.exclude(status__in=TERMINAL).first()
+    return step
+
+
+def _next_action(step: StepExecution) -> ActionRun | None:
+    done = (ActionState.DONE, ActionState.SKIPPED)
+    row: ActionRun | None = (
+        step.actions.exclude(state__in=done).select_related("step").order_by("position").first()
+    )
+    return row
+
+
+def _begin_step(shared: Shared, step: StepExecution) -> None:
+    now = shared.world.now()
+    with shared.lease.commit():
+        step.status = Status.RUNNING
+        step.started_at = now
+        step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
+        step.save(update_fields=["status", "started_at", "timeout_at"])
+
+
+def _end_step(shared: Shared, step: StepExecution) -> None:
+    with shared.lease.commit():
+        step.status = Status.SUCCESS
+        step.ended_at = shared.world.now()
+        step.save(update_fields=["status", "ended_at"])
+
+
+def _end_stage(shared: Shared) -> None:
+    from_here = shared.execution.stages.filter(position__gt=shared.stage.position)
+    if from_here.exists():
+        failing.close_stage(shared, Status.SUCCESS)
+        return
+    with shared.lease.commit():
+        shared.execution.ending = Status.SUCCESS
+        shared.execution.outcome = Outcome.COMPLETED
+        shared.execution.save(update_fields=["ending", "outcome"])
+
+
+def _timed_out(step: StepExecution) -> ActionFailed:
+    minutes = round(step.timeout_seconds / 60, 1)
+    return ActionFailed(
+        "TIMED_OUT",
+        f"The step did not end within its time-out of {minutes:g} minutes. "
+        "Raise timeout of the step if this is normal for the service.",
+        outcome="TIMED_OUT",
+    )

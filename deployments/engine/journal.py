@@ -1,0 +1,215 @@
+"""The journal: every call of an action is a row, so that running the action again sends nothing twice.
+
+Rules 6 to 9 of DESIGN 5. `JournalCaller` serves `start` and `undo`, whose calls are replayed in order;
+`LookCaller` serves looks, which only read and forget what they read when the look is committed.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from aws.caller import is_write
+from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
+from deployments.engine import backoff
+from deployments.engine.failpoints import failpoint
+from deployments.engine.interrupts import is_abort_waiting
+from deployments.engine.lease import SEND_WITHIN_SECONDS
+from deployments.engine.turns import (
+    InterruptWaiting,
+    Mismatch,
+    NeedsAdoption,
+    OutOfTime,
+    SendingForbidden,
+    Trouble,
+)
+from deployments.models import Call
+from deployments.states import CallState
+
+if TYPE_CHECKING:
+    from deployments.engine.rollout import EngineRollout
+
+
+def hash_of(service: str, operation: str, params: Mapping[str, Any]) -> str:
+    """What tells two calls apart: service, operation and parameters."""
+    text = json.dumps([service, operation, params], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class JournalCaller:
+    """Makes the calls of one run of `start` or `undo`, or answers them from the journal."""
+
+    def __init__(self, rollout: "EngineRollout", *, forbid_sending: bool = False) -> None:
+        self._rollout = rollout
+        self._forbid = forbid_sending
+        self._rows = {
+            row.number: row
+            for row in Call.objects.filter(
+                action=rollout.row, attempt=rollout.attempt, phase=rollout.phase
+            )
+        }
+        self.made = 0
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of the next call of this phase, from the journal or from AWS."""
+        number, self.made = self.made, self.made + 1
+        row = self._rows.get(number)
+        if row is None:
+            row = self._plan(number, service, operation, params)
+        elif row.params_hash != hash_of(service, operation, params):
+            raise Mismatch(f"{row.operation} became {operation}")
+        elif row.state == CallState.ANSWERED:
+            return dict(json.loads(row.result or "{}"))
+        elif row.state == CallState.FAILED:
+            raise from_record(row.error)
+        return self._rollout.remote.answer(row) if self._rollout.remote else self._make(row, params)
+
+    def _plan(self, number: int, service: str, operation: str, params: Mapping[str, Any]) -> Call:
+        if self._forbid:
+            raise SendingForbidden
+        row = self._rollout.new_call(number, service, operation, params)
+        self._rows[number] = row
+        return row
+
+    def _make(self, row: Call, params: Mapping[str, Any]) -> dict[str, Any]:
+        if row.is_write and row.state in (CallState.SENT, CallState.UNKNOWN):
+            # SENT without an answer: the worker that sent it died before it could write the answer down.
+            raise NeedsAdoption(row)
+        if self._forbid:
+            raise SendingForbidden
+        backoff.wait_for(self._rollout.quota, row, self._rollout.world.now())
+        return self._write(row, params) if row.is_write else self._read(row, params)
+
+    def _read(self, row: Call, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Reads have no effect, so their rows travel with the next commit."""
+        world = self._rollout.world
+        row.sent_at, began = world.now(), world.monotonic()
+        row.send_number += 1
+        try:
+            result = self._rollout.door.call(row.service, row.operation, params)
+        except AwsError as error:
+            if error.is_retryable:
+                backoff.note(self._rollout.quota, error, self._rollout.world.now())
+                raise Trouble(error) from error
+            row.state, row.error = CallState.FAILED, error.to_record()
+            raise
+        else:
+            row.state, row.result = CallState.ANSWERED, json.dumps(result)
+            return result
+        finally:
+            row.answered_at = world.now()
+            row.duration_ms = int((world.monotonic() - began) * 1000)
+            self._rollout.keep_call(row)
+
+    def _write(self, row: Call, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Intent first, then the effect, then its answer: three commits' worth of truth (rules 3, 4, 6)."""
+        rollout, world = self._rollout, self._rollout.world
+        failpoint("call.before_sent")
+        if not rollout.lease.may_write():
+            raise OutOfTime
+        with rollout.lease.commit():
+            self._refuse_if_interrupted()
+            row.state, row.sent_at, row.error = CallState.SENT, world.now(), None
+            row.send_number += 1
+            rollout.keep_call(row)
+            rollout.flush()
+        sent = world.monotonic()
+        failpoint("call.sent")
+        if world.monotonic() - sent > SEND_WITHIN_SECONDS:
+            # This process stood still for so long that another may have judged the write meanwhile.
+            self._settle(row, CallState.NOT_SENT, sent, error=None)
+            raise OutOfTime
+        try:
+            result = rollout.door.call(row.service, row.operation, params)
+        except AwsError as error:
+            self._settle_error(row, error, sent)
+            raise
+        failpoint("call.answered")
+        self._settle(row, CallState.ANSWERED, sent, result=result)
+        return result
+
+    def _refuse_if_interrupted(self) -> None:
+        if self._rollout.is_forward and is_abort_waiting(self._rollout.lease.execution_id):
+            raise InterruptWaiting
+
+    def _settle_error(self, row: Call, error: AwsError, sent: float) -> None:
+        """Turns where the answer decides nothing; a refusal by AWS is recorded and goes to the action."""
+        if isinstance(error, Unanswered):
+            self._settle(row, CallState.UNKNOWN, sent, error=error)
+            raise NeedsAdoption(row) from error
+        if isinstance(error, NotSent | Throttled):
+            self._settle(row, CallState.NOT_SENT, sent, error=error)
+            backoff.note(self._rollout.quota, error, self._rollout.world.now())
+            raise Trouble(error) from error
+        self._settle(row, CallState.FAILED, sent, error=error)
+
+    def _settle(
+        self,
+        row: Call,
+        state: CallState,
+        sent: float,
+        *,
+        error: AwsError | None = None,
+        result: Mapping[str, Any] | None = None,
+    ) -> None:
+        world = self._rollout.world
+        with self._rollout.lease.commit():
+            row.state = state
+            row.error = error.to_record() if error else None
+            row.result = json.dumps(result) if result is not None else ""
+            row.answered_at = world.now()
+            row.duration_ms = int((world.monotonic() - sent) * 1000)
+            row.save(update_fields=["state", "error", "result", "answered_at", "duration_ms"])
+
+
+class LookCaller:
+    """Makes the reads of one look. `begun` is when the last answer was asked for."""
+
+    def __init__(self, rollout: "EngineRollout") -> None:
+        self._rollout = rollout
+        self._rows = {
+            row.number: row
+            for row in Call.objects.filter(
+                action=rollout.row, attempt=rollout.attempt, phase=rollout.phase
+            )
+        }
+        self.made = 0
+        self.begun = rollout.world.now()
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """A fresh answer; raises `Parked` while a delegate still looks for it."""
+        if is_write(service, operation):
+            raise AssertionError(f"a look may only read, not {operation}")
+        number, self.made = self.made, self.made + 1
+        row = self._rows.get(number)
+        wanted = hash_of(service, operation, params)
+        if row is None or row.params_hash != wanted:
+            row = self._rollout.new_call(number, service, operation, params, instead_of=row)
+            self._rows[number] = row
+        if self._rollout.remote:
+            result = self._rollout.remote.look(row)
+            self.begun = row.sent_at or self._rollout.world.now()
+            return result
+        return self._make(row, params)
+
+    def _make(self, row: Call, params: Mapping[str, Any]) -> dict[str, Any]:
+        world = self._rollout.world
+        backoff.wait_for(self._rollout.quota, row, self._rollout.world.now())
+        self.begun, began = world.now(), world.monotonic()
+        row.repeats += 1 if row.pk else 0
+        row.sent_at = self.begun
+        try:
+            result = self._rollout.door.call(row.service, row.operation, params)
+        except AwsError as error:
+            row.state, row.error = CallState.FAILED, error.to_record()
+            if error.is_retryable:
+                backoff.note(self._rollout.quota, error, self._rollout.world.now())
+                raise Trouble(error) from error
+            raise
+        else:
+            row.state, row.error = CallState.ANSWERED, None
+            return result
+        finally:
+            row.answered_at = world.now()
+            row.duration_ms = int((world.monotonic() - began) * 1000)
+            self._rollout.keep_call(row)

@@ -1,0 +1,96 @@
+"""The lease under which one worker looks at one execution, and the fence that keeps others' hands off."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Case, F, Q, When
+
+from deployments.engine.failpoints import failpoint
+from deployments.engine.world import World
+from deployments.log import tell
+from deployments.models import Execution
+
+LEASE = timedelta(seconds=60)
+LOOK_SECONDS = 30
+WRITE_NEEDS_SECONDS = 20
+SEND_WITHIN_SECONDS = 5
+
+
+class LeaseLostError(Exception):
+    """Another worker has taken this execution over; whatever this one still wanted is rolled back."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """One worker's right to move one execution on, for a minute at most (rules 2 and 3)."""
+
+    execution_id: UUID
+    fence: int
+    world: World
+    claimed: float
+    parked_until: datetime
+
+    @contextmanager
+    def commit(self) -> Iterator[None]:
+        """One transaction that holds only while the fence is ours; raises `LeaseLostError` otherwise."""
+        failpoint("commit.before")
+        with transaction.atomic():
+            if not self._still_ours().update(fence=self.fence):
+                raise LeaseLostError
+            yield
+            transaction.on_commit(self._tell_watchers, robust=True)
+        failpoint("commit.after")
+
+    def _tell_watchers(self) -> None:
+        tell(self.execution_id, {"type": "state.changed"})
+
+    def is_look_over(self) -> bool:
+        """Whether this look has used up its thirty seconds."""
+        return self.world.monotonic() - self.claimed >= LOOK_SECONDS
+
+    def may_write(self) -> bool:
+        """Whether enough of the lease is left to begin a write."""
+        left = LEASE.total_seconds() - (self.world.monotonic() - self.claimed)
+        return left >= WRITE_NEEDS_SECONDS
+
+    def release(self, next_look: datetime | None) -> None:
+        """Give the lease back. A wake that came during the look keeps its earlier time."""
+        with self.commit():
+            woken = Case(
+                When(look_at__lt=self.parked_until, then=F("look_at")),
+                default=next_look,
+                output_field=Execution._meta.get_field("look_at"),
+            )
+            self._still_ours().update(look_until=None, look_at=woken)
+        failpoint("look.released")
+
+    def _still_ours(self):  # type: ignore[no-untyped-def]
+        return Execution.objects.filter(pk=self.execution_id, fence=self.fence)
+
+
+def claim(execution_id: UUID, *, owner: str, world: World) -> Lease | None:
+    """Take the lease if the execution is due and nobody holds it; otherwise None."""
+    now = world.now()
+    parked_until = now + LEASE
+    with transaction.atomic():
+        claimed = (
+            Execution.objects.filter(pk=execution_id, look_at__lte=now)
+            .filter(Q(look_until__isnull=True) | Q(look_until__lte=now))
+            .update(look_owner=owner, fence=F("fence") + 1, look_until=parked_until, look_at=parked_until)
+        )
+        if not claimed:
+            return None
+        fence = Execution.objects.values_list("fence", flat=True).get(pk=execution_id)
+    failpoint("look.claimed")
+    return Lease(execution_id, fence, world, world.monotonic(), parked_until)
+
+
+def wake(execution_id: UUID, now: datetime) -> None:
+    """Bring the next look forward to now; only for executions that are open or asked to reopen."""
+    Execution.objects.filter(pk=execution_id).filter(
+        Q(look_at__gt=now) | Q(look_at__isnull=True)
+    ).update(look_at=now, nudged_until=None)

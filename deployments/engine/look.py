@@ -1,0 +1,79 @@
+"""One look: claim an execution, move it on until something must be waited for, say when to look again."""
+
+import os
+import socket
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from deployments.engine import asked, backward, ending, forward, slots
+from deployments.engine.lease import Lease, LeaseLostError, claim
+from deployments.engine.shared import Shared, Snapshot
+from deployments.engine.world import REAL, World
+from deployments.log import compact
+from deployments.models import Execution, StageExecution
+from deployments.states import TERMINAL, Status
+
+
+def look(execution_id: UUID, *, world: World = REAL, snapshot: Snapshot | None = None, owner: str = "") -> bool:
+    """Look at one execution, if it is due and nobody else does; False if there was nothing to do."""
+    lease = claim(execution_id, owner=owner or _this_process(), world=world)
+    if lease is None:
+        return False
+    try:
+        next_look = _move_on(lease, snapshot or Snapshot())
+        lease.release(next_look)
+    except LeaseLostError:
+        return False
+    if next_look is None:
+        compact(execution_id)
+    return True
+
+
+def _move_on(lease: Lease, snapshot: Snapshot) -> datetime | None:
+    """Advance until there is nothing to do now; the moment of the next look, None when it is over."""
+    while True:
+        execution = Execution.objects.select_related("scope", "pipeline").get(pk=lease.execution_id)
+        asked.take_up(lease, execution)
+        if execution.is_over:
+            return None
+        wait = _advance(_shared(lease, execution, snapshot))
+        if wait is not None:
+            return lease.world.now() + wait
+        if lease.is_look_over():
+            return lease.world.now()
+
+
+def _shared(lease: Lease, execution: Execution, snapshot: Snapshot) -> Shared:
+    stages = list(execution.stages.select_related("connector", "execution").order_by("position"))
+    stage = next((s for s in stages if s.status not in TERMINAL), stages[-1])
+    return Shared(
+        execution=execution,
+        stage=stage,
+        lease=lease,
+        world=lease.world,
+        snapshot=snapshot,
+        secrets=_secrets_of(stage),
+    )
+
+
+def _secrets_of(stage: StageExecution) -> tuple[str, ...]:
+    secret = stage.connector.secret
+    return (secret.value,) if secret is not None else ()
+
+
+def _advance(shared: Shared) -> timedelta | None:
+    """One step of progress: None means go on at once."""
+    stage = shared.stage
+    if stage.slot_key and not slots.hold(shared):
+        return slots.WAIT
+    if shared.execution.ending:
+        return ending.advance(shared)
+    if shared.execution.rolling_back:
+        return backward.advance(shared)
+    if stage.status == Status.QUEUED and not stage.slot_key:
+        forward.begin_stage(shared)
+    return forward.advance(shared)
+
+
+def _this_process() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"[:128]

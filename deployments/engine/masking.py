@@ -1,0 +1,31 @@
+"""What of a call's parameters a person may see: names and shapes, not the values of environments."""
+
+from collections.abc import Mapping
+from typing import Any
+
+HIDDEN = "•••"
+_VALUES_UNDER = ("environment", "environmentFiles")
+_WHOLE = ("clientToken",)
+
+
+def preview(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with every environment value hidden; secrets travel by ARN and stay."""
+    return {key: _masked(key, value) for key, value in params.items() if key not in _WHOLE}
+
+
+def _masked(key: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _masked(name, item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        if key in _VALUES_UNDER:
+            return [{**item, "value": HIDDEN} if isinstance(item, Mapping) else HIDDEN for item in value]
+        return [_masked(key, item) for item in value]
+    return value
+
+
+def hide(text: str, secrets: tuple[str, ...]) -> str:
+    """A text with every known secret hidden, longest first."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= 6:
+            text = text.replace(secret, HIDDEN)
+    return text

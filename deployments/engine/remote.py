@@ -1,0 +1,124 @@
+"""Calls through a delegate: queued with the commit that plans them, answered into their rows later (rule 8)."""
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
+from deployments.engine.interrupts import is_abort_waiting
+from deployments.engine.lease import wake
+from deployments.engine.turns import InterruptWaiting, NeedsAdoption, Parked, Trouble
+from deployments.engine.world import RemoteDoor, World
+from deployments.models import Call
+from deployments.states import CallState
+
+if TYPE_CHECKING:
+    from deployments.engine.rollout import EngineRollout
+
+PARKED = timedelta(seconds=15)
+ANSWER_WITHIN = timedelta(seconds=60)
+
+
+class RemoteCalls:
+    """The calls of one action whose door is a delegate; every method may park the execution."""
+
+    def __init__(self, rollout: "EngineRollout", door: RemoteDoor) -> None:
+        self._rollout = rollout
+        self._door = door
+
+    def answer(self, row: Call) -> dict[str, Any]:
+        """The answer of a call of `start` or `undo` that the journal does not hold yet."""
+        if row.state == CallState.SENT:
+            self._wait_for_answer(row)
+        if row.is_write and row.state == CallState.UNKNOWN:
+            raise NeedsAdoption(row)
+        if row.pk is None or row.state in (CallState.NOT_SENT, CallState.UNKNOWN):
+            self._queue(row)
+        raise Parked(self._later())
+
+    def look(self, row: Call) -> dict[str, Any]:
+        """The answer of a look's read. It must have begun after the writes that the look judges."""
+        if row.state == CallState.ANSWERED and row.result and self._is_fresh(row):
+            self._rollout.consume(row)
+            return dict(json.loads(row.result))
+        if row.state == CallState.FAILED and row.error and row.answered_at and self._is_fresh(row):
+            error = from_record(row.error)
+            self._rollout.consume(row)
+            raise Trouble(error) if error.is_retryable else error
+        if row.state == CallState.SENT:
+            self._wait_for_answer(row)
+        if row.pk is None or row.state != CallState.PLANNED:
+            row.repeats += 1 if row.pk else 0
+            self._queue(row)
+        raise Parked(self._later())
+
+    def _is_fresh(self, row: Call) -> bool:
+        return row.sent_at is not None and row.sent_at > self._rollout.floor
+
+    def _wait_for_answer(self, row: Call) -> None:
+        """Park while an answer may still come; after a minute nobody knows what became of the call."""
+        if row.sent_at and self._rollout.world.now() - row.sent_at < ANSWER_WITHIN:
+            raise Parked(self._later())
+        with self._rollout.lease.commit():
+            given_up = Call.objects.filter(pk=row.pk, state=CallState.SENT, send_number=row.send_number)
+            given_up.update(state=CallState.UNKNOWN)
+        row.refresh_from_db()
+
+    def _queue(self, row: Call) -> None:
+        rollout = self._rollout
+        with rollout.lease.commit():
+            if row.is_write and rollout.is_forward and is_abort_waiting(rollout.lease.execution_id):
+                raise InterruptWaiting
+            row.state, row.error, row.result = CallState.PLANNED, None, ""
+            row.planned_at = rollout.world.now()
+            rollout.keep_call(row)
+            rollout.flush()
+            self._door.queue(row.pk)
+
+    def _later(self) -> Any:
+        return self._rollout.world.now() + PARKED
+
+
+def acquire(call_id: int, world: World) -> Call | None:
+    """Make a planned call SENT for the delegate that takes it; None if it was withdrawn or taken already."""
+    with transaction.atomic():
+        call = Call.objects.select_related("execution").get(pk=call_id)
+        if call.is_write and not call.execution.rolling_back and is_abort_waiting(call.execution_id):
+            return None
+        taken = Call.objects.filter(pk=call_id, state=CallState.PLANNED).update(
+            state=CallState.SENT, sent_at=world.now(), send_number=call.send_number + 1
+        )
+        if not taken:
+            return None
+    call.refresh_from_db()
+    return call
+
+
+def deliver(
+    call_id: int, send_number: int, world: World, *, result: dict[str, Any] | None = None,
+    error: AwsError | None = None,
+) -> bool:
+    """Write the answer of one send into its row and wake the execution; False if it came too late."""
+    state = CallState.ANSWERED if error is None else _state_after(error)
+    waiting = Call.objects.filter(
+        pk=call_id, send_number=send_number, state__in=(CallState.SENT, CallState.UNKNOWN)
+    )
+    changed = waiting.update(
+        state=state,
+        result=json.dumps(result) if result is not None else "",
+        error=error.to_record() if error else None,
+        answered_at=world.now(),
+    )
+    if changed:
+        wake(Call.objects.values_list("execution_id", flat=True).get(pk=call_id), world.now())
+    return bool(changed)
+
+
+def _state_after(error: AwsError) -> CallState:
+    if isinstance(error, Unanswered):
+        return CallState.UNKNOWN
+    if isinstance(error, NotSent | Throttled):
+        return CallState.NOT_SENT
+    return CallState.FAILED

@@ -1,0 +1,262 @@
+"""What the engine hands to an action: AWS verbs over the journal, memory, facts, log."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any, cast
+
+from aws.caller import is_write
+from aws.ecs import Ecs
+from aws.elb import Elb
+from aws.logs import Logs
+from aws.scaling import Scaling
+from aws.sts import Sts
+from deployments.actions.base import Loaded, Seen, Source
+from deployments.engine import sources
+from deployments.engine.events import new_events
+from deployments.engine.journal import JournalCaller, LookCaller, hash_of
+from deployments.engine.masking import hide, preview
+from deployments.engine.memories import Memories
+from deployments.engine.remote import RemoteCalls
+from deployments.engine.shared import Shared
+from deployments.engine.turns import SlotWanted
+from deployments.engine.world import Door, RemoteDoor, World
+from deployments.log import NewLine, store
+from deployments.models import ActionRun, Call, StepExecution
+from deployments.states import CallState
+
+REPLAYED = ("start", "undo")
+
+
+class EngineRollout:
+    """One run of one phase of one action. What it gathers is written by `flush`, inside a commit."""
+
+    def __init__(
+        self, shared: Shared, row: ActionRun, phase: str, *, told_in: StepExecution | None = None,
+        forbid_sending: bool = False,
+    ) -> None:
+        self.shared = shared
+        self.row = row
+        self.step = row.step
+        self.phase = phase
+        self.attempt = row.step.attempt
+        self._told_in = told_in or row.step
+        self._forbid = forbid_sending
+        self._memories = Memories(row.step, row.step.run)
+        self._calls: list[Call] = []
+        self._consumed: list[Call] = []
+        self._lines: list[NewLine] = []
+        self._line = 0
+        self._line_at = 0
+        self._facts: dict[str, Any] = {}
+        self._counts: dict[str, int] | None = None
+        self.progress: dict[str, Any] = dict(row.progress)
+
+    # --- what the journal needs -------------------------------------------------------------------
+
+    @property
+    def lease(self):  # type: ignore[no-untyped-def]
+        return self.shared.lease
+
+    @property
+    def world(self) -> World:
+        return self.shared.world
+
+    @property
+    def door(self) -> Door:
+        return cast("Door", self.shared.door)
+
+    @cached_property
+    def remote(self) -> RemoteCalls | None:
+        door = self.shared.door
+        return RemoteCalls(self, cast("RemoteDoor", door)) if hasattr(door, "queue") else None
+
+    @property
+    def quota(self) -> str:
+        return self.shared.execution.group
+
+    @property
+    def is_forward(self) -> bool:
+        return not self.shared.execution.rolling_back and not self.shared.execution.ending
+
+    @property
+    def is_replayed(self) -> bool:
+        return self.phase.startswith(REPLAYED)
+
+    @cached_property
+    def floor(self) -> datetime:
+        """Looks judge only what was seen after this moment: the answer of the step's last write (rule 10)."""
+        answered = (
+            Call.objects.filter(step=self.step, attempt=self.attempt, is_write=True, state=CallState.ANSWERED)
+            .order_by("-answered_at")
+            .values_list("answered_at", flat=True)
+            .first()
+        )
+        return answered or datetime.min.replace(tzinfo=self.world.now().tzinfo)
+
+    def new_call(
+        self, number: int, service: str, operation: str, params: Mapping[str, Any],
+        instead_of: Call | None = None,
+    ) -> Call:
+        row = instead_of or Call(
+            execution=self.shared.execution, step=self.step, action=self.row, attempt=self.attempt,
+            phase=self.phase, number=number, planned_at=self.world.now(), state=CallState.PLANNED,
+        )
+        row.service, row.operation, row.is_write = service, operation, is_write(service, operation)
+        row.params_hash = hash_of(service, operation, params)
+        row.parameters = sources.to_json(params)
+        row.preview = preview(params)
+        row.result = ""
+        return row
+
+    def keep_call(self, row: Call) -> None:
+        if row not in self._calls:
+            self._calls.append(row)
+
+    def consume(self, row: Call) -> None:
+        """Forget the result of a look's read once this look is committed."""
+        self._consumed.append(row)
+
+    # --- what actions use -------------------------------------------------------------------------
+
+    @cached_property
+    def caller(self) -> JournalCaller | LookCaller:
+        if self.is_replayed:
+            return JournalCaller(self, forbid_sending=self._forbid)
+        return LookCaller(self)
+
+    @property
+    def cluster(self) -> str:
+        return self.shared.stage.cluster
+
+    @property
+    def ecs(self) -> Ecs:
+        return Ecs(self.caller)
+
+    @property
+    def scaling(self) -> Scaling:
+        return Scaling(self.caller)
+
+    @property
+    def logs(self) -> Logs:
+        return Logs(self.caller)
+
+    @property
+    def elb(self) -> Elb:
+        return Elb(self.caller)
+
+    @property
+    def intent(self) -> str:
+        return f"{self.shared.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
+
+    def sources(self, kind: str) -> tuple[Source, ...]:
+        return sources.listed(self.shared.stage, kind)
+
+    def load(self, kind: str) -> Loaded:
+        return sources.load(self.shared.execution, self.shared.stage, kind)
+
+    def account(self) -> str:
+        return Sts(self.caller).caller_identity()
+
+    def take_slot(self, ecs_service: str) -> None:
+        if self.shared.slot_is_held_for(ecs_service):
+            return
+        raise SlotWanted(ecs_service)
+
+    def remember(self, name: str, value: Any) -> Any:
+        return self._memories.remember(self._named(name), value)
+
+    def recall(self, name: str) -> Any:
+        found = self._memories.recall(self._named(name))
+        return self._memories.recall(name) if found is None else found
+
+    def _named(self, name: str) -> str:
+        """What an undo remembers belongs to that try of the undo alone."""
+        return f"{self.phase}/{name}" if self.phase.startswith("undo") else name
+
+    def learn(self, **facts: Any) -> None:
+        self._facts.update(facts)
+
+    def know(self, name: str) -> Any:
+        return self._facts.get(name, self.step.outputs.get(name))
+
+    def now(self) -> datetime:
+        return self.world.now()
+
+    def see_service(self, name: str) -> Seen:
+        seen = self._see(name)
+        if seen.service is not None:
+            for event in new_events(self.shared, self._memories.recall("service before"), seen.service):
+                self.log(event, "event")
+        return seen
+
+    def _see(self, name: str) -> Seen:
+        if self.remote is None:
+            shared = self.shared.snapshot.seen(self.cluster, name, after=self.floor)
+            if shared is not None:
+                return shared
+            wanted = self.shared.snapshot.together_with(self.cluster, name)
+            found = {s.name: s for s in self.ecs.describe_services(self.cluster, wanted)}
+            begun = cast("LookCaller", self.caller).begun
+            for one in wanted:
+                self.shared.snapshot.keep(self.cluster, one, Seen(found.get(one), begun))
+            return Seen(found.get(name), begun)
+        service = self.ecs.describe_service(self.cluster, name)
+        return Seen(service, cast("LookCaller", self.caller).begun)
+
+    def show_counts(self, *, running: int, desired: int, pending: int) -> None:
+        self._counts = {"running": running, "desired": desired, "pending": pending}
+
+    def log(self, text: str, level: str = "info") -> None:
+        if self.is_replayed or self.phase.startswith("adopt"):
+            if not self._is_new_line():
+                return
+        unit = self.row.unit if self._told_in == self.step else "Rollback"
+        self._lines.append(
+            NewLine(
+                at=self.world.now(), step_id=self._told_in.pk, step=self._told_in.identifier, unit=unit,
+                level=level, text=hide(text, self.shared.secrets),
+            )
+        )
+
+    def _is_new_line(self) -> bool:
+        """A line of a replayed phase is known by how many calls came before it, and its place after them."""
+        made = self.caller.made
+        self._line = self._line + 1 if made == self._line_at else 1
+        self._line_at = made
+        cursors = self.row.log_cursors
+        key = f"{self.attempt}/{self.phase}"
+        if [made, self._line] <= cursors.get(key, [0, 0]):
+            return False
+        cursors[key] = [made, self._line]
+        return True
+
+    # --- writing it down --------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write everything gathered so far; inside a fenced commit."""
+        self._memories.flush()
+        for call in self._calls:
+            call.save()
+        self._calls = []
+        store(self.shared.execution.pk, self._lines)
+        self._lines = []
+        self.row.save(update_fields=[*self.shared.touched(self.row), "log_cursors"])
+        self.shared.flush_events()
+
+    def finish(self, *, keep_progress: bool) -> None:
+        """The last write of this run of the phase: facts, progress, counts, and reads consumed."""
+        if keep_progress:
+            self.row.progress = self.progress
+        self.flush()
+        self.row.save(update_fields=["progress"])
+        if self._facts:
+            self.step.outputs = {**self.step.outputs, **self._facts}
+            self.step.save(update_fields=["outputs"])
+        self.shared.save_view(self.step, self._counts)
+        if self._consumed:
+            Call.objects.filter(pk__in=[call.pk for call in self._consumed]).update(result="")
+
+    def drop_results(self) -> None:
+        """The phase is over: its answers, which may hold values, are not needed again (rule 6)."""
+        Call.objects.filter(action=self.row, attempt=self.attempt, phase=self.phase).update(result="")

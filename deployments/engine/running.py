@@ -1,0 +1,219 @@
+"""Runs one phase of one action and turns its end into what the engine does next."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from aws.errors import AwsError
+from deployments.actions.base import (
+    Action,
+    ActionFailed,
+    AskAgain,
+    CallRecord,
+    DidNot,
+    Happened,
+    Rollout,
+    UnknownActionError,
+    Verdict,
+    load_action,
+)
+from delegates.doors import DoorClosed
+from deployments.engine import slots, sources
+from deployments.engine.rollout import EngineRollout
+from deployments.engine.shared import Shared
+from deployments.engine.turns import (
+    InterruptWaiting,
+    Mismatch,
+    NeedsAdoption,
+    OutOfTime,
+    Parked,
+    SendingForbidden,
+    SlotWanted,
+    Trouble,
+)
+from deployments.models import ActionRun, Call, StepExecution
+from deployments.states import CallState
+
+SOON = timedelta(seconds=2)
+FOR_A_PERSON = timedelta(seconds=60)
+LONGEST_TROUBLE = 30
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The phase came to its end; `value` is what it returned."""
+
+    rollout: EngineRollout
+    value: object
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The phase goes on in a later look; None means at once."""
+
+    time: timedelta | None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The phase cannot succeed."""
+
+    failure: ActionFailed
+
+
+@dataclass(frozen=True)
+class NeverHappened:
+    """A replayed start came to a call that was never made."""
+
+
+End = Finished | Wait | Failed | NeverHappened
+
+
+def load(row: ActionRun) -> Action:
+    """The action of a row; raises `UnknownActionError` when this version cannot run it (rule 15)."""
+    return load_action(row.name, row.version, row.parameters)
+
+
+def run(
+    shared: Shared,
+    row: ActionRun,
+    phase: str,
+    body: Callable[[Action, Rollout], object],
+    *,
+    told_in: StepExecution | None = None,
+    forbid_sending: bool = False,
+) -> End:
+    """Run one phase of an action. Whatever it had gathered when it stopped is written first."""
+    rollout = EngineRollout(shared, row, phase, told_in=told_in, forbid_sending=forbid_sending)
+    try:
+        action = load(row)
+        value = body(action, rollout)
+    except ActionFailed as failure:
+        _write_down(rollout)
+        return Failed(failure)
+    except AwsError as error:
+        _write_down(rollout)
+        return Failed(ActionFailed(_code_of(error), error.sentence))
+    except DoorClosed as closed:
+        return Failed(ActionFailed("CONNECTOR_NOT_USABLE", str(closed)))
+    except NeedsAdoption as lost:
+        return _adopt(shared, row, lost.call, phase, told_in)
+    except SendingForbidden:
+        return NeverHappened()
+    except (UnknownActionError, Mismatch) as stuck:
+        return _ask_a_person(rollout, str(stuck))
+    except (InterruptWaiting, OutOfTime, Parked, SlotWanted, Trouble) as turn:
+        return _turned(shared, rollout, turn)
+    _clear_trouble(shared, row)
+    return Finished(rollout, value)
+
+
+def _turned(shared: Shared, rollout: EngineRollout, turn: Exception) -> End:
+    if isinstance(turn, SlotWanted):
+        return _want_slot(shared, rollout, turn.ecs_service)
+    if isinstance(turn, Trouble):
+        return _in_trouble(shared, rollout, turn)
+    if isinstance(turn, Parked):
+        _write_down(rollout)
+        return Wait(max(turn.until - shared.world.now(), timedelta(0)))
+    return Wait(timedelta(0)) if isinstance(turn, OutOfTime) else Wait(None)
+
+
+def _want_slot(shared: Shared, rollout: EngineRollout, ecs_service: str) -> End:
+    _write_down(rollout)
+    if not shared.stage.account:
+        end = run(shared, rollout.row, "account", _account)
+        if not isinstance(end, Finished):
+            return end
+        _write_down(end.rollout)
+        slots.want(shared, ecs_service, str(end.value))
+        return Wait(None)
+    slots.want(shared, ecs_service, shared.stage.account)
+    return Wait(None)
+
+
+def _account(_action: Action, rollout: Rollout) -> str:
+    return rollout.account()
+
+
+def _write_down(rollout: EngineRollout) -> None:
+    with rollout.lease.commit():
+        rollout.finish(keep_progress=not rollout.is_replayed)
+
+
+def _in_trouble(shared: Shared, rollout: EngineRollout, trouble: Trouble) -> Wait:
+    """AWS could not be asked: back off, and tell the watcher once."""
+    row = rollout.row
+    if row.trouble == 0:
+        EngineRollout.log(rollout, f"{trouble.error.sentence} Slipway tries again.", "warning")
+    shared.change(row, trouble=row.trouble + 1)
+    with rollout.lease.commit():
+        rollout.flush()
+    return Wait(timedelta(seconds=min(2**row.trouble, LONGEST_TROUBLE)))
+
+
+def _clear_trouble(shared: Shared, row: ActionRun) -> None:
+    if row.trouble:
+        shared.change(row, trouble=0)
+
+
+def _code_of(error: AwsError) -> str:
+    return {"Denied": "ACCESS_DENIED", "Unauthenticated": "CREDENTIALS_REFUSED"}.get(
+        type(error).__name__, f"AWS_{error.code}" if error.code else "AWS_ERROR"
+    )
+
+
+def _ask_a_person(rollout: EngineRollout, reason: str) -> Wait:
+    """Rules 6 and 15: guessing could do harm, so the execution waits for a person."""
+    shared, row = rollout.shared, rollout.row
+    text = f"{reason} Slipway waits: abort the execution, or run the version that started it."
+    if row.detail != text[:512]:
+        shared.change(row, detail=text[:512])
+        with shared.lease.commit():
+            rollout.flush()
+            shared.execution.status = "INTERVENTION_WAITING"
+            shared.execution.save(update_fields=["status"])
+    return Wait(FOR_A_PERSON)
+
+
+def _adopt(
+    shared: Shared, row: ActionRun, call: Call, phase: str, told_in: StepExecution | None
+) -> End:
+    """Ask the world what became of a write without an answer (rule 7)."""
+    _give_up_waiting(shared, call)
+    record = CallRecord(
+        call.service, call.operation, call.parsed_parameters, call.sent_at, call.send_number
+    )
+    adopting = f"adopt {phase} {call.number}.{call.send_number}"[:24]
+
+    def judge(action: Action, rollout: Rollout) -> Verdict:
+        verb = action.adopt_undo if phase.startswith("undo") else action.adopt
+        return verb(rollout, record)
+
+    end = run(shared, row, adopting, judge, told_in=told_in)
+    if not isinstance(end, Finished):
+        return end
+    with shared.lease.commit():
+        end.rollout.finish(keep_progress=False)
+        _apply(shared, call, end.value)
+    return Wait(SOON) if isinstance(end.value, AskAgain) else Wait(None)
+
+
+def _give_up_waiting(shared: Shared, call: Call) -> None:
+    if call.state == CallState.SENT:
+        with shared.lease.commit():
+            Call.objects.filter(pk=call.pk, state=CallState.SENT).update(state=CallState.UNKNOWN)
+
+
+def _apply(shared: Shared, call: Call, verdict: object) -> None:
+    """Write the verdict down unless the true answer arrived meanwhile."""
+    unknown = Call.objects.filter(pk=call.pk, state=CallState.UNKNOWN, send_number=call.send_number)
+    if isinstance(verdict, Happened):
+        unknown.update(
+            state=CallState.ANSWERED,
+            adopted=True,
+            result=sources.to_json(verdict.answer),
+            answered_at=shared.world.now(),
+        )
+    elif isinstance(verdict, DidNot):
+        unknown.update(state=CallState.NOT_SENT)

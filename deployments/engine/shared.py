@@ -1,0 +1,97 @@
+"""What all actions of one look share: the rows, the lease, the door, the snapshot of the group."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from deployments.actions.base import Seen
+from deployments.engine.lease import Lease
+from deployments.engine.world import Door, RemoteDoor, World
+from deployments.models import ActionRun, AwsEvent, Execution, Slot, StageExecution, StepExecution
+
+MOST_IN_ONE_CALL = 10
+
+
+@dataclass
+class Snapshot:
+    """ECS services that several executions wait for, described together, ten to a call (rule 5)."""
+
+    wanted: dict[str, list[str]] = field(default_factory=dict)
+    _seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
+
+    def seen(self, cluster: str, name: str, *, after: datetime) -> Seen | None:
+        """The service as this snapshot shows it, if it was begun late enough to be judged (rule 10)."""
+        seen = self._seen.pop((cluster, name), None)
+        return seen if seen is not None and seen.begun > after else None
+
+    def together_with(self, cluster: str, name: str) -> list[str]:
+        """This service and others of its cluster that are waited for and not described yet."""
+        others = [
+            other
+            for other in self.wanted.get(cluster, [])
+            if other != name and (cluster, other) not in self._seen
+        ]
+        return [name, *others[: MOST_IN_ONE_CALL - 1]]
+
+    def keep(self, cluster: str, name: str, seen: Seen) -> None:
+        """Keep one service for whoever of the group looks next."""
+        self._seen[cluster, name] = seen
+
+
+@dataclass
+class Shared:
+    """The execution under way as one look sees it."""
+
+    execution: Execution
+    stage: StageExecution
+    lease: Lease
+    world: World
+    snapshot: Snapshot
+    secrets: tuple[str, ...] = ()
+    _events: list[AwsEvent] = field(default_factory=list)
+    _touched: dict[int, set[str]] = field(default_factory=dict)
+
+    @cached_property
+    def door(self) -> Door | RemoteDoor:
+        return self.world.open_door(self.stage.connector, self.stage.region)
+
+    @cached_property
+    def known_events(self) -> set[str]:
+        """The ids of the AWS events that this execution has shown already."""
+        return set(AwsEvent.objects.filter(execution=self.execution).values_list("event_id", flat=True))
+
+    def keep_event(self, event: AwsEvent) -> None:
+        self.known_events.add(event.event_id)
+        self._events.append(event)
+
+    def flush_events(self) -> None:
+        AwsEvent.objects.bulk_create(self._events, ignore_conflicts=True)
+        self._events = []
+
+    def slot_is_held_for(self, ecs_service: str) -> bool:
+        key = slot_key(self.stage, ecs_service)
+        return bool(self.stage.account) and Slot.objects.filter(key=key, stage=self.stage).exists()
+
+    def change(self, row: ActionRun, **values: object) -> None:
+        """Change an action's row in memory; the next commit writes it."""
+        for name, value in values.items():
+            setattr(row, name, value)
+        self._touched.setdefault(row.pk, set()).update(values)
+
+    def touched(self, row: ActionRun) -> set[str]:
+        return self._touched.pop(row.pk, set())
+
+    def save_view(self, step: StepExecution, counts: dict[str, int] | None) -> None:
+        """What the page shows beside the stage: counts and the deployment id."""
+        deployment = str(step.outputs.get("deploymentId", self.stage.deployment_id))
+        if counts is not None and counts != self.stage.counts:
+            self.stage.counts = counts
+            self.stage.save(update_fields=["counts"])
+        if deployment != self.stage.deployment_id:
+            self.stage.deployment_id = deployment
+            self.stage.save(update_fields=["deployment_id"])
+
+
+def slot_key(stage: StageExecution, ecs_service: str) -> str:
+    """What one stage at a time may change (rule 13)."""
+    return "/".join((stage.account, stage.region, stage.cluster, ecs_service))

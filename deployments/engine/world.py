@@ -1,0 +1,47 @@
+"""What the engine needs of the world outside the database: doors to AWS and two clocks."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from django.db import connection
+
+from connectors.models import Connector
+from delegates.doors import open_door
+
+
+class Door(Protocol):
+    """A way to AWS in this process: the call is made while the caller waits."""
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+class RemoteDoor(Protocol):
+    """A way to AWS through a delegate: the call is queued, its answer is written into its row later."""
+
+    def queue(self, call_id: int) -> None:
+        """Hand the planned call over; runs inside the commit that plans it."""
+
+
+def database_now() -> datetime:
+    """The time by the database's clock; on SQLite that is this machine's."""
+    if connection.vendor == "sqlite":
+        return datetime.now(UTC)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        moment: datetime = cursor.fetchone()[0]
+    return moment
+
+
+@dataclass(frozen=True)
+class World:
+    """The doors and clocks that a look uses. `now` is the database's clock, `monotonic` this process's."""
+
+    open_door: Callable[[Connector, str], Door | RemoteDoor]
+    now: Callable[[], datetime]
+    monotonic: Callable[[], float]
+
+
+REAL = World(open_door=open_door, now=database_now, monotonic=time.monotonic)

@@ -1,0 +1,91 @@
+"""Expressions such as `<+infra.cluster>`: a small path language, looked up, never evaluated (DESIGN 5)."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+LONGEST = 4096
+_OPEN = "<+"
+_EXPRESSION = re.compile(r"<\+([^<>]*)>")
+_PATH = re.compile(r"[A-Za-z_$][\w$-]*(\.[A-Za-z_$][\w$-]*)*")
+
+
+class BadExpressionError(ValueError):
+    """An expression cannot be read or names nothing; `where` is its path inside the document."""
+
+    def __init__(self, message: str, where: tuple[str | int, ...]) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+
+
+def resolve(value: Any, known: Mapping[str, Any], where: tuple[str | int, ...] = ()) -> Any:
+    """Fill in every expression inside a parsed document.
+
+    An expression that is all of a text keeps the type of its value; inside a longer text it becomes text.
+    What comes out of a value is never scanned again. Raises `BadExpressionError`.
+    """
+    if isinstance(value, Mapping):
+        return {key: resolve(item, known, (*where, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [resolve(item, known, (*where, index)) for index, item in enumerate(value)]
+    if isinstance(value, str) and _OPEN in value:
+        return _resolve_text(value, known, where)
+    return value
+
+
+def has_expression(text: str) -> bool:
+    """Whether a text holds an expression."""
+    return _OPEN in text
+
+
+def _resolve_text(text: str, known: Mapping[str, Any], where: tuple[str | int, ...]) -> Any:
+    if len(text) > LONGEST:
+        raise BadExpressionError(f"A text with an expression may have {LONGEST} characters at most.", where)
+    if whole := _EXPRESSION.fullmatch(text):
+        return _look_up(whole[1], known, where)
+    found = list(_EXPRESSION.finditer(text))
+    if text.count(_OPEN) != len(found):
+        raise BadExpressionError(f"An expression in {text!r} has no end: write it as <+path.to.value>.", where)
+    parts, end = [], 0
+    for match in found:
+        parts += [text[end : match.start()], _as_text(_look_up(match[1], known, where), match[1], where)]
+        end = match.end()
+    return "".join([*parts, text[end:]])
+
+
+def _look_up(path: str, known: Mapping[str, Any], where: tuple[str | int, ...]) -> Any:
+    path = path.strip()
+    if not _PATH.fullmatch(path):
+        raise BadExpressionError(f"<+{path}> is not a path such as <+service.name>.", where)
+    value: Any = known
+    for part in path.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            raise BadExpressionError(_unknown(path, known), where)
+        value = value[part]
+    return value
+
+
+def _unknown(path: str, known: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(path, list(paths(known)), n=1, cutoff=0.4)
+    hint = f" Did you mean <+{near[0]}>?" if near else ""
+    return f"<+{path}> is not known here.{hint}"
+
+
+def paths(known: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    """Every path that can be looked up."""
+    for key, value in known.items():
+        here = f"{before}.{key}" if before else str(key)
+        if isinstance(value, Mapping) and value:
+            yield from paths(value, here)
+        else:
+            yield here
+
+
+def _as_text(value: Any, path: str, where: tuple[str | int, ...]) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise BadExpressionError(f"<+{path}> is not a text or a number, so it cannot stand inside a text.", where)

@@ -1,0 +1,267 @@
+"""What people can do with pipelines and executions; page, API, admin and Celery call the same functions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from deployments import plan
+from deployments.engine.lease import wake
+from deployments.models import Execution, Interrupt, Pipeline, StageExecution
+from deployments.pipelines import BadPipelineError, PipelineSpec, read_pipeline
+from deployments.states import Status
+from deployments.tasks import wake_soon
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.problems import BadInput, Conflict
+
+LONGEST_TAG = 128
+
+
+class PipelineNotRunnable(BadInput):
+    """The pipeline's YAML is wrong, or names something that does not exist."""
+
+    code = "pipeline_not_runnable"
+
+
+def save_pipeline(*, actor: User, scope: Scope, yaml: str, pipeline: Pipeline | None = None) -> Pipeline:
+    """Create a pipeline, or save a new version of one.
+
+    Raises `PipelineNotRunnable` with path and line of every mistake.
+    """
+    require(actor, "core_pipeline_edit", pipeline or scope)
+    spec = _read(yaml)
+    _refuse_missing(plan.find_targets(spec, scope)[1])
+    with transaction.atomic():
+        before = {"yaml": pipeline.yaml} if pipeline else None
+        if pipeline is None:
+            _refuse_taken(scope, spec.identifier)
+            pipeline = Pipeline(scope=scope, identifier=spec.identifier)
+        elif pipeline.identifier != spec.identifier:
+            raise BadInput(
+                "A pipeline keeps its identifier.",
+                errors=[{"path": "pipeline.identifier", "message": f"must stay {pipeline.identifier}"}],
+            )
+        pipeline.name, pipeline.yaml = spec.name, yaml
+        pipeline.version += 1 if pipeline.pk else 0
+        pipeline.save()
+        action = "pipeline.update" if before else "pipeline.create"
+        record(actor=actor, action=action, thing=pipeline, before=before, after={"yaml": yaml})
+    return pipeline
+
+
+def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
+    """Delete a pipeline that was never run. Raises `Conflict` for one with a history."""
+    require(actor, "core_pipeline_delete", pipeline)
+    if pipeline.executions.exists():
+        raise Conflict("This pipeline has executions. Its history would be lost, so it cannot be deleted.")
+    with transaction.atomic():
+        record(actor=actor, action="pipeline.delete", thing=pipeline, before={"yaml": pipeline.yaml})
+        pipeline.delete()
+
+
+def preview_run(pipeline: Pipeline) -> list[dict[str, Any]]:
+    """The stages, steps, units and actions that a run of this pipeline would have."""
+    return plan.preview_stages(_targets(_read(pipeline.yaml), pipeline.scope))
+
+
+def default_artifact(pipeline: Pipeline) -> dict[str, str]:
+    """The image and the tag that a run takes when nobody chooses a tag."""
+    return plan.artifact_of(_targets(_read(pipeline.yaml), pipeline.scope), "")
+
+
+def run_pipeline(
+    *,
+    actor: User,
+    pipeline: Pipeline,
+    artifact_tag: str = "",
+    inputs: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+    replays: Execution | None = None,
+) -> Execution:
+    """Start a run. The same idempotency key of the same person gives back the run it made before.
+
+    Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a tag or an input that cannot be.
+    """
+    require(actor, "core_pipeline_execute", pipeline)
+    if idempotency_key and (earlier := _earlier(actor, pipeline, idempotency_key)):
+        return earlier
+    spec = _read(replays.yaml if replays else pipeline.yaml)
+    targets = _targets(spec, pipeline.scope)
+    for target in targets:
+        # R082: a person needs access to what the pipeline uses on their behalf.
+        require(actor, "core_connector_access", target.infrastructure.connector)
+    values = _checked_inputs(spec, inputs or {})
+    artifact = plan.artifact_of(targets, _checked_tag(artifact_tag))
+    try:
+        with transaction.atomic():
+            execution = _create(actor, pipeline, spec, artifact, values, idempotency_key, replays, targets)
+            plan.write_plan(execution, spec, targets)
+            record(
+                actor=actor,
+                action="pipeline.execute",
+                thing=execution,
+                after={"number": execution.number, "artifact": artifact, "inputs": values},
+            )
+            transaction.on_commit(lambda: wake_soon(execution.pk))
+    except IntegrityError:
+        if idempotency_key and (earlier := _earlier(actor, pipeline, idempotency_key)):
+            return earlier
+        raise
+    return execution
+
+
+def abort_execution(*, actor: User, execution: Execution, roll_back: bool = False) -> None:
+    """Ask a running execution to stop, and to undo what it did if `roll_back`."""
+    require(actor, "core_pipeline_abort", execution)
+    if execution.is_over:
+        raise Conflict(f"This execution is over already ({execution.status}).")
+    if execution.rolling_back or execution.ending:
+        raise Conflict("This execution is rolling back or ending already; a rollback is not interrupted.")
+    kind = Interrupt.Kind.ABORT_AND_ROLL_BACK if roll_back else Interrupt.Kind.ABORT
+    _ask(actor, execution, kind)
+
+
+def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
+    """Bring back what ran before this execution.
+
+    A running one is aborted and rolled back. A finished one is undone if it is the newest on its ECS service;
+    an older one starts a new execution that deploys again what ran before it. Returns the execution to watch.
+    """
+    require(actor, "core_pipeline_execute", execution)
+    if not execution.is_over:
+        abort_execution(actor=actor, execution=execution, roll_back=True)
+        return execution
+    if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS"):
+        raise Conflict("This execution was rolled back already.")
+    stages = list(execution.stages.exclude(deployment_id="").exclude(slot_key=""))
+    if not stages:
+        raise Conflict("This execution changed nothing in AWS, so there is nothing to roll back.")
+    if all(_is_newest(stage) for stage in stages):
+        _ask(actor, execution, Interrupt.Kind.ROLL_BACK)
+        return execution
+    earlier = _success_before(stages[0])
+    if earlier is None:
+        raise Conflict(
+            "Newer executions have deployed this ECS service since, and none before this one succeeded. "
+            "Run the pipeline with the tag you want."
+        )
+    return run_pipeline(
+        actor=actor, pipeline=earlier.pipeline, artifact_tag=earlier.artifact.get("tag", ""), replays=earlier
+    )
+
+
+def retry_execution(*, actor: User, execution: Execution) -> None:
+    """Try the step that failed again, in the same execution; its earlier attempts stay in the log."""
+    require(actor, "core_pipeline_execute", execution)
+    if execution.status not in (Status.FAILED, Status.ABORTED, Status.EXPIRED):
+        raise Conflict(f"Only an execution that failed can be retried; this one is {execution.status}.")
+    _ask(actor, execution, Interrupt.Kind.RETRY)
+
+
+def _ask(actor: User, execution: Execution, kind: str) -> None:
+    with transaction.atomic():
+        if Interrupt.objects.filter(execution=execution, kind=kind, taken_at=None).exists():
+            raise Conflict("Somebody has asked for this already; it is about to happen.")
+        Interrupt.objects.create(execution=execution, kind=kind, by=actor)
+        wake(execution.pk, timezone.now())
+        record(actor=actor, action=f"execution.{kind.lower()}", thing=execution)
+        transaction.on_commit(lambda: wake_soon(execution.pk))
+
+
+def _read(yaml: str) -> PipelineSpec:
+    try:
+        return read_pipeline(yaml)
+    except BadPipelineError as bad:
+        errors = [{"path": p.path, "message": p.message, "line": p.line} for p in bad.problems]
+        raise PipelineNotRunnable("The pipeline's YAML is not right.", errors=errors) from bad
+
+
+def _targets(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
+    targets, missing = plan.find_targets(spec, scope)
+    _refuse_missing(missing)
+    return targets
+
+
+def _refuse_missing(missing: list[plan.Missing]) -> None:
+    if missing:
+        errors = [{"path": one.path, "message": one.message} for one in missing]
+        raise PipelineNotRunnable("The pipeline names things that do not exist.", errors=errors)
+
+
+def _refuse_taken(scope: Scope, identifier: str) -> None:
+    if Pipeline.objects.filter(scope=scope, identifier=identifier).exists():
+        raise Conflict(f"There is a pipeline {identifier} in {scope.path} already.")
+
+
+def _checked_tag(tag: str) -> str:
+    allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+    if len(tag) > LONGEST_TAG or not set(tag) <= allowed or tag.startswith((".", "-")):
+        message = "use letters, digits, _ . and -, not starting with . or -, at most 128"
+        raise BadInput("This cannot be an image tag.", errors=[{"path": "artifact.tag", "message": message}])
+    return tag
+
+
+def _checked_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(inputs) - set(spec.variables))
+    if unknown:
+        known = ", ".join(sorted(spec.variables)) or "none"
+        errors = [
+            {"path": f"inputs.{name}", "message": f"the pipeline has no such variable; it has: {known}"}
+            for name in unknown
+        ]
+        raise BadInput("The pipeline does not take these inputs.", errors=errors)
+    for name, value in inputs.items():
+        if not isinstance(value, str | int | float | bool):
+            message = "must be a text, a number, true or false"
+            raise BadInput("An input has the wrong type.", errors=[{"path": f"inputs.{name}", "message": message}])
+    return dict(inputs)
+
+
+def _earlier(actor: User, pipeline: Pipeline, key: str) -> Execution | None:
+    return Execution.objects.filter(pipeline=pipeline, started_by=actor, idempotency_key=key).first()
+
+
+def _create(
+    actor: User,
+    pipeline: Pipeline,
+    spec: PipelineSpec,
+    artifact: dict[str, str],
+    inputs: dict[str, Any],
+    key: str | None,
+    replays: Execution | None,
+    targets: list[plan.Target],
+) -> Execution:
+    Pipeline.objects.filter(pk=pipeline.pk).update(next_number=F("next_number") + 1)
+    number = Pipeline.objects.values_list("next_number", flat=True).get(pk=pipeline.pk) - 1
+    return Execution.objects.create(
+        scope=pipeline.scope,
+        pipeline=pipeline,
+        number=number,
+        yaml=replays.yaml if replays else pipeline.yaml,
+        inputs=inputs,
+        artifact=artifact,
+        replays=replays,
+        started_by=actor,
+        idempotency_key=key or None,
+        look_at=timezone.now(),
+        group=plan.group_of(targets[0]),
+    )
+
+
+def _is_newest(stage: StageExecution) -> bool:
+    """Whether no later execution has written to the same ECS service (rule 14)."""
+    later = StageExecution.objects.filter(slot_key=stage.slot_key).exclude(deployment_id="")
+    return not later.filter(execution__created_at__gt=stage.execution.created_at).exists()
+
+
+def _success_before(stage: StageExecution) -> Execution | None:
+    before = Execution.objects.filter(
+        stages__slot_key=stage.slot_key, status=Status.SUCCESS, created_at__lt=stage.execution.created_at
+    )
+    return before.exclude(outcome="ROLLED_BACK").select_related("pipeline__scope").order_by("-created_at").first()
+
+

@@ -1,0 +1,112 @@
+"""The JSON Schema of a pipeline's YAML, for validation here and completion in editors."""
+
+from typing import Any
+
+_IDENTIFIER = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_$]{0,127}$"}
+_NAME = {"type": "string", "minLength": 1, "maxLength": 128}
+_VARIABLES = {
+    "type": "object",
+    "additionalProperties": {"type": ["string", "number", "integer", "boolean"]},
+}
+_STEP = {
+    "type": "object",
+    "required": ["step"],
+    "additionalProperties": False,
+    "properties": {
+        "step": {
+            "type": "object",
+            "required": ["type", "identifier"],
+            "additionalProperties": False,
+            "properties": {
+                "type": {"type": "string"},
+                "identifier": _IDENTIFIER,
+                "name": _NAME,
+                "timeout": {"type": "string", "pattern": "^[1-9][0-9]{0,4}[smhd]$"},
+                "spec": {"type": "object"},
+            },
+        }
+    },
+}
+_STEPS = {"type": "array", "items": _STEP, "maxItems": 100}
+_INFRASTRUCTURE = {
+    "type": "object",
+    "required": ["identifier"],
+    "additionalProperties": False,
+    "properties": {"identifier": _IDENTIFIER},
+}
+_STAGE_SPEC = {
+    "type": "object",
+    "required": ["deploymentType", "service", "environment"],
+    "additionalProperties": False,
+    "properties": {
+        "deploymentType": {"enum": ["ECS"]},
+        "service": {
+            "type": "object",
+            "required": ["serviceRef"],
+            "additionalProperties": False,
+            "properties": {"serviceRef": _IDENTIFIER},
+        },
+        "environment": {
+            "type": "object",
+            "required": ["environmentRef", "infrastructureDefinitions"],
+            "additionalProperties": False,
+            "properties": {
+                "environmentRef": _IDENTIFIER,
+                "infrastructureDefinitions": {
+                    "type": "array",
+                    "items": _INFRASTRUCTURE,
+                    "minItems": 1,
+                    "maxItems": 1,
+                },
+            },
+        },
+        "strategy": {"type": "string"},
+        "execution": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"steps": _STEPS, "rollbackSteps": _STEPS},
+        },
+    },
+}
+PIPELINE_SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "Slipway pipeline",
+    "type": "object",
+    "required": ["pipeline"],
+    "additionalProperties": False,
+    "properties": {
+        "pipeline": {
+            "type": "object",
+            "required": ["identifier", "name", "stages"],
+            "additionalProperties": False,
+            "properties": {
+                "identifier": _IDENTIFIER,
+                "name": _NAME,
+                "variables": _VARIABLES,
+                "stages": {
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": 50,
+                    "items": {
+                        "type": "object",
+                        "required": ["stage"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "stage": {
+                                "type": "object",
+                                "required": ["identifier", "type", "spec"],
+                                "additionalProperties": False,
+                                "properties": {
+                                    "identifier": _IDENTIFIER,
+                                    "name": _NAME,
+                                    "type": {"enum": ["Deployment"]},
+                                    "spec": _STAGE_SPEC,
+                                },
+                            }
+                        },
+                    },
+                },
+            },
+        }
+    },
+}

@@ -1,0 +1,184 @@
+"""A pipeline's YAML, read into values: stages, steps, and the problems that keep it from being one."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+import deployments.steps  # noqa: F401 - registers every kind of step
+import deployments.strategies  # noqa: F401 - registers every strategy
+from deployments.manifests.document import BadDocument, Document, parse
+from deployments.pipeline_schema import PIPELINE_SCHEMA
+from deployments.steps.base import BadStepError, Unit, step_kind
+from deployments.strategies.base import known_strategies
+
+_VALIDATOR = Draft202012Validator(PIPELINE_SCHEMA)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a pipeline; `line` counts from 1 and is None where it is not known."""
+
+    path: str
+    message: str
+    line: int | None
+
+
+class BadPipelineError(ValueError):
+    """The YAML is not a pipeline that can run."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(f"{p.path}: {p.message}" for p in problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class StepSpec:
+    """One step as the pipeline asks for it."""
+
+    identifier: str
+    name: str
+    type: str
+    spec: dict[str, Any]
+    timeout_seconds: int
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The plan of this step, which depends on its spec alone."""
+        return step_kind(self.type).units(self.spec)
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """One stage: which service goes where, by which steps."""
+
+    identifier: str
+    name: str
+    service: str
+    environment: str
+    infrastructure: str
+    steps: tuple[StepSpec, ...]
+    rollback_steps: tuple[StepSpec, ...]
+
+
+@dataclass(frozen=True)
+class PipelineSpec:
+    """A pipeline that can run."""
+
+    identifier: str
+    name: str
+    variables: dict[str, Any]
+    stages: tuple[StageSpec, ...]
+
+
+def read_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
+    """Read a pipeline's YAML.
+
+    Raises `BadPipelineError` with every problem found, each with its path and line.
+    """
+    try:
+        document = parse(text, name)
+    except BadDocument as bad:
+        raise BadPipelineError([Problem("", bad.message, bad.line)]) from bad
+    if errors := list(_VALIDATOR.iter_errors(document.value)):
+        raise BadPipelineError([_from_schema(error, document) for error in errors[:50]])
+    value = document.value["pipeline"]
+    problems = list(_problems(value, document))
+    if problems:
+        raise BadPipelineError(problems)
+    return PipelineSpec(
+        identifier=value["identifier"],
+        name=value["name"],
+        variables=value.get("variables", {}),
+        stages=tuple(_stage(item["stage"]) for item in value["stages"]),
+    )
+
+
+def _stage(stage: Mapping[str, Any]) -> StageSpec:
+    spec = stage["spec"]
+    steps, rollback_steps = _step_documents(spec)
+    return StageSpec(
+        identifier=stage["identifier"],
+        name=stage.get("name", stage["identifier"]),
+        service=spec["service"]["serviceRef"],
+        environment=spec["environment"]["environmentRef"],
+        infrastructure=spec["environment"]["infrastructureDefinitions"][0]["identifier"],
+        steps=tuple(_step(item["step"]) for item in steps),
+        rollback_steps=tuple(_step(item["step"]) for item in rollback_steps),
+    )
+
+
+def _step_documents(spec: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    """The steps that a stage names, or those that its strategy fills in (R190)."""
+    execution = spec.get("execution", {})
+    if "steps" not in execution and spec.get("strategy") in known_strategies():
+        filling = known_strategies()[spec["strategy"]]()
+        return list(filling.steps), list(filling.rollback_steps)
+    return execution.get("steps", []), execution.get("rollbackSteps", [])
+
+
+def _step(step: Mapping[str, Any]) -> StepSpec:
+    kind = step_kind(step["type"])
+    timeout = step.get("timeout", f"{kind.timeout_minutes}m")
+    return StepSpec(
+        identifier=step["identifier"],
+        name=step.get("name", kind.title),
+        type=kind.type,
+        spec=dict(step.get("spec", {})),
+        timeout_seconds=int(timeout[:-1]) * _SECONDS[timeout[-1]],
+    )
+
+
+def _problems(value: Mapping[str, Any], document: Document) -> Iterator[Problem]:
+    stages = [item["stage"] for item in value["stages"]]
+    yield from _repeated([stage["identifier"] for stage in stages], "stage", "pipeline.stages", document)
+    for number, stage in enumerate(stages):
+        spec = stage["spec"]
+        place: Path = ("pipeline", "stages", number, "stage", "spec")
+        strategy = spec.get("strategy")
+        if strategy is not None and strategy not in known_strategies():
+            known = ", ".join(sorted(known_strategies()))
+            yield _problem((*place, "strategy"), f"there is no strategy {strategy}; there are {known}", document)
+        steps, rollback_steps = _step_documents(spec)
+        if not steps:
+            text = "the stage has no steps: name a strategy, or list steps under execution"
+            yield _problem(place, text, document)
+        names = [item["step"]["identifier"] for item in (*steps, *rollback_steps)]
+        yield from _repeated(names, "step", ".".join(map(str, place)), document)
+        for section, items in (("steps", steps), ("rollbackSteps", rollback_steps)):
+            for index, item in enumerate(items):
+                here: Path = (*place, "execution", section, index, "step")
+                yield from _step_problems(item["step"], section, here, document)
+
+
+def _step_problems(
+    step: Mapping[str, Any], section: str, place: Path, document: Document
+) -> Iterator[Problem]:
+    try:
+        kind = step_kind(step["type"])
+        kind.spec_from(step.get("spec", {}))
+    except BadStepError as bad:
+        yield _problem(place, str(bad), document)
+        return
+    if bool(kind.undoes) != (section == "rollbackSteps"):
+        right = "rollbackSteps" if kind.undoes else "steps"
+        yield _problem(place, f"{kind.type} belongs under {right}", document)
+
+
+def _repeated(names: list[str], what: str, path: str, document: Document) -> Iterator[Problem]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Problem(path, f"{count} {what}s are called {name}; identifiers must differ", None)
+
+
+def _from_schema(error: ValidationError, document: Document) -> Problem:
+    return _problem(tuple(error.absolute_path), error.message, document)
+
+
+def _problem(path: Path, message: str, document: Document) -> Problem:
+    return Problem(".".join(map(str, path)), message, document.line_of(path))

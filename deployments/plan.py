@@ -1,0 +1,220 @@
+"""Makes the plan of an execution: every row, before anything runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from delegates.doors import door_key
+from deployments.models import (
+    ActionRun,
+    Artifact,
+    Environment,
+    Execution,
+    Infrastructure,
+    Service,
+    StageExecution,
+    StepExecution,
+)
+from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
+from rbac.models import Scope
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that a stage names and nobody has made."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """What one stage deploys and where, looked up by the names in the pipeline."""
+
+    spec: StageSpec
+    service: Service
+    environment: Environment
+    infrastructure: Infrastructure
+
+
+def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], list[Missing]]:
+    """Look up what each stage names, in the scope and those above it."""
+    targets: list[Target] = []
+    missing: list[Missing] = []
+    for number, stage in enumerate(pipeline.stages):
+        path = f"pipeline.stages.{number}.stage.spec"
+        service = _nearest(Service, scope, stage.service)
+        environment = _nearest(Environment, scope, stage.environment)
+        infrastructure = (
+            Infrastructure.objects.select_related("connector", "environment__scope")
+            .filter(environment=environment, identifier=stage.infrastructure)
+            .first()
+        )
+        if service is None:
+            missing.append(Missing(f"{path}.service", f"there is no service {stage.service} in {scope.path}"))
+        if environment is None:
+            text = f"there is no environment {stage.environment} in {scope.path}"
+            missing.append(Missing(f"{path}.environment", text))
+        elif infrastructure is None:
+            text = f"environment {stage.environment} has no infrastructure {stage.infrastructure}"
+            missing.append(Missing(f"{path}.environment", text))
+        if service and environment and infrastructure:
+            targets.append(Target(stage, service, environment, infrastructure))
+    return targets, missing
+
+
+def _nearest(model: Any, scope: Scope, identifier: str) -> Any:
+    """The resource with this identifier, from the scope itself or the nearest scope above."""
+    for one in reversed(list(scope.ancestors_and_self())):
+        found = model.objects.select_related("scope").filter(scope=one, identifier=identifier).first()
+        if found is not None:
+            return found
+    return None
+
+
+def group_of(target: Target) -> str:
+    """Executions of one group are looked at together."""
+    place = target.infrastructure
+    return "|".join((door_key(place.connector), place.region, place.cluster))[:512]
+
+
+def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Target]) -> None:
+    """Write the rows of every stage, step and action; inside the transaction that makes the execution."""
+    for position, target in enumerate(targets):
+        stage = StageExecution.objects.create(
+            execution=execution,
+            position=position,
+            identifier=target.spec.identifier,
+            name=target.spec.name,
+            connector=target.infrastructure.connector,
+            region=target.infrastructure.region,
+            cluster=target.infrastructure.cluster,
+            values=_values(execution, pipeline, target),
+            sources=_sources(target.service),
+        )
+        sections = (
+            (StepExecution.Section.EXECUTION, target.spec.steps),
+            (StepExecution.Section.ROLLBACK, target.spec.rollback_steps),
+        )
+        for section, steps in sections:
+            for number, spec in enumerate(steps):
+                _write_step(stage, section, number, spec)
+
+
+def _write_step(stage: StageExecution, section: str, position: int, spec: StepSpec) -> None:
+    step = StepExecution.objects.create(
+        stage=stage,
+        section=section,
+        position=position,
+        identifier=spec.identifier,
+        name=spec.name,
+        type=spec.type,
+        spec=spec.spec,
+        timeout_seconds=spec.timeout_seconds,
+    )
+    planned = [(unit.title, action) for unit in spec.units for action in unit.actions]
+    ActionRun.objects.bulk_create(
+        ActionRun(
+            step=step,
+            position=number,
+            unit=title,
+            name=type(action).__name__,
+            version=action.version,
+            parameters=action.parameters(),
+            title=action.title,
+        )
+        for number, (title, action) in enumerate(planned)
+    )
+
+
+def _values(execution: Execution, pipeline: PipelineSpec, target: Target) -> Mapping[str, Any]:
+    """What expressions can name, frozen: later edits do not change an execution under way."""
+    place = target.infrastructure
+    return {
+        "pipeline": {
+            "name": pipeline.name,
+            "identifier": pipeline.identifier,
+            "number": execution.number,
+            "variables": {**pipeline.variables, **execution.inputs},
+        },
+        "stage": {"name": target.spec.name, "identifier": target.spec.identifier},
+        "service": {
+            "name": target.service.name,
+            "identifier": target.service.identifier,
+            "variables": target.service.variables,
+        },
+        "env": {
+            "name": target.environment.name,
+            "identifier": target.environment.identifier,
+            "type": target.environment.kind,
+        },
+        "infra": {
+            "name": place.name,
+            "identifier": place.identifier,
+            "region": place.region,
+            "cluster": place.cluster,
+            "connectorRef": place.connector.identifier,
+        },
+    }
+
+
+def _sources(service: Service) -> list[dict[str, Any]]:
+    return [
+        {
+            "identifier": manifest.identifier,
+            "kind": manifest.kind,
+            "store": manifest.store,
+            "paths": manifest.paths,
+            "content": manifest.content,
+        }
+        for manifest in service.manifests.order_by("pk")
+    ]
+
+
+def artifact_of(targets: list[Target], tag: str) -> dict[str, str]:
+    """The image that this execution deploys: the first stage's, with the tag chosen or its default."""
+    for target in targets:
+        artifact = Artifact.objects.filter(service=target.service).first()
+        if artifact is not None:
+            return {"image": artifact.image, "tag": tag or artifact.tag}
+    return {"image": "", "tag": tag}
+
+
+def preview_stages(targets: list[Target]) -> list[dict[str, Any]]:
+    """The plan of a run that has not begun, in the shape of an execution's stages."""
+    return [
+        {
+            "identifier": target.spec.identifier,
+            "name": target.spec.name,
+            "status": "QUEUED",
+            "service": target.service.identifier,
+            "environment": target.environment.identifier,
+            "infrastructure": target.infrastructure.identifier,
+            "region": target.infrastructure.region,
+            "cluster": target.infrastructure.cluster,
+            "steps": [
+                _preview_step(spec, section)
+                for section, steps in (
+                    ("EXECUTION", target.spec.steps),
+                    ("ROLLBACK", target.spec.rollback_steps),
+                )
+                for spec in steps
+            ],
+        }
+        for target in targets
+    ]
+
+
+def _preview_step(spec: StepSpec, section: str) -> dict[str, Any]:
+    units = [
+        {"name": u.title, "status": "QUEUED", "actions": [{"title": a.title, "state": "WAITING"} for a in u.actions]}
+        for u in spec.units
+    ]
+    return {
+        "identifier": spec.identifier,
+        "name": spec.name,
+        "type": spec.type,
+        "section": section,
+        "status": "QUEUED",
+        "units": units,
+    }

@@ -1,0 +1,246 @@
+"""What pages, the API and sockets read: executions as documents, lists narrowed to what one may see."""
+
+from collections import defaultdict
+from typing import Any
+
+from django.db.models import Prefetch, Q, QuerySet
+
+from deployments.models import (
+    ActionRun,
+    Call,
+    CheckedItem,
+    Execution,
+    Pipeline,
+    StageExecution,
+    StepExecution,
+)
+from deployments.states import TERMINAL, ActionState, Status, UndoState
+from deployments.steps.base import step_kind
+from rbac.models import Scope, User
+from rbac.policy import can, visible_to
+
+
+def visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[Execution]:
+    """The executions that a person may see, in one scope or everywhere, with what a list shows."""
+    found = visible_to(principal, "core_pipeline_view", Execution.objects.all())
+    if scope is not None:
+        found = found.filter(_at_or_below(scope))
+    stages = StageExecution.objects.order_by("position")
+    return found.select_related("pipeline", "scope", "started_by").prefetch_related(
+        Prefetch("stages", queryset=stages)
+    )
+
+
+def visible_pipelines(principal: User, scope: Scope | None = None) -> QuerySet[Pipeline]:
+    """The pipelines that a person may see, in one scope or everywhere."""
+    found = visible_to(principal, "core_pipeline_view", Pipeline.objects.select_related("scope"))
+    return found if scope is None else found.filter(_at_or_below(scope))
+
+
+def _at_or_below(scope: Scope) -> Q:
+    return Q(scope=scope) | Q(scope__parent=scope) | Q(scope__parent__parent=scope)
+
+
+def execution_document(execution: Execution, principal: User) -> dict[str, Any]:
+    """Everything that a page draws of an execution, in a constant number of queries."""
+    stages = list(_with_plan(execution))
+    return {
+        "id": str(execution.pk),
+        "number": execution.number,
+        "status": execution.status,
+        "outcome": execution.outcome or None,
+        "failure": execution.failure,
+        "pipeline": {
+            "id": execution.pipeline_id,
+            "identifier": execution.pipeline.identifier,
+            "name": execution.pipeline.name,
+        },
+        "scope": execution.scope.path,
+        "started_by": execution.started_by.get_username() if execution.started_by else None,
+        "created_at": _text(execution.created_at),
+        "started_at": _text(execution.started_at),
+        "ended_at": _text(execution.ended_at),
+        "artifact": execution.artifact,
+        "inputs": execution.inputs,
+        "queue": _queue(execution, stages),
+        "can": _can(execution, principal),
+        "stages": [_stage(stage) for stage in stages],
+        "checklist": _checklist(stages),
+        "calls_count": Call.objects.filter(execution=execution).count(),
+        "last_line": execution.log_next - 1,
+    }
+
+
+def _with_plan(execution: Execution) -> QuerySet[StageExecution]:
+    actions = ActionRun.objects.order_by("position")
+    items = CheckedItem.objects.order_by("position")
+    steps = StepExecution.objects.order_by("section", "position").prefetch_related(
+        Prefetch("actions", queryset=actions), Prefetch("checked_items", queryset=items)
+    )
+    return (
+        StageExecution.objects.filter(execution=execution)
+        .order_by("position")
+        .prefetch_related(Prefetch("steps", queryset=steps))
+    )
+
+
+def _stage(stage: StageExecution) -> dict[str, Any]:
+    steps = list(stage.steps.all())
+    return {
+        "identifier": stage.identifier,
+        "name": stage.name,
+        "status": stage.status,
+        "service": stage.values.get("service", {}).get("identifier"),
+        "environment": stage.values.get("env", {}).get("identifier"),
+        "infrastructure": stage.values.get("infra", {}).get("identifier"),
+        "region": stage.region,
+        "cluster": stage.cluster,
+        "account": stage.account or None,
+        "ecs_service": stage.ecs_service or None,
+        "counts": stage.counts,
+        "deployment_id": stage.deployment_id or None,
+        "steps": [_step(step, steps) for step in steps],
+    }
+
+
+def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
+    return {
+        "identifier": step.identifier,
+        "name": step.name,
+        "type": step.type,
+        "section": step.section,
+        "status": step.status,
+        "attempt": step.attempt,
+        "started_at": _text(step.started_at),
+        "ended_at": _text(step.ended_at),
+        "timeout_at": _text(step.timeout_at),
+        "first_line": step.first_line,
+        "failure": step.failure,
+        "units": _units_of_rollback(step, siblings) if step.section == "ROLLBACK" else _units(step),
+        "outputs": step.outputs,
+    }
+
+
+def _units(step: StepExecution) -> list[dict[str, Any]]:
+    grouped: dict[str, list[ActionRun]] = defaultdict(list)
+    for row in step.actions.all():
+        grouped[row.unit].append(row)
+    return [
+        {"name": name, "status": _status_of(rows), "actions": [_action(row) for row in rows]}
+        for name, rows in grouped.items()
+    ]
+
+
+def _units_of_rollback(step: StepExecution, siblings: list[StepExecution]) -> list[dict[str, Any]]:
+    """A rollback step shows the undos of its partners, newest first; it has no actions of its own."""
+    rows = [
+        row
+        for partner in reversed(siblings)
+        if step_kind(partner.type).undone_by == step.type
+        for row in reversed(list(partner.actions.all()))
+        if row.undo_state in (UndoState.KNOWN, UndoState.READY, UndoState.SENT)
+        or row.state in (ActionState.UNDONE, ActionState.NOT_RESTORED)
+    ]
+    actions = [{**_action(row), "title": f"Undo: {row.title}"} for row in rows]
+    return [{"name": "Rollback", "status": step.status, "actions": actions}] if actions else []
+
+
+def _action(row: ActionRun) -> dict[str, Any]:
+    return {
+        "title": row.title,
+        "state": row.state,
+        "detail": row.detail,
+        "started_at": _text(row.started_at),
+        "ended_at": _text(row.ended_at),
+    }
+
+
+def _status_of(rows: list[ActionRun]) -> str:
+    states = {row.state for row in rows}
+    if ActionState.FAILED in states or ActionState.NOT_RESTORED in states:
+        return Status.FAILED
+    if states <= {ActionState.WAITING}:
+        return Status.QUEUED
+    if states <= {ActionState.SKIPPED, ActionState.WAITING}:
+        return Status.SKIPPED
+    if states & {ActionState.UNDONE, ActionState.UNDOING}:
+        return Status.ROLLED_BACK
+    finished = states <= {ActionState.DONE, ActionState.SKIPPED}
+    return Status.SUCCESS if finished else Status.RUNNING
+
+
+def _queue(execution: Execution, stages: list[StageExecution]) -> dict[str, Any] | None:
+    """Where a stage stands that waits for its ECS service (rule 13)."""
+    if execution.status != Status.QUEUED:
+        return None
+    for stage in stages:
+        if stage.status == Status.QUEUED and stage.slot_key:
+            ahead = (
+                StageExecution.objects.filter(slot_key=stage.slot_key)
+                .exclude(status__in=TERMINAL)
+                .exclude(pk=stage.pk)
+                .filter(slot_wanted_at__lt=stage.slot_wanted_at)
+                .select_related("execution")
+                .order_by("slot_wanted_at")
+            )
+            others = list(ahead)
+            waits_for = f"#{others[0].execution.number}" if others else None
+            return {"position": len(others), "waits_for": waits_for, "ecs_service": stage.ecs_service}
+    return None
+
+
+def _can(execution: Execution, principal: User) -> dict[str, bool]:
+    """Which buttons work: what the state allows and this person may do."""
+    may_abort = can(principal, "core_pipeline_abort", execution)
+    may_run = can(principal, "core_pipeline_execute", execution)
+    over = execution.is_over
+    turning = execution.rolling_back or bool(execution.ending)
+    rolled_back = execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
+    return {
+        "abort": may_abort and not over and not turning,
+        "rollback": may_run and not turning and not rolled_back,
+        "retry": may_run and execution.status in (Status.FAILED, Status.ABORTED, Status.EXPIRED),
+    }
+
+
+def _checklist(stages: list[StageExecution]) -> list[dict[str, Any]]:
+    return [
+        {
+            "subject": item.subject,
+            "expected": item.expected,
+            "found": item.found,
+            "ok": item.ok,
+            "note": item.note,
+        }
+        for stage in stages
+        for step in stage.steps.all()
+        for item in step.checked_items.all()
+        if item.attempt == step.attempt
+    ]
+
+
+def call_document(call: Call) -> dict[str, Any]:
+    """One call to AWS as the calls tab shows it; `call` comes with step and action."""
+    return {
+        "id": call.pk,
+        "number": call.number,
+        "at": _text(call.sent_at or call.planned_at),
+        "service": call.service,
+        "operation": call.operation,
+        "phase": call.phase,
+        "step": call.step.identifier,
+        "action": call.action.title,
+        "attempt": call.attempt,
+        "state": call.state,
+        "write": call.is_write,
+        "adopted": call.adopted,
+        "sends": call.send_number,
+        "repeats": call.repeats,
+        "duration_ms": call.duration_ms,
+        "error": call.error,
+        "params_preview": call.preview,
+    }
+
+
+def _text(moment: Any) -> str | None:
+    return moment.isoformat() if moment is not None else None

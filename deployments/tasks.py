@@ -1,0 +1,37 @@
+"""The Celery tasks: they wake the engine and hold nothing (SAFETY, Celery)."""
+
+import logging
+from typing import Any
+from uuid import UUID
+
+from celery import shared_task
+
+from deployments.engine.dispatch import due_groups, look_at_group
+from deployments.engine.looked import note_bug
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name="deployments.tasks.dispatch")
+def dispatch(**_: Any) -> None:
+    """Send one message for each group of executions that is due."""
+    for group in due_groups():
+        look_group.apply_async(kwargs={"execution_ids": [str(pk) for pk in group]}, expires=30)
+
+
+@shared_task(name="deployments.tasks.look_group")
+def look_group(*, execution_ids: list[str], **_: Any) -> None:
+    """Look at the executions of one group."""
+    try:
+        look_at_group([UUID(pk) for pk in execution_ids])
+    except Exception as error:
+        logger.exception("A look failed because of a mistake in Slipway")
+        note_bug([UUID(pk) for pk in execution_ids], error)
+
+
+def wake_soon(execution_id: UUID) -> None:
+    """Look at one execution now rather than at the next tick; the tick comes anyway."""
+    try:
+        look_group.apply_async(kwargs={"execution_ids": [str(execution_id)]}, expires=30, retry=False)
+    except OSError as error:
+        logger.warning("The broker did not take a wake-up, the next tick will: %s", error)

@@ -1,0 +1,1 @@
+"""The pages of deployments, one file per noun."""

@@ -1,0 +1,103 @@
+"""Pages of executions: the list, one execution live, and what people ask of one."""
+
+import uuid
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from deployments import operations, queries
+from deployments.models import Execution
+from deployments.states import TERMINAL, Status
+from rbac.policy import can
+from web.pages import get_visible, page
+from web.paging import keyset
+from web.problems import Problem
+from web.statuses import LOOKS
+
+VIEW: Final = "core_pipeline_view"
+
+# What the filter above the list offers: its word in the address, its title, its statuses.
+FILTERS: Final = (
+    ("", "All", ()),
+    ("open", "Under way", tuple(status for status in Status if status not in TERMINAL)),
+    ("success", "Success", (Status.SUCCESS, Status.IGNORE_FAILED)),
+    ("failed", "Failed", (Status.FAILED, Status.EXPIRED, Status.APPROVAL_REJECTED)),
+    ("aborted", "Aborted", (Status.ABORTED,)),
+)
+
+
+@require_safe
+def overview(request: HttpRequest) -> HttpResponse:
+    """This will lead to the executions until there is a page of its own."""
+    return HttpResponseRedirect(reverse("executions"))
+
+
+@page
+@require_safe
+def executions(request: HttpRequest) -> HttpResponse:
+    """This will list executions, newest first."""
+    chosen = request.GET.get("status", "")
+    statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
+    found = queries.visible_executions(request.user, request.current_scope)
+    if statuses:
+        found = found.filter(status__in=statuses)
+    shown = keyset(found, request, order="created_at")
+    context = {"page": shown, "filters": FILTERS, "chosen": chosen if statuses else ""}
+    return render(request, "deployments/executions.html", context)
+
+
+@page
+@require_safe
+def execution(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """This will show one execution; its script keeps it up to date."""
+    found = get_visible(request, VIEW, Execution.objects.all(), pk=pk)
+    context = {
+        "document": queries.execution_document(found, request.user),
+        "statuses": LOOKS,
+        "execution_page": True,
+        "may_run": can(request.user, "core_pipeline_execute", found.pipeline),
+    }
+    return render(request, "deployments/execution.html", context)
+
+
+@page
+@require_POST
+def abort(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """This will ask the engine to stop, and to put things back if that was chosen."""
+    found = get_visible(request, VIEW, Execution.objects.all(), pk=pk)
+    roll_back = bool(request.POST.get("roll_back"))
+    try:
+        operations.abort_execution(actor=request.user, execution=found, roll_back=roll_back)
+    except Problem as problem:
+        messages.error(request, problem.detail)
+    return redirect("execution", pk=pk)
+
+
+@page
+@require_POST
+def roll_back(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """This will ask for a rollback; it may become an execution of its own."""
+    found = get_visible(request, VIEW, Execution.objects.all(), pk=pk)
+    try:
+        made = operations.roll_back_execution(actor=request.user, execution=found)
+    except Problem as problem:
+        messages.error(request, problem.detail)
+        made = found
+    return redirect("execution", pk=(made or found).pk)
+
+
+@page
+@require_POST
+def retry(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """This will ask for another attempt of the step that failed."""
+    found = get_visible(request, VIEW, Execution.objects.all(), pk=pk)
+    try:
+        made = operations.retry_execution(actor=request.user, execution=found)
+    except Problem as problem:
+        messages.error(request, problem.detail)
+        made = found
+    return redirect("execution", pk=(made or found).pk)

@@ -1,0 +1,57 @@
+"""Pages of pipelines: the list, one pipeline with its YAML, and the form that runs it."""
+
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from deployments import operations
+from deployments.forms import RunForm
+from deployments.models import Pipeline
+from rbac.policy import can, require
+from web.lists import visible_here
+from web.pages import get_visible, page
+from web.paging import keyset
+from web.problems import Problem
+
+VIEW: Final = "core_pipeline_view"
+EXECUTE: Final = "core_pipeline_execute"
+RECENT: Final = 10
+
+
+@page
+@require_safe
+def pipelines(request: HttpRequest) -> HttpResponse:
+    """This will list pipelines."""
+    shown = keyset(visible_here(request, VIEW, Pipeline.objects.select_related("scope")), request)
+    return render(request, "deployments/pipelines.html", {"page": shown})
+
+
+@page
+@require_safe
+def pipeline(request: HttpRequest, pk: int) -> HttpResponse:
+    """This will show a pipeline, its YAML and its newest executions."""
+    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    recent = found.executions.select_related("started_by").order_by("-created_at")[:RECENT]
+    may_run = can(request.user, EXECUTE, found)
+    context = {"pipeline": found, "recent": recent, "may_run": may_run}
+    return render(request, "deployments/pipeline.html", context)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def run_pipeline(request: HttpRequest, pk: int) -> HttpResponse:
+    """This will show what a run would do, and start it."""
+    found = get_visible(request, VIEW, Pipeline.objects.all(), pk=pk)
+    require(request.user, EXECUTE, found)
+    form = RunForm(request.POST or None, pipeline=found)
+    if request.method == "POST" and form.is_valid():
+        tag = form.cleaned_data["tag"]
+        try:
+            made = operations.run_pipeline(actor=request.user, pipeline=found, artifact_tag=tag, inputs={})
+            return redirect("execution", pk=made.pk)
+        except Problem as problem:
+            form.refuse(problem)
+    context = {"pipeline": found, "form": form, "plan": form.plan}
+    return render(request, "deployments/run.html", context)
