@@ -45,7 +45,7 @@ class GatedAdmin(ModelAdmin):
     def formfield_for_foreignkey(
         self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any
     ) -> "ModelChoiceField[Any] | None":
-        if db_field.name == "scope":
+        if db_field.name == "scope" and self.add_permission:
             kwargs["queryset"] = scopes_where(principal_of(request), self.add_permission).order_by("path")
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 

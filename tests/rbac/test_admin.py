@@ -1,0 +1,214 @@
+"""The admin site asks the policy, and nobody can grant there more than they have."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from rbac.keys import key_of_token
+from rbac.models import ApiKey, AuditEntry, Role, RoleAssignment, Scope, User, UserGroup
+from rbac.policy import can
+from tests.rbac.people import grant, organization
+
+pytestmark = pytest.mark.django_db
+Browse = Callable[[User], Client]
+MODELS = ("user", "scope", "role", "usergroup", "roleassignment", "apikey", "auditentry")
+
+
+@pytest.fixture
+def org_admin(project: Scope) -> User:
+    """Staff that may manage one organization only."""
+    person = User.objects.create_user("org_admin", password="correct horse battery", is_staff=True)
+    grant(person, "organization_admin", organization("default"))
+    return person
+
+
+def lists_and_forms() -> list[str]:
+    return [f"/admin/rbac/{model}/" for model in MODELS]
+
+
+@pytest.mark.parametrize("address", ["/admin/", *lists_and_forms()])
+def test_an_account_admin_sees_every_list(admin: User, browse: Browse, address: str):
+    assert browse(admin).get(address).status_code == 200
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model != "auditentry"])
+def test_an_account_admin_sees_every_form(admin: User, browse: Browse, model: str):
+    assert browse(admin).get(f"/admin/rbac/{model}/add/").status_code == 200
+
+
+@pytest.mark.parametrize("address", ["/admin/", *lists_and_forms()])
+def test_who_is_not_staff_gets_in_nowhere(deployer: User, browse: Browse, address: str):
+    grant(deployer, "account_admin")
+    response = browse(deployer).get(address, follow=True)
+    assert response.status_code == 403
+
+
+def test_an_anonymous_visitor_is_led_to_the_one_sign_in_page(client: Client):
+    response = client.get("/admin/rbac/role/", follow=True)
+    assert response.redirect_chain[-1][0] == "/sign-in/?next=%2Fadmin%2Frbac%2Frole%2F"
+
+
+@pytest.mark.parametrize("address", lists_and_forms())
+def test_staff_without_a_role_sees_nothing(address: str, browse: Browse):
+    nobody = User.objects.create_user("nobody", is_staff=True)
+    assert browse(nobody).get("/admin/").status_code == 200
+    assert browse(nobody).get(address).status_code == 403
+
+
+def test_staff_of_an_organization_sees_its_rows_only(org_admin: User, other_project: Scope, browse: Browse):
+    mine = UserGroup.objects.create(scope=organization("default"), identifier="mine", name="Mine")
+    foreign = UserGroup.objects.create(scope=other_project, identifier="foreign", name="Foreign")
+    client = browse(org_admin)
+
+    page = client.get("/admin/rbac/usergroup/").content.decode()
+    assert "Mine" in page
+    assert "Foreign" not in page
+    assert client.get(f"/admin/rbac/usergroup/{mine.pk}/change/").status_code == 200
+    # The framework leads away from a row that is not there.
+    assert client.get(f"/admin/rbac/usergroup/{foreign.pk}/change/").status_code == 302
+    assert client.get("/admin/rbac/user/").status_code == 403
+
+
+def test_the_boxes_of_a_role_are_grouped_and_delegate_view_is_locked(admin: User, browse: Browse):
+    page = browse(admin).get("/admin/rbac/role/add/").content.decode()
+    assert "Delegate configurations" in page
+    box = re.search(r'<input[^>]*value="core_delegate_view"[^>]*>', page)
+    assert box is not None
+    assert "disabled" in box.group()
+    assert "checked" in box.group()
+
+
+def test_a_role_is_made_changed_and_deleted(admin: User, project: Scope, browse: Browse):
+    client = browse(admin)
+    form = {
+        "scope": project.pk,
+        "identifier": "runner",
+        "name": "Runner",
+        "granted": ["core_pipeline_execute"],
+    }
+    assert client.post("/admin/rbac/role/add/", form).status_code == 302
+    role = Role.objects.get(identifier="runner")
+    assert permissions(role) == {"core_pipeline_execute", "core_delegate_view"}
+
+    client.post(f"/admin/rbac/role/{role.pk}/change/", {"name": "Runners", "granted": ["core_pipeline_view"]})
+    role.refresh_from_db()
+    assert role.name == "Runners"
+    assert permissions(role) == {"core_pipeline_view", "core_delegate_view"}
+
+    client.post(f"/admin/rbac/role/{role.pk}/delete/", {"post": "yes"})
+    assert not Role.objects.filter(pk=role.pk).exists()
+    actions = list(AuditEntry.objects.filter(thing_type="rbac.role").values_list("action", flat=True))
+    assert sorted(actions) == ["role.create", "role.delete", "role.update"]
+
+
+def test_a_builtin_role_can_be_read_and_not_changed(admin: User, browse: Browse):
+    viewer = Role.objects.get(identifier="viewer")
+    client = browse(admin)
+    assert "core_pipeline_view" in client.get(f"/admin/rbac/role/{viewer.pk}/change/").content.decode()
+    assert client.post(f"/admin/rbac/role/{viewer.pk}/change/", {"name": "x"}).status_code == 403
+    assert client.post(f"/admin/rbac/role/{viewer.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_an_assignment_made_here_counts(admin: User, project: Scope, browse: Browse):
+    person = User.objects.create_user("new")
+    role = Role.objects.get(identifier="viewer")
+    form = {
+        "scope": project.pk,
+        "role": role.pk,
+        "user": person.pk,
+        "group": "",
+        "expires_at_0": "",
+        "expires_at_1": "",
+    }
+    assert browse(admin).post("/admin/rbac/roleassignment/add/", form).status_code == 302
+    assert can(person, "core_pipeline_view", project)
+
+    assignment = RoleAssignment.objects.get(user=person)
+    browse(admin).post(f"/admin/rbac/roleassignment/{assignment.pk}/delete/", {"post": "yes"})
+    assert not can(person, "core_pipeline_view", project)
+
+
+def test_nobody_can_make_themselves_an_account_admin(org_admin: User, project: Scope, browse: Browse):
+    client = browse(org_admin)
+    role = Role.objects.get(identifier="account_admin")
+    form = {"role": role.pk, "user": org_admin.pk, "group": "", "expires_at_0": "", "expires_at_1": ""}
+
+    at_account = client.post("/admin/rbac/roleassignment/add/", {**form, "scope": Scope.objects.account().pk})
+    at_project = client.post("/admin/rbac/roleassignment/add/", {**form, "scope": project.pk})
+
+    assert at_account.status_code == 200
+    assert b"Select a valid choice" in at_account.content
+    assert at_project.status_code == 403
+    assert not RoleAssignment.objects.filter(user=org_admin, role=role).exists()
+
+
+def test_a_role_cannot_be_given_more_than_its_maker_has(org_admin: User, project: Scope, browse: Browse):
+    form = {
+        "scope": project.pk,
+        "identifier": "sly",
+        "name": "Sly",
+        "granted": ["core_deploymentfreeze_global"],
+    }
+    assert browse(org_admin).post("/admin/rbac/role/add/", form).status_code == 403
+    assert not Role.objects.filter(identifier="sly").exists()
+
+
+def test_a_key_is_shown_once_and_deleting_it_revokes_it(admin: User, browse: Browse):
+    client = browse(admin)
+    form = {"user": admin.pk, "name": "CI", "expires_at_0": "", "expires_at_1": ""}
+    page = client.post("/admin/rbac/apikey/add/", form).content.decode()
+    shown = re.search(r'<code id="token">(\S+)</code>', page)
+    assert shown is not None
+    token = shown.group(1)
+    key = key_of_token(token)
+    assert key is not None
+    assert token not in client.get("/admin/rbac/apikey/").content.decode()
+    assert token not in client.get(f"/admin/rbac/apikey/{key.pk}/change/").content.decode()
+
+    client.post(f"/admin/rbac/apikey/{key.pk}/delete/", {"post": "yes"})
+    assert key_of_token(token) is None
+    assert ApiKey.objects.filter(pk=key.pk).exists()
+
+
+def test_a_user_is_made_and_changed_but_never_deleted(admin: User, browse: Browse):
+    client = browse(admin)
+    form = {
+        "username": "carla",
+        "usable_password": "true",
+        "password1": "correct horse battery",
+        "password2": "correct horse battery",
+    }
+    assert client.post("/admin/rbac/user/add/", form).status_code == 302
+    carla = User.objects.get(username="carla")
+    change = {"username": "carla", "first_name": "Carla", "last_name": "", "email": "", "is_active": ""}
+    assert client.post(f"/admin/rbac/user/{carla.pk}/change/", change).status_code == 302
+    carla.refresh_from_db()
+    assert (carla.first_name, carla.is_active) == ("Carla", False)
+    assert client.post(f"/admin/rbac/user/{carla.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert "correct horse" not in str(list(AuditEntry.objects.values()))
+
+
+def test_a_project_is_made_below_its_organization(admin: User, project: Scope, browse: Browse):
+    form = {"parent": organization("default").pk, "identifier": "fresh", "name": "Fresh"}
+    assert browse(admin).post("/admin/rbac/scope/add/", form).status_code == 302
+    assert Scope.objects.get(path="account/default/fresh").kind == Scope.Kind.PROJECT
+    assert AuditEntry.objects.filter(action="scope.create", thing_name="account/default/fresh").exists()
+
+
+def test_the_audit_trail_can_only_be_read(admin: User, browse: Browse):
+    client = browse(admin)
+    client.post(
+        "/admin/rbac/scope/add/", {"parent": Scope.objects.account().pk, "identifier": "o", "name": "O"}
+    )
+    entry = AuditEntry.objects.first()
+    assert entry is not None
+    assert client.get(f"/admin/rbac/auditentry/{entry.pk}/change/").status_code == 200
+    assert client.get("/admin/rbac/auditentry/add/").status_code == 403
+    assert client.post(f"/admin/rbac/auditentry/{entry.pk}/change/", {"action": "x"}).status_code == 403
+    assert client.post(f"/admin/rbac/auditentry/{entry.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def permissions(role: Role) -> set[str]:
+    return set(role.permissions.values_list("permission", flat=True))
