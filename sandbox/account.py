@@ -1,0 +1,124 @@
+"""The pretend account as a whole: its lock, clock, journal, faults and memory."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from moto.core.base_backend import BackendDict
+from moto.core.model_instances import reset_model_data
+from moto.ecs.models import ecs_backends
+
+from sandbox import elb, scaling, state
+from sandbox.clock import CLOCK
+from sandbox.ecs import backend as ecs_backend
+from sandbox.ecs import responses as ecs_responses
+from sandbox.ecs import scheduler
+from sandbox.ecs.backend import SandboxEcs
+from sandbox.faults import Faults
+from sandbox.journal import Journal
+from sandbox.seed import Seed, plant
+
+STEP = 1.0
+TRACKED_FOR = 600.0
+
+
+class Account:
+    """Everything that a running sandbox owns. `lock` is held by whoever looks at or changes any of it."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.lock = RLock()
+        self.journal = Journal()
+        self.faults = Faults()
+        self.file = state.StateFile(folder) if folder else None
+        self.is_dirty = False
+        self.last_forgotten = 0.0
+        ecs_backend.install()
+        ecs_responses.install()
+        elb.install()
+        scaling.install()
+        self.seed = self._restore() or self._fresh()
+
+    def _fresh(self) -> Seed:
+        self.is_dirty = True
+        return plant()
+
+    def _restore(self) -> Seed | None:
+        record = self.file.load() if self.file else None
+        if record is None:
+            return None
+        state.put_back(record["backends"])
+        CLOCK.restore(record["clock"])
+        self.journal.restore(record["journal"])
+        seed: Seed = record["seed"]
+        return seed
+
+    def save(self) -> None:
+        """Write the state if it changed since the last time."""
+        if self.file is None or not self.is_dirty:
+            return
+        with self.lock:
+            self.is_dirty = False
+            body = state.dumps(
+                {
+                    "backends": state.backends_in_use(),
+                    "clock": CLOCK.to_record(),
+                    "journal": self.journal.to_record(),
+                    "seed": self.seed,
+                }
+            )
+        self.file.save(body)
+
+    def reset(self) -> None:
+        """Empty the account and plant it again; numbers in the journal go on."""
+        with self.lock:
+            self.faults.clear()
+            self.journal.reset()
+            BackendDict.reset()
+            reset_model_data()
+            CLOCK.reset()
+            self.seed = self._fresh()
+
+    def advance(self, seconds: float, *, by_hand: bool) -> None:
+        """Move time on in small steps and let the scheduler work after each."""
+        with self.lock:
+            while seconds > 1e-9:
+                step = min(STEP, seconds)
+                seconds -= step
+                CLOCK.move(step, by_hand=by_hand)
+                self.is_dirty |= self._tick()
+            self._forget_instances()
+
+    def _tick(self) -> bool:
+        changed = False
+        for account_id, regions in list(ecs_backends.items()):
+            for region, backend in list(regions.items()):
+                if isinstance(backend, SandboxEcs):
+                    changed |= elb.advance(account_id, region)
+                    changed |= scheduler.tick(backend)
+        return changed
+
+    def _forget_instances(self) -> None:
+        # moto keeps every object it ever made for its dashboard; a long-lived sandbox would only grow.
+        if abs(CLOCK.elapsed - self.last_forgotten) >= TRACKED_FOR:
+            self.last_forgotten = CLOCK.elapsed
+            reset_model_data()
+
+    def snapshot(self) -> bytes:
+        with self.lock:
+            return state.dumps(state.backends_in_use())
+
+    @contextmanager
+    def as_of(self, snapshot: bytes) -> Iterator[None]:
+        """Answer from an earlier snapshot for a moment; what is really there comes back unchanged."""
+        with self.lock:
+            real = state.backends_in_use()
+            state.put_back(state.loads(snapshot))
+            try:
+                yield
+            finally:
+                state.put_back(real)
+
+    def describe(self) -> dict[str, Any]:
+        return {"status": "ok", "clock": CLOCK.describe(), "calls": self.journal.last_number}

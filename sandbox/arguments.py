@@ -1,0 +1,24 @@
+"""The command line of the sandbox, shared by `manage.py sandbox` and `python -m sandbox`."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from sandbox.server import Options
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
+    parser.add_argument("--state", type=Path, help="folder in which the account is kept between runs")
+    parser.add_argument("--speed", type=float, default=1.0, help="sandbox seconds per real second")
+    parser.add_argument("--paused", action="store_true", help="let time stand until it is moved by hand")
+    parser.add_argument("--ends-with-stdin", action="store_true", help="end when standard input is closed")
+
+
+def options_of(given: Namespace) -> Options:
+    return Options(
+        port=given.port,
+        state=given.state,
+        speed=given.speed,
+        paused=given.paused,
+        ends_with_stdin=given.ends_with_stdin,
+    )

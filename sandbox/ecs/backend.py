@@ -1,0 +1,186 @@
+"""The ECS back end of one account and region, in the place of moto's."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import moto.ecs.urls
+from moto.ecs.models import EC2ContainerServiceBackend, ecs_backends
+
+from sandbox.clock import CLOCK
+from sandbox.ecs import network
+from sandbox.ecs.records import Deployment, Service, Task, TaskDefinition
+from sandbox.ecs.task_definitions import TaskDefinitions
+from sandbox.images import behavior_of_task
+
+STOPPED_KEPT = 3600.0
+INACTIVE_KEPT = 3600.0
+
+
+class SandboxEcs(EC2ContainerServiceBackend):
+    """Clusters, capacity providers and settings are moto's; services, tasks and task definitions are ours."""
+
+    def __init__(self, region_name: str, account_id: str) -> None:
+        super().__init__(region_name, account_id)
+        self.definitions = TaskDefinitions(account_id, region_name)
+        self.services: dict[str, Service] = {}
+        self.tasks: dict[str, dict[str, Task]] = {}
+        self.tokens: dict[tuple[str, str, str], tuple[str, list[str], float]] = {}
+        self.tasks_made = 0
+
+    @property
+    def _url_module(self) -> Any:
+        # moto finds a back end's addresses beside its module; ours answers moto's.
+        return moto.ecs.urls
+
+    def describe_task_definition(self, task_definition_str: str) -> TaskDefinition:
+        return self.definitions.get(task_definition_str)
+
+    def definition_of(self, task: Task) -> TaskDefinition:
+        return self.definitions.get(task.task_definition_arn)
+
+    def all_tasks(self) -> list[Task]:
+        return [task for tasks in self.tasks.values() for task in tasks.values()]
+
+    def tasks_of(self, service: Service) -> list[Task]:
+        tasks = self.tasks.get(service.cluster_name, {}).values()
+        return [t for t in tasks if t.service_arn == service.service_arn]
+
+    def service_of(self, task: Task) -> Service | None:
+        if task.service_arn is None:
+            return None
+        cluster, name = task.service_arn.split("/")[-2:]
+        return self.services.get(f"{cluster}:{name}")
+
+    def list_tasks(self, *_: Any, **__: Any) -> list[Task]:
+        return self.all_tasks()
+
+    def start_service_task(self, service: Service, deployment: Deployment) -> Task:
+        """Make the next task of a service."""
+        definition = self.definitions.get(deployment.task_definition)
+        task = self.make_task(
+            definition,
+            cluster=service.cluster_name,
+            network_configuration=deployment.network_configuration,
+            started_by=deployment.id,
+            group=f"service:{service.service_name}",
+            launch_type=deployment.launch_type,
+            platform_version=deployment.platform_version,
+        )
+        task.service_arn = service.service_arn
+        task.enable_execute_command = service.enable_execute_command
+        task.targets = [(b["targetGroupArn"], b["containerPort"]) for b in deployment.load_balancers]
+        tags = {"SERVICE": service.tags, "TASK_DEFINITION": definition.tags}.get(service.propagate_tags, [])
+        task.tags = [dict(tag) for tag in tags]
+        if service.enable_ecs_managed_tags:
+            task.tags += [
+                {"key": "aws:ecs:clusterName", "value": service.cluster_name},
+                {"key": "aws:ecs:serviceName", "value": service.service_name},
+            ]
+        return task
+
+    def make_task(
+        self,
+        definition: TaskDefinition,
+        *,
+        cluster: str,
+        network_configuration: Mapping[str, Any] | None,
+        started_by: str,
+        group: str,
+        launch_type: str | None,
+        platform_version: str | None = None,
+    ) -> Task:
+        """Make a task in PROVISIONING."""
+        name = self._get_cluster(cluster).name
+        prefix = f"arn:aws:ecs:{self.region_name}:{self.account_id}"
+        task_id = secrets.token_hex(16)
+        arn = f"{prefix}:task/{name}/{task_id}"
+        behavior = behavior_of_task(definition.containers)
+        task = Task(
+            task_arn=arn,
+            cluster_arn=f"{prefix}:cluster/{name}",
+            task_definition_arn=definition.arn,
+            containers=[
+                _container(c, arn=arn, prefix=f"{prefix}:container/{name}") for c in definition.containers
+            ],
+            created_at=CLOCK.now(),
+            group=group,
+            started_by=started_by,
+            launch_type=launch_type,
+            behavior=behavior.name,
+            next_at=CLOCK.elapsed + behavior.provisioning,
+            cpu=definition.document.get("cpu"),
+            memory=definition.document.get("memory"),
+            attributes=[{"name": "ecs.cpu-architecture", "value": "x86_64"}],
+        )
+        if launch_type == "FARGATE":
+            task.platform_version = "1.4.0" if platform_version in (None, "LATEST") else platform_version
+            task.platform_family = "Linux"
+            task.ephemeral_storage = definition.document.get("ephemeralStorage") or {"sizeInGiB": 20}
+        self._place(task, network_configuration)
+        self.tasks.setdefault(name, {})[arn] = task
+        return task
+
+    def _place(self, task: Task, network_configuration: Mapping[str, Any] | None) -> None:
+        self.tasks_made += 1
+        if not network_configuration:
+            return
+        taken = {t.ip for t in self.all_tasks() if t.last_status != "STOPPED"}
+        task.ip, task.availability_zone, attachment = network.place(
+            self.account_id, self.region_name, network_configuration, number=self.tasks_made, taken=taken
+        )
+        task.attachments = [attachment]
+        for container in task.containers:
+            container["networkInterfaces"] = [
+                {"attachmentId": attachment["id"], "privateIpv4Address": task.ip}
+            ]
+
+    def purge(self) -> bool:
+        """Forget what AWS forgets: tasks an hour after they stopped, services an hour after they went."""
+        changed = False
+        for tasks in self.tasks.values():
+            for arn, task in list(tasks.items()):
+                if task.stopped_since is not None and CLOCK.elapsed - task.stopped_since >= STOPPED_KEPT:
+                    del tasks[arn]
+                    changed = True
+        for key, service in list(self.services.items()):
+            if service.inactive_since is not None and CLOCK.elapsed - service.inactive_since >= INACTIVE_KEPT:
+                del self.services[key]
+                changed = True
+        in_use = {t.task_definition_arn for t in self.all_tasks()}
+        in_use |= {d.task_definition for s in self.services.values() for d in s.deployments}
+        self.definitions.purge(in_use)
+        return changed
+
+    def count_clusters(self) -> None:
+        """Bring the numbers that clusters show up to date."""
+        for name, cluster in self.clusters.items():
+            tasks = self.tasks.get(name, {}).values()
+            cluster.running_tasks_count = sum(t.is_running for t in tasks)
+            cluster.pending_tasks_count = sum(t.last_status in ("PROVISIONING", "PENDING") for t in tasks)
+            cluster.active_services_count = sum(
+                s.status == "ACTIVE" and s.cluster_name == name for s in self.services.values()
+            )
+
+
+def _container(definition: Mapping[str, Any], *, arn: str, prefix: str) -> dict[str, Any]:
+    task_id = arn.rpartition("/")[2]
+    return {
+        "containerArn": f"{prefix}/{task_id}/{secrets.token_hex(16)}",
+        "taskArn": arn,
+        "name": definition["name"],
+        "image": definition["image"],
+        "runtimeId": f"{task_id}-{secrets.randbelow(10**10):010d}",
+        "lastStatus": "PENDING",
+        "networkBindings": [],
+        "networkInterfaces": [],
+        "healthStatus": "UNKNOWN",
+        "managedAgents": [],
+        "cpu": str(definition.get("cpu", 0)),
+        **({"memory": str(definition["memory"])} if definition.get("memory") else {}),
+    }
+
+
+def install() -> None:
+    """Make moto use this back end for every account and region."""
+    ecs_backends.backend = SandboxEcs

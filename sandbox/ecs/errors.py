@@ -1,0 +1,43 @@
+"""What the pretend ECS answers when it refuses, with AWS's codes and, where known, AWS's words."""
+
+from moto.ecs.exceptions import ECSException
+
+
+class InvalidParameter(ECSException):
+    """A value that the API does not take."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("InvalidParameterException", message)
+
+
+class Refused(ECSException):
+    """AWS's ClientException: a request that contradicts itself or names what is not there."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("ClientException", message)
+
+
+class ServiceNotActive(ECSException):
+    """The service is draining or gone."""
+
+    def __init__(self) -> None:
+        super().__init__("ServiceNotActiveException", "Service was not ACTIVE.")
+
+
+class Conflict(ECSException):
+    """A client token was used again for something else."""
+
+    def __init__(self, resource_ids: list[str]) -> None:
+        super().__init__(
+            "ConflictException", "The provided client token was already used with other parameters."
+        )
+        self.resourceIds = resource_ids
+
+
+class ClusterContains(ECSException):
+    """A cluster that still has something in it cannot be deleted."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"ClusterContains{what}Exception", f"The Cluster cannot be deleted while {what} are active."
+        )

@@ -1,0 +1,201 @@
+"""The life of a task, from PROVISIONING to STOPPED."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sandbox.clock import CLOCK
+from sandbox.ecs import output, targets
+from sandbox.ecs.records import Task
+from sandbox.images import BEHAVIORS, RUNS, Behavior
+from sandbox.images import behavior_of as image_behavior
+
+if TYPE_CHECKING:
+    from sandbox.ecs.backend import SandboxEcs
+
+GRACEFUL_STOP = 2.0
+DEPROVISIONING = 5.0
+UNCHECKED_SECONDS = 40.0
+NEVER = float("inf")
+FAILED_TO_START = "TaskFailedToStart"
+EXITED = "EssentialContainerExited"
+BY_SCHEDULER = "ServiceSchedulerInitiated"
+BY_USER = "UserInitiated"
+
+
+def behavior_of(task: Task) -> Behavior:
+    return BEHAVIORS.get(task.behavior, RUNS)
+
+
+def advance(backend: "SandboxEcs", task: Task) -> bool:
+    """Move a task through every state whose time has come; True if it changed."""
+    changed = False
+    while task.last_status != "STOPPED" and CLOCK.elapsed >= task.next_at:
+        STATES[task.last_status](backend, task)
+        changed = True
+    if task.is_running and task.is_live:
+        changed |= output.print_lines(
+            backend.account_id, backend.region_name, task, _definitions(backend, task)
+        )
+        changed |= _check_health(backend, task)
+    return changed
+
+
+def _definitions(backend: "SandboxEcs", task: Task) -> list[dict[str, Any]]:
+    return backend.definition_of(task).containers
+
+
+def _enter(task: Task, status: str, seconds: float) -> None:
+    task.last_status = status
+    task.next_at = CLOCK.elapsed + seconds
+    task.version += 1
+
+
+def _provisioned(_: "SandboxEcs", task: Task) -> None:
+    task.pull_started_at = CLOCK.now()
+    for attachment in task.attachments:
+        attachment["status"] = "ATTACHED"
+    _enter(task, "PENDING", behavior_of(task).pulling)
+
+
+def _pulled(backend: "SandboxEcs", task: Task) -> None:
+    definitions = _definitions(backend, task)
+    if not behavior_of(task).pullable:
+        reason = _cannot_pull(definitions)
+    else:
+        reason = output.open_streams(backend.account_id, backend.region_name, task, definitions) or ""
+    if reason:
+        for container in task.containers:
+            container["reason"] = reason
+        stop(backend, task, code=FAILED_TO_START, reason=reason)
+        return
+    task.pull_stopped_at = CLOCK.now()
+    task.connectivity, task.connectivity_at = "CONNECTED", CLOCK.now()
+    _enter(task, "ACTIVATING", behavior_of(task).activating)
+
+
+def _cannot_pull(definitions: list[dict[str, Any]]) -> str:
+    image = next(d["image"] for d in definitions if not image_behavior(d["image"]).pullable)
+    host = image.partition("/")[0]
+    if "/" not in image:
+        image = f"docker.io/library/{image}"
+    elif "." not in host and ":" not in host:
+        image = f"docker.io/{image}"
+    return (
+        "CannotPullContainerError: pull image manifest has been retried 1 time(s): failed to resolve ref"
+        f" {image}: {image}: not found"
+    )
+
+
+def _activated(backend: "SandboxEcs", task: Task) -> None:
+    task.started_at = CLOCK.now()
+    task.running_since = CLOCK.elapsed
+    for container in task.containers:
+        container["lastStatus"] = "RUNNING"
+    targets.register(backend, task)
+    exits_after = behavior_of(task).exits_after
+    judged_by_health = not behavior_of(task).healthy and _is_checked(backend, task)
+    _enter(task, "RUNNING", NEVER if exits_after is None or judged_by_health else exits_after)
+
+
+def _exited(backend: "SandboxEcs", task: Task) -> None:
+    output.print_lines(backend.account_id, backend.region_name, task, _definitions(backend, task))
+    behavior = behavior_of(task)
+    culprits = [d["name"] for d in _definitions(backend, task) if image_behavior(d["image"]) is behavior]
+    for container in task.containers:
+        container["exitCode"] = behavior.exit_code if container["name"] in culprits else 0
+    task.execution_stopped_at = CLOCK.now()
+    stop(backend, task, code=EXITED, reason="Essential container in task exited")
+
+
+def _deactivated(_: "SandboxEcs", task: Task) -> None:
+    _enter(task, "STOPPING", GRACEFUL_STOP)
+
+
+def _stopped_containers(task: Task) -> None:
+    for container in task.containers:
+        container["lastStatus"] = "STOPPED"
+        if task.started_at is not None:
+            container.setdefault("exitCode", 0)
+
+
+def _killed(_: "SandboxEcs", task: Task) -> None:
+    task.execution_stopped_at = task.execution_stopped_at or CLOCK.now()
+    _stopped_containers(task)
+    _enter(task, "DEPROVISIONING", DEPROVISIONING)
+
+
+def _deprovisioned(_: "SandboxEcs", task: Task) -> None:
+    task.stopped_at = CLOCK.now()
+    task.stopped_since = CLOCK.elapsed
+    for attachment in task.attachments:
+        attachment["status"] = "DELETED"
+    _enter(task, "STOPPED", NEVER)
+
+
+STATES: dict[str, Callable[["SandboxEcs", Task], None]] = {
+    "PROVISIONING": _provisioned,
+    "PENDING": _pulled,
+    "ACTIVATING": _activated,
+    "RUNNING": _exited,
+    "DEACTIVATING": _deactivated,
+    "STOPPING": _killed,
+    "DEPROVISIONING": _deprovisioned,
+}
+
+
+def stop(backend: "SandboxEcs", task: Task, *, code: str, reason: str) -> None:
+    """Begin to stop a task, whatever it is doing; a task already stopping goes on as it was."""
+    if not task.is_live:
+        return
+    task.desired_status = "STOPPED"
+    task.stop_code, task.stopped_reason = code, reason
+    task.stopping_at = CLOCK.now()
+    draining = targets.deregister(backend, task)
+    if task.is_running and code != EXITED:
+        _enter(task, "DEACTIVATING", draining)
+        return
+    _stopped_containers(task)
+    _enter(task, "DEPROVISIONING", DEPROVISIONING)
+
+
+def _check_health(backend: "SandboxEcs", task: Task) -> bool:
+    """Run the container health checks of a task; True if its health changed."""
+    checks = [d["healthCheck"] for d in _definitions(backend, task) if d.get("healthCheck")]
+    if not checks or task.running_since is None:
+        return False
+    age = CLOCK.elapsed - task.running_since
+    slowest = max(float(c.get("interval", 30)) for c in checks)
+    failing = max(c.get("startPeriod", 0) + c.get("interval", 30) * c.get("retries", 3) for c in checks)
+    healthy = behavior_of(task).healthy
+    status = "HEALTHY" if healthy and age >= slowest else task.health_status
+    if not healthy and age >= failing:
+        status = "UNHEALTHY"
+    if status == task.health_status:
+        return False
+    task.health_status = status
+    task.version += 1
+    checked = {d["name"] for d in _definitions(backend, task) if d.get("healthCheck")}
+    for container in task.containers:
+        if container["name"] in checked:
+            container["healthStatus"] = status
+    return True
+
+
+def _is_checked(backend: "SandboxEcs", task: Task) -> bool:
+    return bool(task.targets) or any(d.get("healthCheck") for d in _definitions(backend, task))
+
+
+def is_healthy(backend: "SandboxEcs", task: Task) -> bool:
+    """Whether a task counts as healthy for its service.
+
+    With target groups: healthy there; with container health checks: HEALTHY; with neither: RUNNING for forty
+    seconds, as the service scheduler waits before it counts such a task.
+    """
+    if not (task.is_live and task.is_running) or task.running_since is None:
+        return False
+    has_check = any(d.get("healthCheck") for d in _definitions(backend, task))
+    if has_check and task.health_status != "HEALTHY":
+        return False
+    if task.targets and not targets.are_healthy(backend, task):
+        return False
+    return _is_checked(backend, task) or CLOCK.elapsed - task.running_since >= UNCHECKED_SECONDS

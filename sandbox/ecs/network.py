@@ -1,0 +1,70 @@
+"""Where a task lands: subnet, zone, address and network interface; and whether such places exist."""
+
+import ipaddress
+import secrets
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from moto.ec2 import ec2_backends
+from moto.ec2.exceptions import InvalidSecurityGroupNotFoundError, InvalidSubnetIdError
+
+from sandbox.ecs.errors import InvalidParameter
+
+# AWS keeps the first four addresses of every subnet for itself.
+RESERVED = 4
+
+
+def check_places(account_id: str, region: str, network: Mapping[str, Any] | None) -> None:
+    """Raise what ECS answers for subnets or security groups that do not exist."""
+    if not network:
+        return
+    vpc = network["awsvpcConfiguration"]
+    if not vpc.get("subnets"):
+        raise InvalidParameter("subnets can not be empty.")
+    ec2 = ec2_backends[account_id][region]
+    for subnet in vpc["subnets"]:
+        try:
+            ec2.describe_subnets(subnet_ids=[subnet])
+        except InvalidSubnetIdError as exc:
+            raise InvalidParameter(
+                f"Error retrieving subnet information for [{subnet}]: The subnet ID '{subnet}' does not exist"
+                " (ErrorCode: InvalidSubnetID.NotFound)"
+            ) from exc
+    for group in vpc.get("securityGroups") or []:
+        try:
+            ec2.describe_security_groups(group_ids=[group])
+        except InvalidSecurityGroupNotFoundError as exc:
+            raise InvalidParameter(
+                f"Error retrieving security group information for [{group}]: The security group '{group}'"
+                " does not exist (ErrorCode: InvalidGroup.NotFound)"
+            ) from exc
+
+
+def place(
+    account_id: str, region: str, network: Mapping[str, Any], *, number: int, taken: set[str]
+) -> tuple[str, str, dict[str, Any]]:
+    """The address, zone and attachment of the task with this number, spread over its subnets in turn."""
+    subnets = network["awsvpcConfiguration"]["subnets"]
+    subnet = ec2_backends[account_id][region].describe_subnets(subnet_ids=[subnets[number % len(subnets)]])[0]
+    hosts = ipaddress.ip_network(subnet.cidr_block).hosts()
+    free = (str(host) for place, host in enumerate(hosts) if place >= RESERVED - 1)
+    ip = next((host for host in free if host not in taken), str(ipaddress.ip_network(subnet.cidr_block)[-2]))
+    return ip, str(subnet.availability_zone), _attachment(subnet.id, ip)
+
+
+def _attachment(subnet: str, ip: str) -> dict[str, Any]:
+    mac = ":".join(["0a", *(f"{byte:02x}" for byte in secrets.token_bytes(5))])
+    details = {
+        "subnetId": subnet,
+        "networkInterfaceId": f"eni-{secrets.token_hex(8)}1",
+        "macAddress": mac,
+        "privateDnsName": f"ip-{ip.replace('.', '-')}.ec2.internal",
+        "privateIPv4Address": ip,
+    }
+    return {
+        "id": str(uuid4()),
+        "type": "ElasticNetworkInterface",
+        "status": "PRECREATED",
+        "details": [{"name": name, "value": value} for name, value in details.items()],
+    }

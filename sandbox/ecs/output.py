@@ -1,0 +1,91 @@
+"""What containers print, into CloudWatch Logs as their awslogs configuration says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from moto.logs.models import LogGroup, LogStream, logs_backends
+
+from sandbox.clock import CLOCK
+from sandbox.ecs.records import Task
+from sandbox.images import RUNS, behavior_of
+
+KEPT_LINES = 500
+CHATTER_EVERY = 60.0
+NO_GROUP = (
+    "ResourceInitializationError: failed to validate logger args: create stream has been retried 1 times: failed"
+    " to create Cloudwatch log stream: ResourceNotFoundException: The specified log group does not exist."
+    " : exit status 1"
+)
+
+
+def _options(container: Mapping[str, Any]) -> Mapping[str, str] | None:
+    log = container.get("logConfiguration") or {}
+    return log.get("options") or {} if log.get("logDriver") == "awslogs" else None
+
+
+def open_streams(account_id: str, region: str, task: Task, containers: list[dict[str, Any]]) -> str | None:
+    """Make the log streams of a task's containers; the reason why it cannot start, if there is one."""
+    for container in containers:
+        options = _options(container)
+        if options is None:
+            continue
+        logs = logs_backends[account_id][options.get("awslogs-region", region)]
+        name = options["awslogs-group"]
+        if name not in logs.groups:
+            if options.get("awslogs-create-group") != "true":
+                return NO_GROUP
+            logs.create_log_group(name, {})
+        stream = _stream_name(options, container, task)
+        if stream not in logs.groups[name].streams:
+            logs.groups[name].create_log_stream(stream)
+    return None
+
+
+def _stream_name(options: Mapping[str, str], container: Mapping[str, Any], task: Task) -> str:
+    prefix = options.get("awslogs-stream-prefix")
+    return f"{prefix}/{container['name']}/{task.id}" if prefix else f"{task.id}-{container['name']}"
+
+
+def print_lines(account_id: str, region: str, task: Task, containers: list[dict[str, Any]]) -> bool:
+    """Print what the containers have had time to say since the task runs; True if there was anything."""
+    if task.running_since is None:
+        return False
+    age = CLOCK.elapsed - task.running_since
+    due = int(age) + 1
+    if due <= task.printed:
+        return False
+    printed = False
+    for container in containers:
+        for second in range(task.printed, due):
+            if (line := _line(container, second)) is not None:
+                printed |= _print(account_id, region, task, container, line)
+    task.printed = due
+    return printed
+
+
+def _line(container: Mapping[str, Any], second: int) -> str | None:
+    behavior = behavior_of(container["image"])
+    if second < len(behavior.lines):
+        ports = container.get("portMappings") or [{}]
+        return behavior.lines[second].format(port=ports[0].get("containerPort", 8080))
+    if behavior is RUNS and second % CHATTER_EVERY == 0:
+        return f"served {second // 60 * 7 % 50 + 3} requests in the last minute"
+    return None
+
+
+def _print(account_id: str, region: str, task: Task, container: Mapping[str, Any], line: str) -> bool:
+    options = _options(container)
+    if options is None:
+        return False
+    stream = _find_stream(account_id, region, options, _stream_name(options, container, task))
+    if stream is None:
+        return False
+    stream.put_log_events([{"timestamp": int(CLOCK.now().timestamp() * 1000), "message": line}])
+    del stream.events[:-KEPT_LINES]
+    return True
+
+
+def _find_stream(account_id: str, region: str, options: Mapping[str, str], name: str) -> LogStream | None:
+    groups = logs_backends[account_id][options.get("awslogs-region", region)].groups
+    group: LogGroup | None = groups.get(options["awslogs-group"])
+    return group.streams.get(name) if group else None

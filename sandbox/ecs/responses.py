@@ -1,0 +1,201 @@
+"""The ECS API: one method for each operation that the sandbox answers differently from moto."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any
+
+import moto.ecs.urls
+from moto.core.responses import ActionResult
+from moto.ecs.models import ecs_backends
+from moto.ecs.responses import (
+    DESCRIBE_SERVICES_TAGS,
+    DESCRIBE_TASKS_TAGS,
+    EC2ContainerServiceResponse,
+)
+
+from sandbox.ecs import services, tasks
+from sandbox.ecs.backend import SandboxEcs
+from sandbox.ecs.errors import ClusterContains, InvalidParameter
+from sandbox.journal import changed_nothing
+
+PAGE = 100
+SERVICES_PAGE = 10
+DEPLOYMENTS_AT_ONCE = 20
+
+
+def page_of(items: Sequence[Any], params: dict[str, Any], *, key: str, size: int = PAGE) -> dict[str, Any]:
+    """One page of a list, with the token of the next."""
+    limit = params.get("maxResults") or size
+    if not 1 <= limit <= PAGE:
+        raise InvalidParameter(f"maxResults should be between 1 and {PAGE}.")
+    try:
+        start = int(base64.b64decode(params.get("nextToken") or b"MA==").decode())
+    except (ValueError, binascii.Error) as exc:
+        raise InvalidParameter("Invalid token.") from exc
+    end = start + limit
+    token = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
+    return {key: list(items[start:end]), "nextToken": token}
+
+
+class SandboxEcsResponse(EC2ContainerServiceResponse):
+    """Answers ECS requests from `SandboxEcs`."""
+
+    @property
+    def backend(self) -> SandboxEcs:
+        found = ecs_backends[self.current_account][self.region]
+        assert isinstance(found, SandboxEcs)
+        return found
+
+    @property
+    def given(self) -> dict[str, Any]:
+        params: dict[str, Any] = self._get_params()
+        return params
+
+    def _show_tags(self, path: str) -> None:
+        if "TAGS" in (self.given.get("include") or []):
+            self._include_in_response(path)
+        else:
+            self._exclude_from_response(path)
+
+    # Clusters
+
+    def create_cluster(self) -> ActionResult:
+        name = self.given.get("clusterName") or "default"
+        existing = self.backend.clusters.get(name)
+        if existing is not None and existing.status == "ACTIVE":
+            changed_nothing()
+            return ActionResult({"cluster": existing})
+        return super().create_cluster()
+
+    def describe_clusters(self) -> ActionResult:
+        self.backend.count_clusters()
+        return super().describe_clusters()
+
+    def list_clusters(self) -> ActionResult:
+        arns = [c.arn for c in self.backend.clusters.values() if c.status == "ACTIVE"]
+        return ActionResult(page_of(arns, self.given, key="clusterArns"))
+
+    def delete_cluster(self) -> ActionResult:
+        cluster = services.cluster_of(self.backend, self.given)
+        if any(
+            s.cluster_name == cluster.name and s.status != "INACTIVE" for s in self.backend.services.values()
+        ):
+            raise ClusterContains("Services")
+        if any(t.last_status != "STOPPED" for t in self.backend.tasks.get(cluster.name, {}).values()):
+            raise ClusterContains("Tasks")
+        return super().delete_cluster()
+
+    # Task definitions
+
+    def register_task_definition(self) -> ActionResult:
+        made = self.backend.definitions.register(self.given)
+        return ActionResult({"taskDefinition": made.to_wire(), "tags": made.tags})
+
+    def describe_task_definition(self) -> ActionResult:
+        found = self.backend.definitions.get(self.given["taskDefinition"])
+        tags = found.tags if "TAGS" in (self.given.get("include") or []) else None
+        return ActionResult({"taskDefinition": found.to_wire(), "tags": tags})
+
+    def deregister_task_definition(self) -> ActionResult:
+        return ActionResult(
+            {"taskDefinition": self.backend.definitions.deregister(self.given["taskDefinition"]).to_wire()}
+        )
+
+    def delete_task_definitions(self) -> ActionResult:
+        deleted, failures = self.backend.definitions.delete(self.given.get("taskDefinitions") or [])
+        return ActionResult({"taskDefinitions": [d.to_wire() for d in deleted], "failures": failures})
+
+    def list_task_definitions(self) -> ActionResult:
+        arns = self.backend.definitions.list_arns(
+            family=self.given.get("familyPrefix"),
+            status=self.given.get("status") or "ACTIVE",
+            newest_first=self.given.get("sort") == "DESC",
+        )
+        return ActionResult(page_of(arns, self.given, key="taskDefinitionArns"))
+
+    def list_task_definition_families(self) -> ActionResult:
+        families = self.backend.definitions.list_families(
+            prefix=self.given.get("familyPrefix") or "", status=self.given.get("status") or "ACTIVE"
+        )
+        return ActionResult(page_of(families, self.given, key="families"))
+
+    # Services
+
+    def create_service(self) -> ActionResult:
+        return ActionResult({"service": services.create(self.backend, self.given)})
+
+    def update_service(self) -> ActionResult:
+        return ActionResult({"service": services.update(self.backend, self.given)})
+
+    def delete_service(self) -> ActionResult:
+        return ActionResult({"service": services.delete(self.backend, self.given)})
+
+    def describe_services(self) -> ActionResult:
+        found, failures = services.describe(self.backend, self.given)
+        self._show_tags(DESCRIBE_SERVICES_TAGS)
+        return ActionResult({"services": found, "failures": failures})
+
+    def list_services(self) -> ActionResult:
+        arns = services.list_arns(self.backend, self.given)
+        return ActionResult(page_of(arns, self.given, key="serviceArns", size=SERVICES_PAGE))
+
+    # Service deployments
+
+    def list_service_deployments(self) -> ActionResult:
+        service = services.find(self.backend, self.given, self.given["service"])
+        wanted = self.given.get("status") or []
+        created = self.given.get("createdAt") or {}
+        found = [
+            d
+            for d in service.history
+            if (not wanted or d.status in wanted)
+            and (not created.get("after") or d.created_at.timestamp() >= _seconds(created["after"]))
+            and (not created.get("before") or d.created_at.timestamp() <= _seconds(created["before"]))
+        ]
+        return ActionResult(page_of(found, self.given, key="serviceDeployments", size=DEPLOYMENTS_AT_ONCE))
+
+    def describe_service_deployments(self) -> ActionResult:
+        known = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
+        found, failures = _pick(self.given.get("serviceDeploymentArns") or [], known)
+        return ActionResult({"serviceDeployments": found, "failures": failures})
+
+    def describe_service_revisions(self) -> ActionResult:
+        known = {
+            r.service_revision_arn: r for s in self.backend.services.values() for r in s.revisions.values()
+        }
+        found, failures = _pick(self.given.get("serviceRevisionArns") or [], known)
+        return ActionResult({"serviceRevisions": found, "failures": failures})
+
+    # Tasks
+
+    def run_task(self) -> ActionResult:
+        made, failures = tasks.run(self.backend, self.given)
+        return ActionResult({"tasks": made, "failures": failures})
+
+    def stop_task(self) -> ActionResult:
+        return ActionResult({"task": tasks.stop(self.backend, self.given)})
+
+    def describe_tasks(self) -> ActionResult:
+        found, failures = tasks.describe(self.backend, self.given)
+        self._show_tags(DESCRIBE_TASKS_TAGS)
+        return ActionResult({"tasks": found, "failures": failures})
+
+    def list_tasks(self) -> ActionResult:
+        return ActionResult(page_of(tasks.list_arns(self.backend, self.given), self.given, key="taskArns"))
+
+
+def _seconds(value: Any) -> float:
+    return float(value.timestamp()) if hasattr(value, "timestamp") else float(value)
+
+
+def _pick(arns: Sequence[str], known: dict[str, Any]) -> tuple[list[Any], list[dict[str, str]]]:
+    if len(arns) > DEPLOYMENTS_AT_ONCE:
+        raise InvalidParameter(f"You can describe at most {DEPLOYMENTS_AT_ONCE} at once.")
+    missing = [{"arn": arn, "reason": "MISSING"} for arn in arns if arn not in known]
+    return [known[arn] for arn in arns if arn in known], missing
+
+
+def install() -> None:
+    """Make moto answer ECS requests with these methods."""
+    moto.ecs.urls.url_paths = {"{0}/$": SandboxEcsResponse.dispatch}

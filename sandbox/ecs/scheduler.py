@@ -1,0 +1,251 @@
+"""The service scheduler: on every step of the clock it brings each service nearer to what was asked of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sandbox.clock import CLOCK
+from sandbox.ecs import breaker, deployments, events, lifecycle, targets
+from sandbox.ecs.records import Deployment, Service, Task
+
+if TYPE_CHECKING:
+    from sandbox.ecs.backend import SandboxEcs
+
+SETTLING_SECONDS = 10.0
+STARTING = ("PROVISIONING", "PENDING", "ACTIVATING")
+LIVING = (*STARTING, "RUNNING", "DEACTIVATING")
+
+
+@dataclass(frozen=True)
+class View:
+    """What one look at a service sees: its tasks that are meant to run, and which of them are healthy."""
+
+    service: Service
+    tasks: tuple[Task, ...]
+    healthy: frozenset[str]
+
+    def of(self, deployment: Deployment) -> list[Task]:
+        return [t for t in self.tasks if t.started_by == deployment.id]
+
+    def live_of(self, deployment: Deployment) -> list[Task]:
+        return [t for t in self.of(deployment) if t.is_live]
+
+    @property
+    def live(self) -> list[Task]:
+        return [t for t in self.tasks if t.is_live]
+
+    def is_healthy(self, task: Task) -> bool:
+        return task.task_arn in self.healthy
+
+
+def look(backend: "SandboxEcs", service: Service) -> View:
+    tasks = tuple(backend.tasks_of(service))
+    healthy = frozenset(t.task_arn for t in tasks if lifecycle.is_healthy(backend, t))
+    return View(service, tasks, healthy)
+
+
+def reconcile(backend: "SandboxEcs", service: Service) -> bool:
+    """Take one step for a service; True if anything changed."""
+    if service.status == "INACTIVE":
+        return False
+    if service.status == "DRAINING":
+        return _drain(backend, service)
+    primary = service.primary
+    if not service.is_scheduled or primary is None:
+        return False
+    changed = _stop_unhealthy(backend, service)
+    view = look(backend, service)
+    changed |= _judge(service, primary, view)
+    primary = service.primary or primary
+    changed |= _scale(backend, look(backend, service), primary)
+    changed |= _count(service, look(backend, service))
+    return _roll_out(service, primary, look(backend, service)) or changed
+
+
+def _drain(backend: "SandboxEcs", service: Service) -> bool:
+    view = look(backend, service)
+    _stop(backend, service, view.live)
+    changed = _count(service, view)
+    if any(t.last_status in LIVING for t in view.tasks):
+        return changed
+    service.status = "INACTIVE"
+    service.inactive_since = CLOCK.elapsed
+    service.deployments = []
+    return True
+
+
+def _stop_unhealthy(backend: "SandboxEcs", service: Service) -> bool:
+    grace = float(service.health_check_grace_period_seconds or 0)
+    stopped = [
+        t for t in backend.tasks_of(service) if t.is_live and _stop_if_unhealthy(backend, service, t, grace)
+    ]
+    return bool(stopped)
+
+
+def _stop_if_unhealthy(backend: "SandboxEcs", service: Service, task: Task, grace: float) -> bool:
+    if task.health_status == "UNHEALTHY":
+        events.failed_container_check(service, task)
+        reason = "Task failed container health checks"
+    elif target := targets.first_unhealthy(backend, task, grace=grace):
+        events.failed_load_balancer_check(service, task, target[1], target[0])
+        reason = f"Task failed ELB health checks in (target-group {target[0]})"
+    else:
+        return False
+    events.stopped_running(service, [task])
+    lifecycle.stop(backend, task, code=lifecycle.BY_SCHEDULER, reason=reason)
+    return True
+
+
+def _judge(service: Service, primary: Deployment, view: View) -> bool:
+    """Count failures and recoveries of the primary deployment and let the circuit breaker decide."""
+    changed = False
+    for task in view.of(primary):
+        if view.is_healthy(task) and not task.counted_healthy:
+            breaker.note_healthy(service, primary, task)
+            changed = True
+    changed |= breaker.count(service, primary, view.of(primary))
+    if breaker.has_tripped(service, primary):
+        breaker.trip(service, primary)
+        changed = True
+    return changed
+
+
+def _scale(backend: "SandboxEcs", view: View, primary: Deployment) -> bool:
+    """Start and stop tasks as far as the percentages allow."""
+    service = view.service
+    configuration = service.deployment_configuration
+    lower = math.ceil(service.desired_count * configuration["minimumHealthyPercent"] / 100)
+    upper = math.floor(service.desired_count * configuration["maximumPercent"] / 100)
+    mine = view.live_of(primary)
+    others = [t for t in view.live if t not in mine]
+    wanted = service.desired_count - len(mine)
+    if primary.rollout_state == "FAILED":
+        return False
+    room = max(upper - len(view.live), 0)
+    stopped = _stop(
+        backend, service, _superfluous(view, mine, others, lower=lower, missing=max(wanted - room, 0))
+    )
+    room = max(upper - len(view.live), 0)
+    started = 0
+    if CLOCK.elapsed >= primary.no_launch_before:
+        started = _start(backend, service, primary, min(wanted, room))
+    if wanted > 0 == room and not stopped and all(view.is_healthy(t) for t in view.live):
+        events.blocked_by_percentages(service)
+    return bool(stopped or started)
+
+
+def _superfluous(
+    view: View, mine: Sequence[Task], others: Sequence[Task], *, lower: int, missing: int
+) -> list[Task]:
+    """The tasks to stop now.
+
+    Of earlier deployments: those that are not healthy, once the new ones are under way, and of the healthy ones
+    as many as are not needed to stay above the minimum, either because enough new ones are healthy or because
+    there is no room to start the new ones otherwise. Of the primary deployment: what exceeds the desired count.
+    """
+    desired = view.service.desired_count
+    chosen = [t for t in others if not view.is_healthy(t)]
+    healthy_others = [t for t in others if view.is_healthy(t)]
+    healthy_mine = [t for t in mine if view.is_healthy(t)]
+    healthy = len(healthy_others) + len(healthy_mine)
+    surplus = max(healthy - desired, missing - len(chosen), 0)
+    allowed = max(min(healthy - lower, surplus), 0)
+    chosen += healthy_others[:allowed]
+    excess = len(mine) - desired
+    if excess > 0:
+        chosen += sorted(mine, key=view.is_healthy)[:excess]
+    return chosen
+
+
+def _stop(backend: "SandboxEcs", service: Service, tasks: Sequence[Task]) -> bool:
+    if not tasks:
+        return False
+    running = [t for t in tasks if t.is_running]
+    pending = [t for t in tasks if not t.is_running]
+    if running:
+        events.stopped_running(service, running)
+    if pending:
+        events.stopped_pending(service, len(pending))
+    by = service.primary.id if service.primary else ""
+    for task in tasks:
+        reason = f"Scaling activity initiated by (deployment {by})"
+        lifecycle.stop(backend, task, code=lifecycle.BY_SCHEDULER, reason=reason)
+    return True
+
+
+def _start(backend: "SandboxEcs", service: Service, deployment: Deployment, count: int) -> int:
+    if count <= 0:
+        return 0
+    made = [backend.start_service_task(service, deployment) for _ in range(count)]
+    unhealthy = [t for t in backend.tasks_of(service) if _is_unreplaced(t)]
+    for task, replaced in zip(made, unhealthy, strict=False):
+        task.replaces_unhealthy = replaced.is_replaced = True
+    events.started(service, made)
+    return len(made)
+
+
+def _is_unreplaced(task: Task) -> bool:
+    return not task.is_live and not task.is_replaced and (task.stopped_reason or "").startswith("Task failed")
+
+
+def _count(service: Service, view: View) -> bool:
+    """Set the counts of the service and its deployments; forget deployments that have drained."""
+    before = _counts(service)
+    service.running_count = sum(t.is_running for t in view.tasks)
+    service.pending_count = sum(t.is_live and t.last_status in STARTING for t in view.tasks)
+    for deployment in service.deployments:
+        tasks = view.of(deployment)
+        deployment.running_count = sum(t.is_running for t in tasks)
+        deployment.pending_count = sum(t.is_live and t.last_status in STARTING for t in tasks)
+        is_primary = deployment.status == "PRIMARY"
+        deployment.desired_count = service.desired_count if is_primary else sum(t.is_live for t in tasks)
+    service.deployments = [
+        d
+        for d in service.deployments
+        if d.status == "PRIMARY" or d.running_count + d.pending_count + d.desired_count
+    ]
+    return before != _counts(service)
+
+
+def _counts(service: Service) -> list[tuple[str, int, int, int]]:
+    return [
+        (service.service_arn, service.desired_count, service.running_count, service.pending_count),
+        *((d.id, d.desired_count, d.running_count, d.pending_count) for d in service.deployments),
+    ]
+
+
+def _roll_out(service: Service, primary: Deployment, view: View) -> bool:
+    """Complete a deployment, or say that the service is steady, once all is as wanted for a while."""
+    mine = view.live_of(primary)
+    is_settled = (
+        len(service.deployments) == 1
+        and len(mine) == service.desired_count
+        and len(view.live) == len(mine)
+        and all(view.is_healthy(t) for t in mine)
+    )
+    if not is_settled:
+        primary.settled_since = None
+        return False
+    if primary.settled_since is None:
+        primary.settled_since = CLOCK.elapsed
+        return False
+    if primary.rollout_state == "IN_PROGRESS" and CLOCK.elapsed - primary.settled_since >= SETTLING_SECONDS:
+        deployments.complete(service, primary)
+        primary.steady_since = None
+    if primary.rollout_state != "COMPLETED":
+        return False
+    is_new = primary.settled_since != primary.steady_since
+    primary.steady_since = primary.settled_since
+    events.steady(service, again=is_new)
+    return is_new
+
+
+def tick(backend: "SandboxEcs") -> bool:
+    """Let everything in one account and region move on; True if anything changed."""
+    changed = False
+    for task in backend.all_tasks():
+        changed |= lifecycle.advance(backend, task)
+    for service in list(backend.services.values()):
+        changed |= reconcile(backend, service)
+    return backend.purge() or changed

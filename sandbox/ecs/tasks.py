@@ -1,0 +1,136 @@
+"""What clients do to tasks: run, stop, describe, list."""
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from moto.ecs.exceptions import ServiceNotFoundException
+
+from sandbox.ecs import lifecycle, network, validations
+from sandbox.ecs.errors import InvalidParameter
+from sandbox.ecs.records import Task
+from sandbox.ecs.services import cluster_of, recall_token, remember_token
+from sandbox.images import behavior_of_task
+from sandbox.journal import changed_nothing
+
+if TYPE_CHECKING:
+    from sandbox.ecs.backend import SandboxEcs
+
+RUN_AT_ONCE = 10
+DESCRIBED_AT_ONCE = 100
+STATUSES = ("RUNNING", "PENDING", "STOPPED")
+Failures = list[dict[str, str]]
+
+
+def run(backend: "SandboxEcs", params: Mapping[str, Any]) -> tuple[list[Task], Failures]:
+    cluster = cluster_of(backend, params)
+    count = params.get("count") or 1
+    if not 1 <= count <= RUN_AT_ONCE:
+        raise InvalidParameter(f"Count must be between 1 and {RUN_AT_ONCE}.")
+    known = recall_token(backend, "RunTask", cluster.name, params)
+    if known is not None:
+        tasks = backend.tasks.get(cluster.name, {})
+        return [tasks[arn] for arn in known if arn in tasks], []
+    if params.get("launchType") and params.get("capacityProviderStrategy"):
+        raise InvalidParameter("Specify either Launch Type or Capacity Provider Strategy, but not both.")
+    definition = backend.definitions.get_usable(params["taskDefinition"])
+    launch_type = params.get("launchType") or ("FARGATE" if params.get("capacityProviderStrategy") else "EC2")
+    validations.check_launch_type(launch_type, definition)
+    validations.check_network(params.get("networkConfiguration"), definition)
+    network.check_places(backend.account_id, backend.region_name, params.get("networkConfiguration"))
+    validations.check_overrides(params.get("overrides") or {}, definition)
+    if launch_type == "EC2" and not backend.container_instances.get(cluster.name):
+        raise InvalidParameter("No Container Instances were found in your cluster.")
+    made = [_make(backend, cluster.name, params, launch_type) for _ in range(count)]
+    remember_token(backend, "RunTask", cluster.name, params, [t.task_arn for t in made])
+    return made, []
+
+
+def _make(backend: "SandboxEcs", cluster: str, params: Mapping[str, Any], launch_type: str) -> Task:
+    definition = backend.definitions.get_usable(params["taskDefinition"])
+    task = backend.make_task(
+        definition,
+        cluster=cluster,
+        network_configuration=params.get("networkConfiguration"),
+        started_by=params.get("startedBy") or "",
+        group=params.get("group") or f"family:{definition.family}",
+        launch_type=launch_type,
+        platform_version=params.get("platformVersion"),
+    )
+    overrides = copy.deepcopy(params.get("overrides") or {})
+    overrides.setdefault("containerOverrides", [])
+    task.overrides = overrides
+    task.cpu = overrides.get("cpu") or task.cpu
+    task.memory = overrides.get("memory") or task.memory
+    task.enable_execute_command = bool(params.get("enableExecuteCommand"))
+    task.tags = copy.deepcopy(params.get("tags") or [])
+    if params.get("propagateTags") == "TASK_DEFINITION":
+        task.tags += [dict(tag) for tag in definition.tags]
+    task.behavior = behavior_of_task(definition.containers).name
+    return task
+
+
+def find(backend: "SandboxEcs", cluster: str, reference: str) -> Task | None:
+    wanted = reference.rpartition("/")[2]
+    return next((t for t in backend.tasks.get(cluster, {}).values() if t.id == wanted), None)
+
+
+def stop(backend: "SandboxEcs", params: Mapping[str, Any]) -> Task:
+    cluster = cluster_of(backend, params)
+    task = find(backend, cluster.name, params["task"])
+    if task is None:
+        raise InvalidParameter("The referenced task was not found.")
+    if not task.is_live:
+        changed_nothing()
+    reason = params.get("reason") or "Task stopped by user"
+    lifecycle.stop(backend, task, code=lifecycle.BY_USER, reason=reason)
+    return task
+
+
+def describe(backend: "SandboxEcs", params: Mapping[str, Any]) -> tuple[list[Task], Failures]:
+    cluster = cluster_of(backend, params)
+    references = params.get("tasks") or []
+    if not references:
+        raise InvalidParameter("Tasks cannot be empty.")
+    if len(references) > DESCRIBED_AT_ONCE:
+        raise InvalidParameter(f"You can describe at most {DESCRIBED_AT_ONCE} tasks at once.")
+    found, failures = [], []
+    for reference in references:
+        task = find(backend, cluster.name, reference)
+        if task is None:
+            prefix = f"arn:aws:ecs:{backend.region_name}:{backend.account_id}:task/{cluster.name}"
+            failures.append({"arn": f"{prefix}/{reference.rpartition('/')[2]}", "reason": "MISSING"})
+        else:
+            found.append(task)
+    return found, failures
+
+
+def list_arns(backend: "SandboxEcs", params: Mapping[str, Any]) -> list[str]:
+    cluster = cluster_of(backend, params)
+    others = [n for n in ("family", "serviceName", "containerInstance", "launchType") if params.get(n)]
+    if params.get("startedBy") and others:
+        raise InvalidParameter("startedBy cannot be combined with other filters.")
+    status = params.get("desiredStatus") or "RUNNING"
+    if status not in STATUSES:
+        raise InvalidParameter(f"desiredStatus should be one of [{','.join(STATUSES)}]")
+    if params.get("serviceName"):
+        _check_service(backend, cluster.name, params["serviceName"])
+    tasks = backend.tasks.get(cluster.name, {}).values()
+    return [t.task_arn for t in tasks if t.desired_status == status and _matches(t, params)]
+
+
+def _check_service(backend: "SandboxEcs", cluster: str, name: str) -> None:
+    if f"{cluster}:{name.rpartition('/')[2]}" not in backend.services:
+        raise ServiceNotFoundException
+
+
+def _matches(task: Task, params: Mapping[str, Any]) -> bool:
+    family = task.task_definition_arn.rpartition("/")[2].partition(":")[0]
+    service = params.get("serviceName")
+    return (
+        (not params.get("family") or family == params["family"])
+        and (not params.get("startedBy") or task.started_by == params["startedBy"])
+        and (not params.get("launchType") or task.launch_type == params["launchType"])
+        and (not service or task.group == f"service:{service.rpartition('/')[2]}")
+        and not params.get("containerInstance")
+    )

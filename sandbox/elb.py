@@ -1,0 +1,179 @@
+"""Load balancer targets: their health takes time, follows the task behind them, and is owned by the sandbox."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from moto.elbv2.exceptions import ELBClientError
+from moto.elbv2.models import (
+    ELBv2Backend,
+    FakeAction,
+    FakeHealthStatus,
+    FakeLoadBalancer,
+    FakeTargetGroup,
+    elbv2_backends,
+)
+
+from sandbox.clock import CLOCK
+
+WEIGHT_LIMIT = 999
+CHANGING_LISTENERS = (
+    "create_listener",
+    "modify_listener",
+    "delete_listener",
+    "create_rule",
+    "modify_rule",
+    "delete_rule",
+    "delete_load_balancer",
+)
+
+
+@dataclass
+class Target:
+    """What the load balancer knows of one address."""
+
+    ip: str
+    port: int
+    will_be_healthy: bool
+    state: str
+    since: float
+
+
+def _table(group: FakeTargetGroup) -> dict[str, Target]:
+    table: dict[str, Target] = group.__dict__.setdefault("sandbox_targets", {})
+    return table
+
+
+def find_group(account_id: str, region: str, arn: str) -> FakeTargetGroup | None:
+    return elbv2_backends[account_id][region].target_groups.get(arn)
+
+
+def is_in_use(account_id: str, region: str, arn: str) -> bool:
+    """Whether a listener or rule sends traffic to the group."""
+    return bool(elbv2_backends[account_id][region]._any_listener_using(arn))
+
+
+def register(group: FakeTargetGroup, *, ip: str, port: int, will_be_healthy: bool) -> None:
+    group.register([{"Id": ip, "Port": port}])
+    _table(group)[ip] = Target(ip, port, will_be_healthy, "initial", CLOCK.elapsed)
+
+
+def deregister(group: FakeTargetGroup, ip: str) -> bool:
+    """Begin to drain an address; False if it was not registered."""
+    target = _table(group).get(ip)
+    if target is None or target.state == "draining":
+        return False
+    target.state, target.since = "draining", CLOCK.elapsed
+    return True
+
+
+def state_of(group: FakeTargetGroup, ip: str) -> str:
+    target = _table(group).get(ip)
+    return target.state if target else "unused"
+
+
+def drain_seconds(group: FakeTargetGroup) -> float:
+    return float(group.attributes.get("deregistration_delay.timeout_seconds", 300))
+
+
+def advance(account_id: str, region: str) -> bool:
+    """Let health checks and draining make progress; True if any target changed."""
+    if account_id not in elbv2_backends or region not in elbv2_backends[account_id].keys():  # noqa: SIM118
+        return False
+    changed = False
+    for group in elbv2_backends[account_id][region].target_groups.values():
+        in_use = is_in_use(account_id, region, group.arn) if _table(group) else False
+        for target in list(_table(group).values()):
+            changed |= _advance_target(group, target, in_use=in_use)
+    return changed
+
+
+def _advance_target(group: FakeTargetGroup, target: Target, *, in_use: bool) -> bool:
+    age = CLOCK.elapsed - target.since
+    if target.state == "draining":
+        if age < drain_seconds(group):
+            return False
+        del _table(group)[target.ip]
+        group.targets.pop(target.ip, None)
+        return True
+    if not in_use:
+        changed, target.state, target.since = target.state != "unused", "unused", CLOCK.elapsed
+        return changed
+    if target.state == "unused":
+        target.state, target.since = "initial", CLOCK.elapsed
+        return True
+    if target.state != "initial":
+        return False
+    threshold = group.healthy_threshold_count if target.will_be_healthy else group.unhealthy_threshold_count
+    if age < float(group.health_check_interval_seconds) * int(threshold):
+        return False
+    target.state = "healthy" if target.will_be_healthy else "unhealthy"
+    return True
+
+
+REASONS = {
+    "initial": ("Elb.RegistrationInProgress", "Target registration is in progress"),
+    "unhealthy": ("Target.ResponseCodeMismatch", "Health checks failed with these codes: [503]"),
+    "unused": ("Target.NotInUse", "Target group is not configured to receive traffic from the load balancer"),
+    "draining": ("Target.DeregistrationInProgress", "Target deregistration is in progress"),
+}
+
+
+def install() -> None:
+    """Put the sandbox's health table and rules in the place of moto's."""
+    original_health = FakeTargetGroup.health_for
+
+    def health_for(self: FakeTargetGroup, target: dict[str, Any], ec2_backend: Any) -> FakeHealthStatus:
+        known = _table(self).get(target["Id"])
+        if known is None:
+            return original_health(self, target, ec2_backend)
+        reason, text = REASONS.get(known.state, (None, None))
+        return FakeHealthStatus(known.ip, str(known.port), self.health_check_port, known.state, reason, text)
+
+    FakeTargetGroup.health_for = health_for
+    original_check = ELBv2Backend._validate_actions
+
+    def validate_actions(self: ELBv2Backend, actions: list[FakeAction]) -> None:
+        original_check(self, actions)
+        _check_weights(actions)
+
+    ELBv2Backend._validate_actions = validate_actions
+    for name in CHANGING_LISTENERS:
+        _keep_groups_in_step(name)
+
+
+def _check_weights(actions: list[FakeAction]) -> None:
+    for action in actions:
+        for group in action.data.get("ForwardConfig", {}).get("TargetGroups", []):
+            if not 0 <= int(group.get("Weight", 1)) <= WEIGHT_LIMIT:
+                raise ELBClientError("ValidationError", f"Target group weights are 0 to {WEIGHT_LIMIT}.")
+
+
+def _keep_groups_in_step(name: str) -> None:
+    """After this operation, make every target group name the load balancers that really use it."""
+    original: Callable[..., Any] = getattr(ELBv2Backend, name)
+
+    @wraps(original)
+    def wrapped(self: ELBv2Backend, *args: Any, **kwargs: Any) -> Any:
+        if name == "modify_listener" and (
+            actions := kwargs.get("actions") or (args[5] if len(args) > 5 else None)
+        ):
+            self._validate_actions([FakeAction(action) for action in actions])
+        result = original(self, *args, **kwargs)
+        for group in self.target_groups.values():
+            group.load_balancer_arns = []
+        for balancer in self.load_balancers.values():
+            _note_groups(self, balancer)
+        return result
+
+    setattr(ELBv2Backend, name, wrapped)
+
+
+def _note_groups(backend: ELBv2Backend, balancer: FakeLoadBalancer) -> None:
+    rules = [rule for listener in balancer.listeners.values() for rule in listener.rules.values()]
+    for action in (action for rule in rules for action in rule.actions):
+        for arn in backend._get_target_group_arns_from(action_data=action.data):
+            group = backend.target_groups.get(arn)
+            if group is not None and balancer.arn not in group.load_balancer_arns:
+                group.load_balancer_arns.append(balancer.arn)

@@ -1,0 +1,110 @@
+"""Trouble on demand: throttling, errors, refusals, hanging, lost answers and stale reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from sandbox.clock import CLOCK
+from sandbox.journal import is_read
+from sandbox.wire import Call
+
+KINDS = ("throttle", "error500", "denied", "hang", "lost_answer", "stale_reads", "refuse")
+LOST_AS = ("cut", "error500", "hang")
+DEFAULT_HANG = 30.0
+
+
+class BadFault(ValueError):
+    """The fault asked for makes no sense."""
+
+
+@dataclass
+class Fault:
+    """One kind of trouble for the calls that it selects, until its count or its time is used up."""
+
+    kind: str
+    service: str = ""
+    operation: str = ""
+    count: int | None = None
+    until: float | None = None
+    seconds: float | None = None
+    lost_as: str = "cut"
+    snapshot: bytes = b""
+    hits: int = 0
+
+    def selects(self, call: Call) -> bool:
+        if self.service and self.service != call.service:
+            return False
+        if self.operation and self.operation != call.operation:
+            return False
+        return self.kind != "stale_reads" or is_read(call.operation)
+
+    @property
+    def is_spent(self) -> bool:
+        return (self.count is not None and self.hits >= self.count) or (
+            self.until is not None and CLOCK.elapsed >= self.until
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "snapshot"}
+
+
+class Faults:
+    """The faults that are set; the first that selects a call strikes it."""
+
+    def __init__(self) -> None:
+        self.active: list[Fault] = []
+        self.released = Event()
+
+    def add(self, record: Mapping[str, Any], snapshot: bytes = b"") -> Fault:
+        fault = read_fault(record, snapshot)
+        self.active.append(fault)
+        return fault
+
+    def strike(self, call: Call) -> Fault | None:
+        self.active = [f for f in self.active if not f.is_spent]
+        fault = next((f for f in self.active if f.selects(call)), None)
+        if fault is not None:
+            fault.hits += 1
+        return fault
+
+    def clear(self) -> None:
+        """End every fault; calls that hang are let go."""
+        self.active.clear()
+        self.released.set()
+        self.released = Event()
+
+
+def read_fault(record: Mapping[str, Any], snapshot: bytes = b"") -> Fault:
+    """Make a fault of a request's JSON.
+
+    `seconds` is sandbox time in which the fault lasts, except for `hang` and `refuse`, where it is real time:
+    how long the call is held, and how long nothing listens. Without `count` and `seconds` a fault lasts until
+    it is cleared. Raises `BadFault`.
+    """
+    kind = record.get("kind")
+    if kind not in KINDS:
+        raise BadFault(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
+    if record.get("as", "cut") not in LOST_AS:
+        raise BadFault(f"as is one of {', '.join(LOST_AS)}, not {record['as']!r}")
+    seconds, count = (_number(record, name) for name in ("seconds", "count"))
+    lasting = None if kind in ("hang", "refuse") or record.get("as") == "hang" else seconds
+    return Fault(
+        kind=kind,
+        service=record.get("service") or "",
+        operation=record.get("operation") or "",
+        count=None if count is None else int(count),
+        until=None if lasting is None else CLOCK.elapsed + lasting,
+        seconds=seconds,
+        lost_as=record.get("as", "cut"),
+        snapshot=snapshot,
+    )
+
+
+def _number(record: Mapping[str, Any], name: str) -> float | None:
+    value = record.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise BadFault(f"{name} is a number from 0 up, not {value!r}")
+    return float(value)

@@ -1,0 +1,132 @@
+"""The door of the sandbox: journal, faults and the lock around every AWS call, and moto behind it."""
+
+import io
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from typing import Any
+
+from moto.iam.models import get_account_id_from
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+from sandbox.account import Account
+from sandbox.control import Control
+from sandbox.faults import DEFAULT_HANG, Fault
+from sandbox.journal import is_read
+from sandbox.wire import Answer, Call, error_answer, error_code_of, read_call
+
+StartResponse = Callable[..., Any]
+BODY_LIMIT = 50 * 1024 * 1024
+CUT = Answer(0, (), b"")
+
+
+class Gateway:
+    """The WSGI application."""
+
+    def __init__(self, account: Account, control: Control) -> None:
+        self.account = account
+        self.control = control
+        self.moto = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), BODY_LIMIT))
+        if environ.get("PATH_INFO", "").startswith("/sandbox/"):
+            answer = self.control.answer(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ, body)
+        else:
+            answer = self.answer(environ, body)
+        if answer is CUT:
+            _cut(environ)
+        start_response(f"{answer.status or 500} ", list(answer.headers))
+        return [answer.body]
+
+    def answer(self, environ: dict[str, Any], body: bytes) -> Answer:
+        """Answer an AWS call, with whatever fault is set for it."""
+        call = read_call(environ, body)
+        if not call.access_key:
+            return error_answer(
+                call, 403, "MissingAuthenticationTokenException", "Missing Authentication Token"
+            )
+        with self.account.lock:
+            fault = self.account.faults.strike(call)
+            if fault is None or fault.kind in ("stale_reads", "lost_answer"):
+                answer = self._carry_out(call, environ, body, fault)
+            else:
+                answer = self._refuse(call, fault)
+            released = self.account.faults.released
+        if fault is not None and (
+            fault.kind == "hang" or (fault.kind == "lost_answer" and fault.lost_as == "hang")
+        ):
+            released.wait(fault.seconds or DEFAULT_HANG)
+        return answer
+
+    def _refuse(self, call: Call, fault: Fault) -> Answer:
+        """The answer of a fault that lets nothing happen."""
+        if fault.kind == "throttle":
+            code = "ThrottlingException" if call.protocol == "json" else "Throttling"
+            answer = error_answer(call, 400, code, "Rate exceeded")
+        elif fault.kind == "denied":
+            answer = self._deny(call)
+        elif fault.kind == "error500":
+            answer = error_answer(
+                call, 500, "ServerException", "Service Unavailable. Please try again later."
+            )
+        else:
+            answer = CUT
+        self._note(call, error=error_code_of(answer) or fault.kind, fault=fault.kind)
+        return answer
+
+    def _deny(self, call: Call) -> Answer:
+        action = f"{'elasticloadbalancing' if call.service == 'elbv2' else call.service}:{call.operation}"
+        who = f"arn:aws:iam::{get_account_id_from(call.access_key)}:user/sandbox"
+        text = f"User: {who} is not authorized to perform: {action} on resource: * because no identity-based policy allows the {action} action"
+        code, status = ("AccessDeniedException", 400) if call.protocol == "json" else ("AccessDenied", 403)
+        return error_answer(call, status, "UnauthorizedOperation" if call.protocol == "ec2" else code, text)
+
+    def _carry_out(self, call: Call, environ: dict[str, Any], body: bytes, fault: Fault | None) -> Answer:
+        self.account.journal.begin()
+        stale = fault is not None and fault.kind == "stale_reads"
+        with self.account.as_of(fault.snapshot) if fault is not None and stale else nullcontext():
+            answer = self._ask_moto(call, environ, body)
+        self._note(call, error=error_code_of(answer), fault=fault.kind if fault else "")
+        if not is_read(call.operation):
+            self.account.is_dirty = True
+        if fault is None or stale:
+            return answer
+        if fault.lost_as == "error500":
+            return error_answer(call, 500, "ServerException", "Service Unavailable. Please try again later.")
+        return CUT
+
+    def _note(self, call: Call, *, error: str, fault: str) -> None:
+        self.account.journal.add(
+            service=call.service,
+            operation=call.operation,
+            region=call.region,
+            account=get_account_id_from(call.access_key),
+            params=call.params,
+            error=error,
+            fault=fault,
+        )
+
+    def _ask_moto(self, call: Call, environ: dict[str, Any], body: bytes) -> Answer:
+        environ = {**environ, "wsgi.input": io.BytesIO(body)}
+        head: list[Any] = []
+
+        def start(
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
+        ) -> Callable[[bytes], None]:
+            head[:] = [int(status.split()[0]), tuple(headers)]
+            return lambda _: None
+
+        try:
+            content = b"".join(self.moto(environ, start))
+            return Answer(head[0], head[1], content)
+        except NotImplementedError:
+            text = f"The sandbox does not know {call.service}:{call.operation}."
+            return error_answer(call, 400, "UnknownOperationException", text)
+
+
+def _cut(environ: dict[str, Any]) -> None:
+    """Close the connection without an answer, as a broken network does."""
+    connection: socket.socket | None = environ.get("werkzeug.socket")
+    if connection is not None:
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,71 @@
+"""What the software in a container does: the tag of its image decides."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Behavior:
+    """Seconds a task spends in each state, and how its software ends."""
+
+    name: str
+    provisioning: float = 5
+    pulling: float = 10
+    activating: float = 5
+    pullable: bool = True
+    healthy: bool = True
+    exits_after: float | None = None
+    exit_code: int = 0
+    lines: tuple[str, ...] = ()
+
+
+RUNS = Behavior(
+    "runs",
+    lines=("starting", "configuration loaded", "listening on port {port}", "ready to serve requests"),
+)
+BEHAVIORS: Mapping[str, Behavior] = {
+    "crash": Behavior(
+        "crash",
+        exits_after=8,
+        exit_code=1,
+        lines=(
+            "starting",
+            "configuration loaded",
+            "ERROR could not connect to database at db.internal:5432: connection refused",
+            "FATAL giving up after 3 attempts, exiting with code 1",
+        ),
+    ),
+    # The agent asks the registry again several times before it gives up.
+    "nopull": Behavior("nopull", pulling=60, pullable=False),
+    "sick": Behavior(
+        "sick",
+        healthy=False,
+        exits_after=25,
+        exit_code=1,
+        lines=("starting", "listening on port {port}", "WARN health check answers 503: not ready"),
+    ),
+    "slow": Behavior(
+        "slow",
+        pulling=60,
+        activating=30,
+        lines=("starting", "warming up caches, this takes a while", "listening on port {port}", "ready"),
+    ),
+}
+
+
+def tag_of(image: str) -> str:
+    """The tag of an image reference, `latest` if it has none; a digest is no tag."""
+    name = image.partition("@")[0].rpartition("/")[2]
+    return name.partition(":")[2] or "latest"
+
+
+def behavior_of(image: str) -> Behavior:
+    return BEHAVIORS.get(tag_of(image), RUNS)
+
+
+def behavior_of_task(containers: Iterable[Mapping[str, Any]]) -> Behavior:
+    """The behavior of a task: that of its first essential container which does not simply run."""
+    essential = [c for c in containers if c.get("essential", True)]
+    found = [behavior_of(c["image"]) for c in essential]
+    return next((b for b in found if b is not RUNS), RUNS)

@@ -1,0 +1,107 @@
+"""Every AWS call that reached the sandbox, numbered, with whether it changed anything."""
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from sandbox.clock import CLOCK
+
+KEPT = 50_000
+KEPT_ON_DISK = 2_000
+PAGE = 10_000
+READS = ("Describe", "List", "Get", "Filter", "Lookup", "Search", "Head", "BatchGet", "AssumeRole")
+
+_changed: ContextVar[bool] = ContextVar("changed", default=True)
+
+
+def changed_nothing() -> None:
+    """Say that the call being answered left everything as it was (a repeated token, equal values)."""
+    _changed.set(False)
+
+
+def is_read(operation: str) -> bool:
+    return operation.startswith(READS)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One call; `params` is kept as JSON text because most entries are never looked at."""
+
+    number: int
+    at: str
+    service: str
+    operation: str
+    region: str
+    account: str
+    params: str
+    effect: bool
+    error: str
+    fault: str
+
+    def to_wire(self) -> dict[str, Any]:
+        return {**self.__dict__, "params": json.loads(self.params)}
+
+
+class Journal:
+    """The calls in the order in which they were carried out; the oldest are forgotten, numbers never repeat."""
+
+    def __init__(self) -> None:
+        self.entries: deque[Entry] = deque(maxlen=KEPT)
+        self.last_number = 0
+
+    def begin(self) -> None:
+        _changed.set(True)
+
+    def add(
+        self,
+        *,
+        service: str,
+        operation: str,
+        region: str,
+        account: str,
+        params: Mapping[str, Any],
+        error: str = "",
+        fault: str = "",
+    ) -> Entry:
+        self.last_number += 1
+        entry = Entry(
+            number=self.last_number,
+            at=CLOCK.now().isoformat(),
+            service=service,
+            operation=operation,
+            region=region,
+            account=account,
+            params=json.dumps(params, separators=(",", ":"), default=str),
+            effect=not error and not is_read(operation) and _changed.get(),
+            error=error,
+            fault=fault,
+        )
+        self.entries.append(entry)
+        return entry
+
+    def relabel(self, entry: Entry, *, fault: str) -> None:
+        """Note a fault that struck after the call was carried out."""
+        for place in range(len(self.entries) - 1, -1, -1):
+            if self.entries[place].number == entry.number:
+                self.entries[place] = replace(entry, fault=fault)
+                return
+
+    def after(self, number: int, limit: int = PAGE) -> list[dict[str, Any]]:
+        if not self.entries:
+            return []
+        first = max(number + 1 - self.entries[0].number, 0)
+        return [entry.to_wire() for entry in islice(self.entries, first, first + limit)]
+
+    def reset(self) -> None:
+        self.entries.clear()
+
+    def to_record(self) -> dict[str, Any]:
+        return {"last_number": self.last_number, "entries": list(self.entries)[-KEPT_ON_DISK:]}
+
+    def restore(self, record: dict[str, Any]) -> None:
+        self.last_number = int(record["last_number"])
+        self.entries.extend(record["entries"])

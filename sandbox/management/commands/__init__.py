@@ -1,0 +1,1 @@
+"""Commands: `manage.py sandbox`."""

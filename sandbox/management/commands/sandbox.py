@@ -1,0 +1,22 @@
+"""`manage.py sandbox`: run the pretend AWS account."""
+
+from argparse import Namespace
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from sandbox.arguments import add_arguments, options_of
+from sandbox.server import serve
+
+
+class Command(BaseCommand):
+    """Serves any AWS client on loopback until it is interrupted."""
+
+    help = "Run the pretend AWS account on 127.0.0.1."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_arguments(parser)
+
+    def handle(self, *_: Any, **given: Any) -> None:
+        serve(options_of(Namespace(**given)))

@@ -1,0 +1,96 @@
+"""Starting a sandbox as a process of its own and talking to its control API, for tests and demos."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+ROOT = Path(__file__).resolve().parent.parent
+LISTENING = "sandbox: listening on "
+
+
+class SandboxDidNotStart(RuntimeError):
+    """The process ended before it listened."""
+
+
+@dataclass(frozen=True)
+class SandboxProcess:
+    """A running sandbox."""
+
+    url: str
+    process: "subprocess.Popen[str]"
+
+    def control(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Call the control API and return its JSON."""
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(f"{self.url}/sandbox/{path}", data=data, method=method)  # noqa: S310
+        with urlopen(request, timeout=120) as answer:  # noqa: S310
+            return json.load(answer)
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock by hand; everything that falls into that time has happened on return."""
+        self.control("POST", "clock", {"advance": seconds})
+
+    def reset(self) -> None:
+        self.control("POST", "reset", {})
+
+    def fault(self, kind: str, **choices: Any) -> None:
+        """Set a fault: `service`, `operation`, `count`, `seconds`, `as` (in a dict: it is a keyword)."""
+        self.control("POST", "faults", {"kind": kind, **choices})
+
+    def clear_faults(self) -> None:
+        self.control("DELETE", "faults")
+
+    def journal(self, after: int = 0) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.control("GET", f"journal?after={after}")["entries"]
+        return entries
+
+    def seed(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.control("GET", "seed")
+        return found
+
+    def stop(self) -> None:
+        """End the process as SIGTERM does, saving its state."""
+        self.process.terminate()
+        self._end()
+
+    def kill(self) -> None:
+        """End the process as a power cut does."""
+        self.process.kill()
+        self._end()
+
+    def _end(self) -> None:
+        self.process.wait(timeout=20)
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def start_sandbox(
+    port: int = 0, *, paused: bool = True, state: Path | None = None, speed: float = 1.0
+) -> SandboxProcess:
+    """Start a sandbox and wait until it listens. It ends with this process, if not stopped before."""
+    command = [
+        sys.executable,
+        "-m",
+        "sandbox",
+        "--port",
+        str(port),
+        "--speed",
+        str(speed),
+        "--ends-with-stdin",
+    ]
+    command += ["--paused"] if paused else []
+    command += ["--state", str(state)] if state else []
+    process = subprocess.Popen(  # noqa: S603
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    if process.stdout is None:
+        raise SandboxDidNotStart("no output to read the address from")
+    for line in process.stdout:
+        if line.startswith(LISTENING):
+            return SandboxProcess(url=line.removeprefix(LISTENING).strip(), process=process)
+    raise SandboxDidNotStart(f"the sandbox ended with code {process.wait(timeout=10)}")

@@ -1,0 +1,76 @@
+"""What is in the pretend account from the first start."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from moto.ec2 import ec2_backends
+from moto.ecs.models import ecs_backends
+from moto.iam import iam_backends
+from moto.logs.models import logs_backends
+from moto.moto_api._internal import mock_random
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+CLUSTER = "demo"
+LOG_GROUP = "/ecs/myapp"
+EXECUTION_ROLE = "ecsTaskExecutionRole"
+TRUST = (
+    '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": '
+    '{"Service": "ecs-tasks.amazonaws.com"}, "Action": "sts:AssumeRole"}]}'
+)
+EXECUTION_POLICY = (
+    '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["ecr:GetAuthorizationToken",'
+    ' "ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage",'
+    ' "logs:CreateLogStream", "logs:PutLogEvents"], "Resource": "*"}]}'
+)
+
+
+@dataclass(frozen=True)
+class Seed:
+    """The names and ids that a manifest for the pretend account needs."""
+
+    account: str
+    region: str
+    cluster: str
+    vpc: str
+    subnets: tuple[str, ...]
+    security_group: str
+    execution_role_arn: str
+    log_group: str
+
+    def to_wire(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def plant() -> Seed:
+    """Fill the empty account. The ids are the same every time, so that manifests outlive a reset."""
+    mock_random.seed("sandbox")
+    try:
+        return _plant()
+    finally:
+        mock_random.seed(None)
+
+
+def _plant() -> Seed:
+    ec2 = ec2_backends[ACCOUNT][REGION]
+    vpc = ec2.create_vpc("10.42.0.0/16")
+    subnets = [
+        ec2.create_subnet(vpc.id, f"10.42.{number}.0/24", availability_zone=f"{REGION}{zone}")
+        for number, zone in ((1, "a"), (2, "b"))
+    ]
+    group = ec2.create_security_group("demo", "Tasks of the demo cluster", vpc_id=vpc.id)
+    iam = iam_backends[ACCOUNT]["aws"]
+    role = iam.create_role(EXECUTION_ROLE, TRUST, "/", None, "", [], 3600)
+    iam.put_role_policy(EXECUTION_ROLE, "AmazonECSTaskExecutionRolePolicy", EXECUTION_POLICY)
+    logs_backends[ACCOUNT][REGION].create_log_group(LOG_GROUP, {})
+    ecs_backends[ACCOUNT][REGION].create_cluster(CLUSTER)
+    return Seed(
+        account=ACCOUNT,
+        region=REGION,
+        cluster=CLUSTER,
+        vpc=vpc.id,
+        subnets=tuple(subnet.id for subnet in subnets),
+        security_group=group.id,
+        execution_role_arn=role.arn,
+        log_group=LOG_GROUP,
+    )

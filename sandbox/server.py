@@ -1,0 +1,115 @@
+"""The process: a loopback HTTP server, the thread that lets time pass, and the thread that saves."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import BaseWSGIServer, make_server
+
+from sandbox.account import Account
+from sandbox.clock import CLOCK
+from sandbox.control import Control
+from sandbox.gateway import Gateway
+
+HOST = "127.0.0.1"
+BEAT_SECONDS = 0.1
+SAVE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a sandbox is started."""
+
+    port: int
+    state: Path | None = None
+    speed: float = 1.0
+    paused: bool = False
+    ends_with_stdin: bool = False
+
+
+class QuietHandler(MotoRequestHandler):
+    """Says nothing about each request: the journal has them all."""
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        return
+
+
+class Server:
+    """One sandbox process."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.ending = Event()
+        self.closed_for = 0.0
+        self.listener: BaseWSGIServer | None = None
+        CLOCK.speed, CLOCK.paused = options.speed, options.paused
+        self.account = Account(options.state)
+        self.gateway = Gateway(self.account, Control(self.account, self._close_for))
+
+    def run(self) -> None:
+        """Serve until a signal, then save."""
+        signal.signal(signal.SIGTERM, self._end)
+        signal.signal(signal.SIGINT, self._end)
+        for beat in (
+            self._pass_time,
+            self._save_often,
+            *([self._watch_stdin] * self.options.ends_with_stdin),
+        ):
+            Thread(target=beat, daemon=True).start()
+        self._serve()
+        self.account.save()
+
+    def _serve(self) -> None:
+        port = self.options.port
+        while not self.ending.is_set():
+            listener = make_server(HOST, port, self.gateway, threaded=True, request_handler=QuietHandler)
+            port = listener.server_port
+            if self.listener is None:
+                print(f"sandbox: listening on http://{HOST}:{port}", flush=True)  # noqa: T201
+            self.listener = listener
+            listener.serve_forever(poll_interval=0.05)
+            listener.server_close()
+            self.ending.wait(self.closed_for)
+
+    def _close_for(self, seconds: float) -> None:
+        self.closed_for = seconds
+        self._stop_listener()
+
+    def _end(self, *_: Any) -> None:
+        self.ending.set()
+        self.account.faults.clear()
+        self._stop_listener()
+
+    def _stop_listener(self) -> None:
+        # shutdown() waits for the loop to end, which would never come in the loop's own thread.
+        if self.listener is not None:
+            Thread(target=self.listener.shutdown, daemon=True).start()
+
+    def _pass_time(self) -> None:
+        last = time.monotonic()
+        while not self.ending.wait(BEAT_SECONDS):
+            now = time.monotonic()
+            with self.account.lock:
+                if not CLOCK.paused:
+                    self.account.advance((now - last) * CLOCK.speed, by_hand=False)
+            last = now
+
+    def _save_often(self) -> None:
+        while not self.ending.wait(SAVE_SECONDS):
+            self.account.save()
+
+    def _watch_stdin(self) -> None:
+        # Not sys.stdin: its lock, held by this thread, would abort the interpreter at its end.
+        while os.read(0, 1024):
+            pass
+        self._end()
+
+
+def serve(options: Options) -> None:
+    """Run a sandbox until it is told to end."""
+    Server(options).run()
