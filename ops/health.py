@@ -16,9 +16,9 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from deployments.engine.dispatch import DISPATCHER
 from deployments.models import Pulse
 
-DISPATCHER = "dispatcher"
 OLDEST_PULSE = timedelta(seconds=15)
 ANSWER_SECONDS = 2.0
 

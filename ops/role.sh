@@ -1,0 +1,28 @@
+#!/bin/sh
+# What a container does: one role each, in the foreground, so that signals reach the program itself.
+set -eu
+case "${1:-web}" in
+  web)
+    exec python -m uvicorn config.asgi:application --host 0.0.0.0 --port "${PORT:-8000}" \
+      --ws websockets-sansio --ws-per-message-deflate false --ws-max-size 65536 \
+      --lifespan off --no-server-header --timeout-graceful-shutdown 10
+    ;;
+  worker)
+    exec python -m celery --quiet -A config worker --loglevel "${LOG_LEVEL:-INFO}" --without-gossip --without-mingle
+    ;;
+  beat)
+    # What it keeps is when it last asked; losing that costs nothing.
+    exec python -m celery --quiet -A config beat --loglevel "${LOG_LEVEL:-INFO}" --pidfile "" --schedule /tmp/beat-schedule
+    ;;
+  migrate)
+    exec python manage.py migrate --no-input
+    ;;
+  manage)
+    shift
+    exec python manage.py "$@"
+    ;;
+  *)
+    echo "There is no role $1. Use web, worker, beat, migrate, or manage with a command." >&2
+    exit 2
+    ;;
+esac

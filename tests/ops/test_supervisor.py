@@ -1,0 +1,161 @@
+"""`make run` for real: ready, kept alive, ended in order, nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from tests.fixtures.processes import ROOT, wait_until
+from tests.ports import free_port
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+CHILDREN = {
+    "valkey": "valkey",
+    "sandbox": "sandbox",
+    "web": "uvicorn",
+    "worker": " worker ",
+    "beat": " beat ",
+}
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A state folder with ports of its own."""
+
+    environment: Mapping[str, str]
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.environment['PORT']}"
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "ops"], cwd=ROOT, env=dict(self.environment), stdout=log, stderr=log
+            )
+
+    def is_ready(self) -> bool:
+        try:
+            with urlopen(f"{self.url}/readyz", timeout=5) as answer:
+                return answer.status == 200
+        except (URLError, OSError):
+            return False
+
+    def is_welcoming(self, times: int) -> bool:
+        return self.log.read_text().count("Slipway is ready after") == times
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    folder = tmp_path_factory.mktemp("installation")
+    ours = ("DJANGO_SETTINGS_MODULE", "DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SLIPWAY_TESTS_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    environment |= {
+        "SLIPWAY_HOME": str(folder / "state"),
+        "PORT": str(free_port()),
+        "SLIPWAY_SANDBOX_PORT": str(free_port()),
+        "SLIPWAY_DEMO_PASSWORD": "a password for the demo",
+        "SLIPWAY_DEMO_API_KEY": "slp_pat_a_key_for_the_demo",
+    }
+    return Installation(environment, folder / "log")
+
+
+@pytest.fixture
+def supervisor(installation: Installation) -> Iterator[subprocess.Popen[bytes]]:
+    """A supervisor that has said that everything is ready."""
+    welcomes = (
+        installation.log.read_text().count("Slipway is ready after") if installation.log.exists() else 0
+    )
+    process = installation.start()
+    try:
+        wait_until(
+            lambda: process.poll() is not None or installation.is_welcoming(welcomes + 1), "the welcome", 90
+        )
+        assert process.poll() is None, installation.log.read_text()
+        assert "Not ready" not in installation.log.read_text()
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def children_of(pid: int) -> list[int]:
+    """All processes below this one."""
+    listing = Path(f"/proc/{pid}/task/{pid}/children")
+    found = [int(child) for child in listing.read_text().split()] if listing.exists() else []
+    return found + [below for child in found for below in children_of(child)]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def find_child(supervisor: int, word: str) -> int:
+    """The process of that program itself, not one that it forked; 0 when there is none."""
+    direct = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    return next((int(child) for child in direct if word in command_of(int(child))), 0)
+
+
+@pytest.mark.timeout(240)
+def test_it_survives_the_death_of_each_program_and_leaves_nothing_behind(
+    installation: Installation, supervisor: subprocess.Popen[bytes]
+) -> None:
+    assert installation.is_ready()
+    assert str(ROOT) in command_of(find_child(supervisor.pid, CHILDREN["worker"]))
+
+    for name, word in CHILDREN.items():
+        killed = find_child(supervisor.pid, word)
+        assert killed, f"{name} does not run"
+        os.kill(killed, signal.SIGKILL)
+        wait_until(
+            lambda word=word, killed=killed: find_child(supervisor.pid, word) not in (0, killed),
+            f"the restart of {name}",
+        )
+        wait_until(installation.is_ready, f"being ready after {name} died", 60)
+        assert f"{name} was ended by SIGKILL; starting it again" in installation.log.read_text()
+
+    everything = children_of(supervisor.pid)
+    supervisor.send_signal(signal.SIGTERM)
+    assert supervisor.wait(15) == 0
+    assert [command_of(pid) for pid in everything if is_alive(pid)] == []
+
+
+@pytest.mark.timeout(240)
+def test_a_killed_supervisor_takes_everything_along_and_its_state_is_kept(
+    installation: Installation, supervisor: subprocess.Popen[bytes]
+) -> None:
+    second = subprocess.run(
+        [sys.executable, "-m", "ops"],
+        cwd=ROOT,
+        env=dict(installation.environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert "is running on" in second.stdout
+
+    everything = children_of(supervisor.pid)
+    supervisor.kill()
+    supervisor.wait()
+    wait_until(lambda: not any(is_alive(pid) for pid in everything), "the end of all children", 10)
