@@ -9,6 +9,7 @@ from web.theme import choose_theme
 urlpatterns = [
     path("", include("rbac.urls")),
     path("", include("deployments.urls")),
+    path("", include("delegates.urls")),
     path("", include("connectors.urls")),
     path("", include("ops.urls")),
     path("theme/", choose_theme, name="theme"),

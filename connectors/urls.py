@@ -1,5 +1,10 @@
 """Addresses of the pages of this app."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from connectors import views
+
+urlpatterns = [
+    path("connectors/", views.connectors, name="connectors"),
+    path("files/", views.files, name="files"),
+]

@@ -27,8 +27,11 @@ class RunForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.problems: list[dict[str, Any]] = []
         self.plan: list[dict[str, Any]] = []
+        self.artifact: dict[str, str] = {}
         try:
             self.plan = operations.preview_run(pipeline)
+            self.artifact = operations.default_artifact(pipeline)
+            self.initial["tag"] = self.artifact["tag"]
         except Problem as problem:
             self.refuse(problem)
 

@@ -24,7 +24,9 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
     response = HttpResponseRedirect(back)
     theme = request.POST.get("theme", "")
     if theme in THEMES:
-        response.set_cookie(COOKIE, theme, max_age=YEAR, samesite="Lax", httponly=True, secure=request.is_secure())
+        response.set_cookie(
+            COOKIE, theme, max_age=YEAR, samesite="Lax", httponly=True, secure=request.is_secure()
+        )
     else:
         response.delete_cookie(COOKIE)
     return response

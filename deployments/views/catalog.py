@@ -1,4 +1,4 @@
-"""Pages of what pipelines refer to: services with their manifests, environments with their infrastructures."""
+"""Pages of what pipelines refer to: services with manifests, environments with infrastructures."""
 
 from typing import Final
 

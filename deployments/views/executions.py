@@ -50,11 +50,16 @@ def executions(request: HttpRequest) -> HttpResponse:
     return render(request, "deployments/executions.html", context)
 
 
+def _found(request: HttpRequest, pk: uuid.UUID) -> Execution:
+    everything = Execution.objects.select_related("pipeline__scope", "scope", "started_by")
+    return get_visible(request, VIEW, everything, pk=pk)
+
+
 @page
 @require_safe
 def execution(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """This will show one execution; its script keeps it up to date."""
-    found = get_visible(request, VIEW, Execution.objects.all(), pk=pk)
+    found = _found(request, pk)
     context = {
         "document": queries.execution_document(found, request.user),
         "statuses": LOOKS,
@@ -68,7 +73,7 @@ def execution(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def abort(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask the engine to stop, and to put things back if that was chosen."""
-    found = get_visible(request, VIEW, Execution.objects.all(), pk=pk)
+    found = _found(request, pk)
     roll_back = bool(request.POST.get("roll_back"))
     try:
         operations.abort_execution(actor=request.user, execution=found, roll_back=roll_back)
@@ -81,23 +86,21 @@ def abort(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def roll_back(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask for a rollback; it may become an execution of its own."""
-    found = get_visible(request, VIEW, Execution.objects.all(), pk=pk)
+    found = _found(request, pk)
     try:
-        made = operations.roll_back_execution(actor=request.user, execution=found)
+        found = operations.roll_back_execution(actor=request.user, execution=found)
     except Problem as problem:
         messages.error(request, problem.detail)
-        made = found
-    return redirect("execution", pk=(made or found).pk)
+    return redirect("execution", pk=found.pk)
 
 
 @page
 @require_POST
 def retry(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask for another attempt of the step that failed."""
-    found = get_visible(request, VIEW, Execution.objects.all(), pk=pk)
+    found = _found(request, pk)
     try:
-        made = operations.retry_execution(actor=request.user, execution=found)
+        operations.retry_execution(actor=request.user, execution=found)
     except Problem as problem:
         messages.error(request, problem.detail)
-        made = found
-    return redirect("execution", pk=(made or found).pk)
+    return redirect("execution", pk=pk)

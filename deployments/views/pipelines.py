@@ -6,11 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from deployments import operations
+from deployments import operations, queries
 from deployments.forms import RunForm
 from deployments.models import Pipeline
 from rbac.policy import can, require
-from web.lists import visible_here
 from web.pages import get_visible, page
 from web.paging import keyset
 from web.problems import Problem
@@ -24,7 +23,7 @@ RECENT: Final = 10
 @require_safe
 def pipelines(request: HttpRequest) -> HttpResponse:
     """This will list pipelines."""
-    shown = keyset(visible_here(request, VIEW, Pipeline.objects.select_related("scope")), request)
+    shown = keyset(queries.visible_pipelines(request.user, request.current_scope), request)
     return render(request, "deployments/pipelines.html", {"page": shown})
 
 
@@ -33,7 +32,7 @@ def pipelines(request: HttpRequest) -> HttpResponse:
 def pipeline(request: HttpRequest, pk: int) -> HttpResponse:
     """This will show a pipeline, its YAML and its newest executions."""
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-    recent = found.executions.select_related("started_by").order_by("-created_at")[:RECENT]
+    recent = queries.visible_executions(request.user).filter(pipeline=found).order_by("-created_at")[:RECENT]
     may_run = can(request.user, EXECUTE, found)
     context = {"pipeline": found, "recent": recent, "may_run": may_run}
     return render(request, "deployments/pipeline.html", context)
@@ -43,7 +42,7 @@ def pipeline(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def run_pipeline(request: HttpRequest, pk: int) -> HttpResponse:
     """This will show what a run would do, and start it."""
-    found = get_visible(request, VIEW, Pipeline.objects.all(), pk=pk)
+    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     require(request.user, EXECUTE, found)
     form = RunForm(request.POST or None, pipeline=found)
     if request.method == "POST" and form.is_valid():
@@ -53,5 +52,5 @@ def run_pipeline(request: HttpRequest, pk: int) -> HttpResponse:
             return redirect("execution", pk=made.pk)
         except Problem as problem:
             form.refuse(problem)
-    context = {"pipeline": found, "form": form, "plan": form.plan}
+    context = {"pipeline": found, "form": form}
     return render(request, "deployments/run.html", context)

@@ -14,6 +14,7 @@ from web.statuses import ENDED, look_of
 register = template.Library()
 
 TURNING = {"running"}
+DEEPEST = 4
 
 
 @register.simple_tag
@@ -64,7 +65,10 @@ def when(moment: datetime | str | None, style: str = "full") -> SafeString | str
         return "–"
     utc = found.astimezone(UTC)
     return format_html(
-        '<time datetime="{}" data-when="{}">{}</time>', utc.isoformat(), style, utc.strftime("%Y-%m-%d %H:%M UTC")
+        '<time datetime="{}" data-when="{}">{}</time>',
+        utc.isoformat(),
+        style,
+        utc.strftime("%Y-%m-%d %H:%M UTC"),
     )
 
 
@@ -113,3 +117,17 @@ def copy(text: Any, label: str = "Copy") -> SafeString:
 def last_part(arn: str) -> str:
     """The part of an ARN after its last slash, which is what people know it by."""
     return arn.rsplit("/", 1)[-1]
+
+
+@register.filter
+@stringfilter
+def lines(text: str) -> list[str]:
+    """The lines of a text, for numbering them."""
+    return text.splitlines()
+
+
+@register.filter
+@stringfilter
+def depth(path: str) -> int:
+    """How deep a path is indented in a tree: its folders, as far as there is room."""
+    return min(path.count("/") - 1, DEEPEST)
