@@ -128,7 +128,7 @@ class RoleAdmin(GatedAdmin):
         return Role.objects.filter(Q(builtin=True) | Q(scope__in=scopes.values("pk")))
 
     def get_fields(self, request: HttpRequest, obj: Role | None = None) -> tuple[str, ...]:
-        return ("name", "identifier", "permission_list") if obj and obj.builtin else self.fields  # type: ignore[return-value]
+        return ("name", "identifier", "permission_list") if obj and obj.builtin else self.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Role | None = None) -> tuple[str, ...]:
         if obj is None:

@@ -63,7 +63,7 @@ class CurrentScope:
 def _chosen(request: HttpRequest) -> Scope | None:
     asked, kept = request.GET.get("scope", ""), request.session.get(SCOPE_KEY, "")
     # Rights may have changed since: the path is looked up among what is visible now, always.
-    visible = scopes_of_member(request.user).select_related("parent")  # type: ignore[arg-type]
+    visible = scopes_of_member(request.user).select_related("parent")
     found = {scope.path: scope for scope in visible.filter(path__in=[asked, kept])}
     scope = found.get(asked) or found.get(kept)
     scope = scope or visible.filter(kind=Scope.Kind.PROJECT).order_by("pk").first()

@@ -6,10 +6,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import resolve_url
+from rest_framework.request import Request
 
 from rbac.policy import NotVisible, Principal, visible_to
 
@@ -33,7 +34,9 @@ def page(view: View[Parameters]) -> View[Parameters]:
     return gated
 
 
-def get_visible(request: HttpRequest, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
+def get_visible(
+    request: HttpRequest | Request, permission: str, queryset: QuerySet[Thing], **lookup: Any
+) -> Thing:
     """Return the one row of `queryset` that `permission` is granted on.
 
     Raises `NotVisible` (404) where there is none, for whatever reason.
@@ -41,5 +44,5 @@ def get_visible(request: HttpRequest, permission: str, queryset: QuerySet[Thing]
     principal: Principal = request.user
     try:
         return visible_to(principal, permission, queryset).get(**lookup)
-    except (queryset.model.DoesNotExist, ValueError, ValidationError, OverflowError) as exc:
+    except (ObjectDoesNotExist, ValueError, ValidationError, OverflowError) as exc:
         raise NotVisible(f"No such {queryset.model._meta.verbose_name}.") from exc

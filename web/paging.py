@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Field, Model, Q, QuerySet
 from django.http import HttpRequest
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -31,19 +31,24 @@ class Page:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A place between two rows: the rows older (or newer) than the row with these values."""
+    """A place in a list: what follows (or comes before) the row with these values."""
 
-    newer: bool
+    back: bool
     value: Any
     key: Any
 
     def encoded(self) -> str:
-        content = json.dumps([int(self.newer), str(self.value), str(self.key)], separators=(",", ":"))
+        content = json.dumps([int(self.back), str(self.value), str(self.key)], separators=(",", ":"))
         return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 
 def keyset(
-    queryset: QuerySet[Any], request: HttpRequest | Request, *, order: str = "pk", size: int | None = None
+    queryset: QuerySet[Any],
+    request: HttpRequest | Request,
+    *,
+    order: str = "pk",
+    oldest_first: bool = False,
+    size: int | None = None,
 ) -> Page:
     """Return the page that `?cursor=` names, newest first by `order` and then by key.
 
@@ -52,28 +57,32 @@ def keyset(
     """
     wanted = size or _size(request)
     cursor = _cursor(request, queryset.model, order)
-    newer = cursor is not None and cursor.newer
+    back = cursor is not None and cursor.back
+    upwards = oldest_first != back
     if cursor is not None:
-        queryset = queryset.filter(_beyond(cursor, order))
-    direction = "" if newer else "-"
-    columns = [f"{direction}pk"] if order == "pk" else [f"{direction}{order}", f"{direction}pk"]
-    rows = list(queryset.order_by(*columns)[: wanted + 1])
+        queryset = queryset.filter(_beyond(cursor, order, upwards=upwards))
+    columns = ["pk"] if order == "pk" else [order, "pk"]
+    ordered = queryset.order_by(*(column if upwards else f"-{column}" for column in columns))
+    rows = list(ordered[: wanted + 1])
     more, rows = len(rows) > wanted, rows[:wanted]
-    if newer:
+    if back:
         rows.reverse()
-    has_older, has_newer = (True, more) if newer else (more, cursor is not None)
+    has_next, has_previous = (True, more) if back else (more, cursor is not None)
     return Page(
         items=rows,
-        next_url=_url(request, rows[-1], order, newer=False) if rows and has_older else None,
-        previous_url=_url(request, rows[0], order, newer=True) if rows and has_newer else None,
+        next_url=_url(request, rows[-1], order, back=False) if rows and has_next else None,
+        previous_url=_url(request, rows[0], order, back=True) if rows and has_previous else None,
     )
 
 
 class CursorPage(BasePagination):
-    """Lists of the API: {"results": [...], "next": url or null}. A view may name its `order` column."""
+    """Lists of the API. A view may name its `order` column and be `oldest_first`."""
 
-    def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any]:
-        self.page = keyset(queryset, request, order=getattr(view, "order", "pk"))
+    def paginate_queryset(  # type: ignore[override]
+        self, queryset: QuerySet[Any], request: Request, view: Any = None
+    ) -> list[Any]:
+        order, oldest_first = getattr(view, "order", "pk"), getattr(view, "oldest_first", False)
+        self.page = keyset(queryset, request, order=order, oldest_first=oldest_first)
         return self.page.items
 
     def get_paginated_response(self, data: Any) -> Response:
@@ -110,24 +119,25 @@ def _cursor(request: HttpRequest | Request, model: type[Model], order: str) -> C
     given = request.GET.get("cursor", "")
     if not given:
         return None
-    fields = model._meta.pk if order == "pk" else model._meta.get_field(order), model._meta.pk
+    pk = model._meta.pk
+    column: Field[Any, Any] = pk if order == "pk" else model._meta.get_field(order)  # type: ignore[assignment]
     try:
         padded = given + "=" * (-len(given) % 4)
-        newer, value, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        return Cursor(bool(newer), fields[0].to_python(value), fields[1].to_python(key))
+        back, value, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        return Cursor(bool(back), column.to_python(value), pk.to_python(key))
     except (binascii.Error, UnicodeError, ValueError, TypeError, RecursionError, ValidationError) as exc:
         raise BadInput("The cursor is not one that a list gave out.") from exc
 
 
-def _beyond(cursor: Cursor, order: str) -> Q:
-    side = "gt" if cursor.newer else "lt"
+def _beyond(cursor: Cursor, order: str, *, upwards: bool) -> Q:
+    side = "gt" if upwards else "lt"
     if order == "pk":
         return Q(**{f"pk__{side}": cursor.key})
     further = Q(**{f"{order}__{side}": cursor.value})
     return further | Q(**{order: cursor.value, f"pk__{side}": cursor.key})
 
 
-def _url(request: HttpRequest | Request, row: Model, order: str, *, newer: bool) -> str:
+def _url(request: HttpRequest | Request, row: Model, order: str, *, back: bool) -> str:
     query = request.GET.copy()
-    query["cursor"] = Cursor(newer, getattr(row, order), row.pk).encoded()
+    query["cursor"] = Cursor(back, getattr(row, order), row.pk).encoded()
     return f"{request.build_absolute_uri(request.path)}?{query.urlencode()}"

@@ -88,5 +88,5 @@ class Scope(models.Model):
         return ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
 
     def ancestors_and_self(self) -> list["Scope"]:
-        """Return this scope first, then its parents up to the account, in one query."""
-        return list(Scope.objects.filter(path__in=self.ancestor_paths()).order_by("-path"))
+        """Return the account first, then what lies on the way down to this scope, in one query."""
+        return list(Scope.objects.filter(path__in=self.ancestor_paths()).order_by("path"))

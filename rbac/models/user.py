@@ -38,7 +38,7 @@ class User(AbstractUser):
         return self.username
 
     @property
-    def is_superuser(self) -> bool:  # type: ignore[override]
+    def is_superuser(self) -> bool:
         return False
 
     @is_superuser.setter

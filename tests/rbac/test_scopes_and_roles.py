@@ -17,9 +17,9 @@ def test_a_scope_knows_its_path_its_parents_and_its_names():
 
     assert demo.path == "account/default/demo"
     assert [scope.path for scope in demo.ancestors_and_self()] == [
-        "account/default/demo",
-        "account/default",
         "account",
+        "account/default",
+        "account/default/demo",
     ]
     assert (demo.org, demo.project) == ("default", "demo")
     assert (organization("default").org, organization("default").project) == ("default", "")

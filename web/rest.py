@@ -1,0 +1,156 @@
+"""What the routes of the API share: who asks, which rows are meant, which version of them."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.db.models import Model, Q, QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer, Serializer
+from rest_framework.views import APIView
+
+from rbac.models import Scope, User
+from rbac.policy import NotVisible, scopes_of_member, visible_to
+from web.pages import get_visible
+from web.paging import CursorPage
+from web.problems import BadInput, ChangedMeanwhile
+
+Thing = TypeVar("Thing", bound=Model)
+
+ORG = OpenApiParameter("org", OpenApiTypes.STR, description="Identifier of an organization.")
+PROJECT = OpenApiParameter("project", OpenApiTypes.STR, description="Identifier of a project of `org`.")
+IDENTIFIER = OpenApiParameter(
+    "identifier", OpenApiTypes.STR, description="Only the one with this identifier."
+)
+PAGE_SIZE = OpenApiParameter("page_size", OpenApiTypes.INT, description="Rows of a page, 200 at most.")
+CURSOR = OpenApiParameter("cursor", OpenApiTypes.STR, description="Where the page begins; taken from `next`.")
+IF_MATCH = OpenApiParameter(
+    "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag of the version to change."
+)
+PAGED = [PAGE_SIZE, CURSOR]
+LISTED = [ORG, PROJECT, IDENTIFIER, *PAGED]
+
+
+class Route(APIView):
+    """The base of every route: a signed-in principal, lists in pages."""
+
+    order = "pk"
+    oldest_first = False
+
+    @property
+    def principal(self) -> User:
+        """Who asks; nobody else gets this far."""
+        user = self.request.user
+        if not isinstance(user, User):
+            raise TypeError("Routes serve signed-in users only.")
+        return user
+
+    def page(self, queryset: QuerySet[Any], document: Callable[[Any], Any]) -> Response:
+        """Answer with the page of `queryset` that is asked for, each row as its document."""
+        pages = CursorPage()
+        rows = pages.paginate_queryset(queryset, self.request, self)
+        return pages.get_paginated_response([_plain(document(row)) for row in rows])
+
+    def listed(
+        self,
+        permission: str,
+        queryset: QuerySet[Any],
+        document: Callable[[Any], Any],
+        *,
+        by_identifier: bool = True,
+    ) -> Response:
+        """Answer with what `permission` is granted on, narrowed by ?org=, ?project= and ?identifier=."""
+        visible = visible_to(self.principal, permission, queryset)
+        return self.page(narrowed(self.request, visible, by_identifier=by_identifier), document)
+
+    def one(self, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
+        """Return the row that is meant. Raises `NotVisible` (404) where there is none for this principal."""
+        return get_visible(self.request, permission, queryset, **lookup)
+
+    def one_of(self, visible: QuerySet[Thing], **lookup: Any) -> Thing:
+        """Return the row that is meant of rows that may all be seen. Raises `NotVisible` (404)."""
+        found = visible.filter(**lookup).first()
+        if found is None:
+            raise NotVisible("There is nothing here that you may see.")
+        return found
+
+    def given(
+        self, serializer: type[Serializer[Any]], *, partial: bool = False, strict: bool = False
+    ) -> dict[str, Any]:
+        """Return the body, checked by `serializer`; a `strict` one may hold no other keys.
+
+        Raises the serializer's `ValidationError`, or `BadInput`.
+        """
+        checked = serializer(data=self.request.data, partial=partial)
+        if strict and (unknown := sorted(set(self.request.data) - set(checked.fields))):
+            known = ", ".join(sorted(checked.fields))
+            errors = [{"path": name, "message": f"is not known here; known are {known}"} for name in unknown]
+            raise BadInput("The input is not valid.", errors=errors)
+        checked.is_valid(raise_exception=True)
+        return dict(checked.validated_data)
+
+    def scope_named(self) -> Scope:
+        """Return the scope of a new thing: `org` and `project` of the body, else of the address."""
+        org, project = (self._named(name) for name in ("org", "project"))
+        if project and not org:
+            raise BadInput("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
+        found = scopes_of_member(self.principal).filter(path=path_of(org, project)).first()
+        if found is None:
+            raise NotVisible("There is no such scope for you.")
+        return found
+
+    def _named(self, name: str) -> str:
+        body = self.request.data
+        value = (body.get(name) if isinstance(body, dict) else None) or self.request.GET.get(name) or ""
+        if not isinstance(value, str):
+            raise BadInput("The input is not valid.", errors=[{"path": name, "message": "must be a text"}])
+        return value
+
+
+def narrowed(request: Request, queryset: QuerySet[Thing], *, by_identifier: bool = True) -> QuerySet[Thing]:
+    """Apply the filters that every list of resources has; a scope stands for itself and all below it."""
+    if by_identifier and (identifier := request.GET.get("identifier")):
+        queryset = queryset.filter(identifier=identifier)
+    org, project = request.GET.get("org", ""), request.GET.get("project", "")
+    if project and not org:
+        raise BadInput("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
+    if org:
+        path = path_of(org, project)
+        below = Scope.objects.filter(Q(path=path) | Q(parent__path=path) | Q(parent__parent__path=path))
+        column = getattr(queryset.model, "SCOPE_PATH", "scope")
+        queryset = queryset.filter(**{f"{column}__in": below.values("pk")})
+    return queryset
+
+
+def _plain(document: Any) -> Any:
+    return document.data if isinstance(document, BaseSerializer) else document
+
+
+def path_of(org: str, project: str) -> str:
+    """Return the path of a scope by what its parts are called."""
+    return "/".join(part for part in (Scope.ROOT, org, project) if part)
+
+
+def scope_fields(scope: Scope) -> dict[str, str]:
+    """Return how a document names its scope; `scope` must come with the row."""
+    return {"scope": scope.path, "org": scope.org, "project": scope.project}
+
+
+def etag_of(version: object) -> str:
+    """Return the entity tag of a version."""
+    return f'"{version}"'
+
+
+def check_version(request: Request, version: object) -> None:
+    """Do nothing where If-Match is absent or names `version`. Raises `ChangedMeanwhile` (412) otherwise."""
+    asked = [tag.strip().removeprefix("W/") for tag in request.headers.get("If-Match", "").split(",")]
+    if asked in ([""], ["*"]) or etag_of(version) in asked:
+        return
+    raise ChangedMeanwhile("Somebody changed this after you loaded it. Load it again, then make your change.")
+
+
+def versioned(content: Any, version: object, status: int = 200) -> Response:
+    """Answer with a document and the ETag that a later If-Match can name."""
+    return Response(content, status=status, headers={"ETag": etag_of(version)})
