@@ -1,0 +1,67 @@
+"""Connectors, secrets and files in the admin site: to be looked at; changes go through operations."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from connectors.models import Connector, FileNode, Secret
+from rbac.policy import can_anywhere, visible_to
+
+
+class LookedAt(admin.ModelAdmin):  # type: ignore[type-arg]
+    """A list and a page without forms, showing what the policy lets this person see."""
+
+    permission: str
+    list_select_related = ("scope",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return visible_to(request.user, self.permission, super().get_queryset(request))
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return can_anywhere(request.user, self.permission)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return can_anywhere(request.user, self.permission)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Connector)
+class ConnectorAdmin(LookedAt):
+    """How third parties are reached."""
+
+    permission = "core_connector_view"
+    list_display = ("identifier", "name", "kind", "scope", "last_test_ok", "last_tested_at")
+    search_fields = ("identifier", "name")
+
+
+@admin.register(Secret)
+class SecretAdmin(LookedAt):
+    """Which secrets there are; never what they are."""
+
+    permission = "core_secret_view"
+    list_display = ("identifier", "name", "scope", "updated_at")
+    fields = ("scope", "identifier", "name", "created_at", "updated_at")
+    search_fields = ("identifier", "name")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("value")
+
+
+@admin.register(FileNode)
+class FileNodeAdmin(LookedAt):
+    """The file store."""
+
+    permission = "core_file_view"
+    list_display = ("path", "scope", "is_folder", "version", "updated_at", "updated_by")
+    list_select_related = ("scope", "updated_by")
+    search_fields = ("path",)

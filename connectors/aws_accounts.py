@@ -1,0 +1,138 @@
+"""What an AWS connector says: how to become somebody in an AWS account (R152)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
+from connectors.models import Connector
+
+ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN = "AccessKey", "AssumeRole", "DefaultChain"
+
+_REGION = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}\Z")
+_ACCESS_KEY_ID = re.compile(r"\w{4,128}\Z")
+_EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}\Z")
+
+
+class ConnectorIncomplete(Exception):
+    """A connector lacks what it needs to make credentials."""
+
+
+@dataclass(frozen=True)
+class AwsSpec:
+    """The spec of an AWS connector; AssumeRole starts from the access key if there is one, else the chain."""
+
+    credentials: str = DEFAULT_CHAIN
+    access_key_id: str = ""
+    role_arn: str = ""
+    external_id: str = ""
+    test_region: str = "us-east-1"
+    endpoint_url: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        return {key: value for key, value in asdict(self).items() if value}
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether an access key, and with it its secret, takes part."""
+        return self.credentials == ACCESS_KEY or bool(self.access_key_id)
+
+
+def read_spec(spec: Mapping[str, Any]) -> AwsSpec:
+    """The spec of a connector, with unknown keys left out; `spec_problems` is for telling people."""
+    known = {one.name for one in fields(AwsSpec)}
+    return AwsSpec(**{key: str(value) for key, value in spec.items() if key in known and value})
+
+
+def spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
+    """Everything that is wrong with a spec, each as {"path", "message"}."""
+    known = [one.name for one in fields(AwsSpec)]
+    found = [_problem(key, f"Unknown; known are {', '.join(known)}.") for key in spec if key not in known]
+    found += [
+        _problem(key, "This must be text.")
+        for key, value in spec.items()
+        if key in known and not isinstance(value, str | None)
+    ]
+    if found:
+        return found
+    read = read_spec(spec)
+    return [*_field_problems(read), *_credential_problems(read, has_secret)]
+
+
+def credentials_of(connector: Connector) -> Credentials:
+    """The credentials that a connector stands for.
+
+    Raises `ConnectorIncomplete` without the secret that it needs, `WrongKey` if it cannot be decrypted.
+    """
+    spec = read_spec(connector.spec)
+    if not spec.needs_secret:
+        base: AccessKey | DefaultChain = DefaultChain()
+    elif connector.secret is None:
+        raise ConnectorIncomplete(f"The connector {connector} has an access key but no secret for it.")
+    else:
+        base = AccessKey(spec.access_key_id, connector.secret.value)
+    if spec.credentials == ASSUME_ROLE:
+        return AssumedRole(spec.role_arn, base, external_id=spec.external_id)
+    return base
+
+
+def endpoint_of(connector: Connector) -> str | None:
+    """Where the connector's calls go instead of AWS; None for AWS itself.
+
+    Raises `ConnectorIncomplete` if this installation no longer allows it: better no call than one that
+    reaches a real account although a pretend one was meant.
+    """
+    url = read_spec(connector.spec).endpoint_url
+    if url and not settings.ALLOW_AWS_ENDPOINTS:
+        raise ConnectorIncomplete(
+            f"The connector {connector} has an endpoint of its own, which this installation does not allow. "
+            "Remove it, or set SLIPWAY_ALLOW_AWS_ENDPOINTS."
+        )
+    return url or None
+
+
+def _field_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
+    if spec.credentials not in (ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN):
+        yield _problem("credentials", "Use AccessKey, AssumeRole or DefaultChain.")
+    if not _REGION.match(spec.test_region):
+        yield _problem("test_region", "This is not the name of a region, such as us-east-1.")
+    if spec.endpoint_url and not settings.ALLOW_AWS_ENDPOINTS:
+        yield _problem("endpoint_url", "This installation does not allow endpoints of one's own.")
+    elif spec.endpoint_url and not _is_plain_url(spec.endpoint_url):
+        yield _problem("endpoint_url", "This is not an address such as http://127.0.0.1:8001.")
+
+
+def _credential_problems(spec: AwsSpec, has_secret: bool) -> Iterator[dict[str, str]]:
+    if spec.needs_secret and not _ACCESS_KEY_ID.match(spec.access_key_id):
+        yield _problem("access_key_id", "Give the access key's id, such as AKIAIOSFODNN7EXAMPLE.")
+    if spec.needs_secret and not has_secret:
+        yield _problem("secret", "An access key needs its secret: create a secret and choose it.")
+    if spec.credentials == DEFAULT_CHAIN and spec.access_key_id:
+        yield _problem("access_key_id", "The default chain finds its own key; leave this empty.")
+    if spec.credentials == ASSUME_ROLE and not _ROLE.match(spec.role_arn):
+        yield _problem("role_arn", "Give the role's ARN, such as arn:aws:iam::123456789012:role/deployer.")
+    if spec.credentials != ASSUME_ROLE and (spec.role_arn or spec.external_id):
+        yield _problem("role_arn", "A role belongs to AssumeRole credentials.")
+    if spec.external_id and not _EXTERNAL_ID.match(spec.external_id):
+        yield _problem("external_id", "Use 2 to 1224 letters, digits and + = , . @ : / - _.")
+
+
+def _is_plain_url(text: str) -> bool:
+    # urlsplit drops control characters, so they are looked for first.
+    if not text.isascii() or not text.isprintable() or " " in text:
+        return False
+    try:
+        url = urlsplit(text)
+        port_is_valid = url.port is None or url.port > 0
+    except ValueError:
+        return False
+    return url.scheme in ("http", "https") and bool(url.hostname) and not url.username and port_is_valid
+
+
+def _problem(path: str, message: str) -> dict[str, str]:
+    return {"path": path, "message": message}

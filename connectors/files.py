@@ -1,0 +1,163 @@
+"""The file store's paths and references: what a reference means, and what was probably meant."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from django.db.models import QuerySet
+from django.db.models.functions import Left
+
+from connectors.models import FileNode
+from rbac.models import Scope
+from web.problems import BadInput, Problem
+
+MOST_BYTES = 256 * 1024
+MOST_PATH = 1024
+MOST_NAME = 255
+
+_REFERENCE = re.compile(r"(account:|org:|)(/.*)\Z", re.DOTALL)
+_LEVELS = {"account:": Scope.Kind.ACCOUNT, "org:": Scope.Kind.ORGANIZATION}
+_PREFIXES = {kind: prefix for prefix, kind in _LEVELS.items()}
+
+
+class FileMissing(Problem):
+    """A reference names no file; the text names the nearest path that exists."""
+
+    status = 404
+    code = "file_missing"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file as it was read: its reference, its text and which version of it."""
+
+    ref: str
+    text: str
+    version: int = 1
+
+
+def reference_of(node: FileNode, scope: Scope) -> str:
+    """How a file is referred to from `scope`: bare in the same scope, with a prefix from below."""
+    return node.path if node.scope_id == scope.pk else f"{_PREFIXES.get(node.scope.kind, '')}{node.path}"
+
+
+def read_file(scope: Scope, ref: str) -> StoredFile:
+    """Read the one file that `ref` names, seen from `scope`.
+
+    `/a/b.yaml` lies in the scope itself, `org:/…` and `account:/…` above it (R170).
+    Raises `FileMissing`.
+    """
+    owner, prefix, path = _resolve(scope, ref)
+    node = FileNode.objects.filter(scope=owner, path=path, is_folder=False).first()
+    if node is None:
+        raise _missing(owner, prefix, path)
+    return StoredFile(ref, node.content, node.version)
+
+
+def read_files(scope: Scope, ref: str) -> list[StoredFile]:
+    """Read the file that `ref` names, or every file in the folder that it names, by path (R171).
+
+    Raises `FileMissing` if there is neither, or nothing in the folder.
+    """
+    owner, prefix, path = _resolve(scope, ref)
+    nodes = FileNode.objects.filter(scope=owner, is_folder=False)
+    found = list(nodes.filter(path=path)) or list(inside(nodes, path).order_by("path"))
+    if not found:
+        raise _missing(owner, prefix, path)
+    return [StoredFile(f"{prefix}{node.path}", node.content, node.version) for node in found]
+
+
+def inside(nodes: QuerySet[FileNode], folder: str) -> QuerySet[FileNode]:
+    """Narrow to what lies in a folder at any depth ("" for the top)."""
+    # Not startswith: SQLite's LIKE takes /A for /a.
+    return nodes.alias(head=Left("path", len(folder) + 1)).filter(head=f"{folder}/")
+
+
+def clean_path(path: str) -> str:
+    """The path as it is stored. Raises `BadInput` if it is none."""
+    cleaned = unicodedata.normalize("NFC", path).rstrip("/")
+    if message := _path_problem(cleaned):
+        raise BadInput(message, errors=[{"path": "path", "message": message}])
+    return cleaned
+
+
+def clean_content(content: str) -> str:
+    """The text as it is stored, with plain line ends. Raises `BadInput` if it cannot be kept."""
+    cleaned = content.replace("\r\n", "\n")
+    if message := _content_problem(cleaned):
+        raise BadInput(message, errors=[{"path": "content", "message": message}])
+    return cleaned
+
+
+def folders_of(path: str) -> list[str]:
+    """The folders above a path, outermost first."""
+    parts = path.split("/")[1:-1]
+    return ["/" + "/".join(parts[:length]) for length in range(1, len(parts) + 1)]
+
+
+def _resolve(scope: Scope, ref: str) -> tuple[Scope, str, str]:
+    """The scope, the prefix and the path that a reference means, seen from a scope."""
+    match = _REFERENCE.match(ref)
+    if match is None:
+        raise FileMissing(
+            f'"{ref}" is no reference to a file: write /folder/file.yaml, org:/folder/file.yaml or '
+            "account:/folder/file.yaml."
+        )
+    prefix, path = match[1], match[2].rstrip("/")
+    if not prefix:
+        return scope, prefix, path
+    for owner in scope.ancestors_and_self():
+        if owner.kind == _LEVELS[prefix]:
+            return owner, prefix, path
+    raise FileMissing(f'"{ref}" is not to be found: {scope} lies in no organization.')
+
+
+def _missing(owner: Scope, prefix: str, path: str) -> FileMissing:
+    paths = list(FileNode.objects.filter(scope=owner, is_folder=False).values_list("path", flat=True))
+    said = f'There is no file "{prefix}{path}" in the file store of {owner.path}.'
+    if nearest := _nearest(path, paths):
+        said += f' Did you mean "{prefix}{nearest}"?'
+    elif others := _same_path_above(owner, path):
+        said += f' Did you mean "{others[0]}"?'
+    return FileMissing(said)
+
+
+def _nearest(path: str, paths: Iterable[str]) -> str | None:
+    known = {one.casefold(): one for one in paths}
+    found = get_close_matches(path.casefold(), known, n=1, cutoff=0.6)
+    if found:
+        return known[found[0]]
+    name = path.rsplit("/", 1)[-1].casefold()
+    return next((one for folded, one in known.items() if folded.rsplit("/", 1)[-1] == name), None)
+
+
+def _same_path_above(owner: Scope, path: str) -> list[str]:
+    above = FileNode.objects.filter(path=path, is_folder=False, scope__path__in=owner.ancestor_paths()[:-1])
+    return [reference_of(node, owner) for node in above.select_related("scope")]
+
+
+def _path_problem(path: str) -> str:
+    if not path.startswith("/") or path == "":
+        return "A path starts with a slash, such as /folder/file.yaml."
+    if len(path) > MOST_PATH:
+        return f"A path may have {MOST_PATH} characters at most."
+    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in path):
+        return "A path may not hold control characters."
+    if any(
+        part in ("", ".", "..") or part != part.strip() or len(part) > MOST_NAME
+        for part in path.split("/")[1:]
+    ):
+        return "Every part of a path needs a name that is not . or .., without spaces around it."
+    return ""
+
+
+def _content_problem(content: str) -> str:
+    if "\0" in content:
+        return "A file may not hold a NUL character."
+    try:
+        size = len(content.encode())
+    except UnicodeEncodeError:
+        return "A file may not hold half of a surrogate pair."
+    return f"A file may have {MOST_BYTES // 1024} KiB at most." if size > MOST_BYTES else ""

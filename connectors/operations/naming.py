@@ -1,0 +1,36 @@
+"""What every named resource asks of its identifier and its name, and how a refused delete reads."""
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model, ProtectedError
+
+from rbac.models.scope import valid_identifier
+from web.problems import BadInput, Conflict
+
+
+def clean_name(name: str) -> str:
+    """The name without spaces around it. Raises `BadInput` if nothing printable is left."""
+    cleaned = name.strip()
+    if not cleaned or len(cleaned) > 128 or not cleaned.isprintable():
+        message = "A name has 1 to 128 printable characters."
+        raise BadInput(message, errors=[{"path": "name", "message": message}])
+    return cleaned
+
+
+def check_identifier(identifier: str) -> None:
+    """Raises `BadInput` if the identifier breaks the pattern."""
+    try:
+        valid_identifier(identifier)
+    except ValidationError as exc:
+        raise BadInput(exc.messages[0], errors=[{"path": "identifier", "message": exc.messages[0]}]) from exc
+
+
+def taken(kind: str, identifier: str) -> Conflict:
+    """The refusal of an identifier that the scope already has."""
+    return Conflict(f"There is already a {kind} with the identifier {identifier} here.")
+
+
+def still_used(thing: Model, problem: ProtectedError) -> Conflict:
+    """The refusal to delete something that others point at."""
+    users = sorted({f"{one._meta.verbose_name} {one}" for one in problem.protected_objects})
+    shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
+    return Conflict(f"{thing} is still used by {shown}. Remove it there first.")

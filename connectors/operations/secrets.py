@@ -1,0 +1,78 @@
+"""Creating, changing and deleting secrets; a value goes in and never comes out."""
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+
+from connectors.models import Secret
+from connectors.operations.naming import check_identifier, clean_name, still_used, taken
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.problems import BadInput
+
+# A shorter value could not be masked in a log without hiding half of the log.
+FEWEST_CHARACTERS = 6
+MOST_BYTES = 64 * 1024
+
+
+def create_secret(*, actor: User, scope: Scope, identifier: str, name: str, value: str) -> Secret:
+    """Keep a new secret. Raises `BadInput`, or `Conflict` if the identifier is taken."""
+    require(actor, "core_secret_edit", scope)
+    check_identifier(identifier)
+    _check_value(value)
+    secret = Secret(scope=scope, identifier=identifier, name=clean_name(name), value=value)
+    try:
+        with transaction.atomic():
+            secret.save()
+            record(actor=actor, action="secret.create", thing=secret, after=_shown(secret))
+    except IntegrityError as exc:
+        raise taken("secret", identifier) from exc
+    return secret
+
+
+def update_secret(
+    *, actor: User, secret: Secret, name: str | None = None, value: str | None = None
+) -> Secret:
+    """Rename a secret or replace its value; connectors that use it use the new one with their next call."""
+    require(actor, "core_secret_edit", secret)
+    before = _shown(secret)
+    changed = ["updated_at"]
+    if name is not None:
+        secret.name = clean_name(name)
+        changed.append("name")
+    if value is not None:
+        _check_value(value)
+        secret.value = value
+        changed.append("value")
+    with transaction.atomic():
+        secret.save(update_fields=changed)
+        after = _shown(secret) | {"value_changed": value is not None}
+        record(actor=actor, action="secret.update", thing=secret, before=before, after=after)
+    return secret
+
+
+def delete_secret(*, actor: User, secret: Secret) -> None:
+    """Forget a secret. Raises `Conflict` while a connector uses it."""
+    require(actor, "core_secret_delete", secret)
+    try:
+        with transaction.atomic():
+            record(actor=actor, action="secret.delete", thing=secret, before=_shown(secret))
+            secret.delete()
+    except ProtectedError as exc:
+        raise still_used(secret, exc) from exc
+
+
+def _check_value(value: str) -> None:
+    message = ""
+    if len(value) < FEWEST_CHARACTERS:
+        message = f"A secret has at least {FEWEST_CHARACTERS} characters."
+    elif "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        message = "A secret may not hold NUL characters or halves of surrogate pairs."
+    elif len(value.encode()) > MOST_BYTES:
+        message = f"A secret may have {MOST_BYTES // 1024} KiB at most."
+    if message:
+        raise BadInput(message, errors=[{"path": "value", "message": message}])
+
+
+def _shown(secret: Secret) -> dict[str, str]:
+    return {"identifier": secret.identifier, "name": secret.name}

@@ -1,0 +1,27 @@
+"""Reads that more than one caller needs: what can be used from a scope, and what lies in a folder."""
+
+from django.db.models import QuerySet, Value
+from django.db.models.functions import StrIndex, Substr
+
+from connectors.files import inside
+from connectors.models import Connector, FileNode, Secret
+from rbac.models import Scope
+
+
+def connectors_for(scope: Scope) -> QuerySet[Connector]:
+    """The connectors that something in `scope` may point at: its own, and those above it."""
+    found = Connector.objects.filter(scope__path__in=scope.ancestor_paths())
+    return found.select_related("scope", "secret").order_by("identifier")
+
+
+def secrets_for(scope: Scope) -> QuerySet[Secret]:
+    """The secrets that something in `scope` may point at, without their values."""
+    found = Secret.objects.filter(scope__path__in=scope.ancestor_paths())
+    return found.defer("value").select_related("scope").order_by("identifier")
+
+
+def files_in(scope: Scope, folder: str = "") -> QuerySet[FileNode]:
+    """What lies directly in a folder of a scope ("" for the top), folders first; without the contents."""
+    below = inside(FileNode.objects.filter(scope=scope), folder)
+    direct = below.alias(deeper=StrIndex(Substr("path", len(folder) + 2), Value("/"))).filter(deeper=0)
+    return direct.defer("content").order_by("-is_folder", "path")

@@ -1,0 +1,1 @@
+"""Delegates and their doors: who makes the calls that a deployment asks for."""
