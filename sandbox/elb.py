@@ -1,4 +1,4 @@
-"""Load balancer targets: their health takes time, follows the task behind them, and is owned by the sandbox."""
+"""Load balancer targets: their health takes time and follows the task behind them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

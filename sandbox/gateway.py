@@ -78,7 +78,10 @@ class Gateway:
     def _deny(self, call: Call) -> Answer:
         action = f"{'elasticloadbalancing' if call.service == 'elbv2' else call.service}:{call.operation}"
         who = f"arn:aws:iam::{get_account_id_from(call.access_key)}:user/sandbox"
-        text = f"User: {who} is not authorized to perform: {action} on resource: * because no identity-based policy allows the {action} action"
+        text = (
+            f"User: {who} is not authorized to perform: {action} on resource: *"
+            f" because no identity-based policy allows the {action} action"
+        )
         code, status = ("AccessDeniedException", 400) if call.protocol == "json" else ("AccessDenied", 403)
         return error_answer(call, status, "UnauthorizedOperation" if call.protocol == "ec2" else code, text)
 

@@ -47,7 +47,7 @@ class Entry:
 
 
 class Journal:
-    """The calls in the order in which they were carried out; the oldest are forgotten, numbers never repeat."""
+    """The calls in the order in which they were carried out; the oldest are forgotten."""
 
     def __init__(self) -> None:
         self.entries: deque[Entry] = deque(maxlen=KEPT)

@@ -1,4 +1,4 @@
-"""Application Auto Scaling as AWS does it: deregistering takes the policies along, registering clamps counts."""
+"""Application Auto Scaling as AWS does it: deregistering takes policies along, registering clamps counts."""
 
 from typing import Any
 
@@ -102,9 +102,9 @@ class SandboxScaling(ApplicationAutoscalingBackend):
             if policy.resource_id == r_id and policy.scalable_dimension == dimension:
                 policy.delete_alarms(self.account_id, self.region_name)
                 del self.policies[key]
-        self.scheduled_actions = [
-            a for a in self.scheduled_actions if (a.resource_id, a.scalable_dimension) != (r_id, dimension)
-        ]
+        for action in list(self.scheduled_actions):
+            if (action.resource_id, action.scalable_dimension) == (r_id, dimension):
+                self.scheduled_actions.remove(action)
 
     def put_scaling_policy(
         self,

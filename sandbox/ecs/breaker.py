@@ -27,7 +27,8 @@ def settings_of(service: Service) -> Mapping[str, Any]:
 def threshold(service: Service) -> int:
     """How many consecutive failures end a deployment."""
     configured = settings_of(service).get("thresholdConfiguration") or {}
-    kind, value = configured.get("type", "BOUNDED_PERCENT"), configured.get("value", 50)
+    kind = configured.get("type", "BOUNDED_PERCENT")
+    value = float(configured.get("value", 50))
     if kind == "COUNT":
         return int(value)
     wanted = math.ceil(service.desired_count * value / 100)

@@ -121,6 +121,6 @@ def unable_to_start_consistently(service: Service) -> None:
 def blocked_by_percentages(service: Service) -> None:
     say_once(
         service,
-        " was unable to stop or start tasks during a deployment because of the service deployment configuration."
-        " Update the minimumHealthyPercent or maximumPercent value and try again.",
+        " was unable to stop or start tasks during a deployment because of the service deployment"
+        " configuration. Update the minimumHealthyPercent or maximumPercent value and try again.",
     )

@@ -1,4 +1,4 @@
-"""What the pretend ECS remembers. Attribute names are AWS's own in snake case: moto's serializer finds them."""
+"""What the pretend ECS remembers, under AWS's own names in snake case, where moto's serializer looks."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import moto.ecs.urls
 from moto.core.responses import ActionResult
@@ -44,8 +44,7 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
     @property
     def backend(self) -> SandboxEcs:
         found = ecs_backends[self.current_account][self.region]
-        assert isinstance(found, SandboxEcs)
-        return found
+        return cast("SandboxEcs", found)
 
     @property
     def given(self) -> dict[str, Any]:

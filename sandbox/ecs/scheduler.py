@@ -140,9 +140,9 @@ def _superfluous(
 ) -> list[Task]:
     """The tasks to stop now.
 
-    Of earlier deployments: those that are not healthy, once the new ones are under way, and of the healthy ones
-    as many as are not needed to stay above the minimum, either because enough new ones are healthy or because
-    there is no room to start the new ones otherwise. Of the primary deployment: what exceeds the desired count.
+    Of earlier deployments: those that are not healthy, and of the healthy ones as many as are not needed to
+    stay above the minimum, either because enough new ones are healthy or because there is no room to start
+    the new ones otherwise. Of the primary deployment: what exceeds the desired count.
     """
     desired = view.service.desired_count
     chosen = [t for t in others if not view.is_healthy(t)]
@@ -200,12 +200,16 @@ def _count(service: Service, view: View) -> bool:
         deployment.pending_count = sum(t.is_live and t.last_status in STARTING for t in tasks)
         is_primary = deployment.status == "PRIMARY"
         deployment.desired_count = service.desired_count if is_primary else sum(t.is_live for t in tasks)
-    service.deployments = [
-        d
-        for d in service.deployments
-        if d.status == "PRIMARY" or d.running_count + d.pending_count + d.desired_count
-    ]
+    rolling = any(d.status == "PRIMARY" and d.rollout_state == "IN_PROGRESS" for d in service.deployments)
+    service.deployments = [d for d in service.deployments if _is_shown(d, rolling=rolling)]
     return before != _counts(service)
+
+
+def _is_shown(deployment: Deployment, *, rolling: bool) -> bool:
+    """An earlier deployment is shown until it has drained; one that failed, until the rollback is over."""
+    if deployment.status == "PRIMARY" or (rolling and deployment.rollout_state == "FAILED"):
+        return True
+    return bool(deployment.running_count + deployment.pending_count + deployment.desired_count)
 
 
 def _counts(service: Service) -> list[tuple[str, int, int, int]]:
@@ -219,7 +223,7 @@ def _roll_out(service: Service, primary: Deployment, view: View) -> bool:
     """Complete a deployment, or say that the service is steady, once all is as wanted for a while."""
     mine = view.live_of(primary)
     is_settled = (
-        len(service.deployments) == 1
+        not any(d.running_count + d.pending_count for d in service.deployments if d is not primary)
         and len(mine) == service.desired_count
         and len(view.live) == len(mine)
         and all(view.is_healthy(t) for t in mine)

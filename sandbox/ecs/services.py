@@ -197,8 +197,8 @@ def _check_balancer(backend: "SandboxEcs", balancer: Mapping[str, Any], definiti
         raise InvalidParameter(f"The container {container} did not have a container port {port} defined.")
     if definition.network_mode == "awsvpc" and group.target_type != "ip":
         raise InvalidParameter(
-            f"The provided target group {arn} has target type {group.target_type}, which is incompatible with the"
-            " awsvpc network mode specified in the task definition."
+            f"The provided target group {arn} has target type {group.target_type}, which is incompatible"
+            " with the awsvpc network mode specified in the task definition."
         )
     if not elb.is_in_use(backend.account_id, backend.region_name, arn):
         raise InvalidParameter(

@@ -22,10 +22,24 @@ CONTAINER_DEFAULTS: dict[str, Any] = {
     "systemControls": [],
 }
 KEPT_FIELDS = (
-    "family taskRoleArn executionRoleArn networkMode containerDefinitions volumes placementConstraints"
-    " requiresCompatibilities cpu memory pidMode ipcMode proxyConfiguration inferenceAccelerators"
-    " ephemeralStorage runtimePlatform enableFaultInjection"
-).split()
+    "family",
+    "taskRoleArn",
+    "executionRoleArn",
+    "networkMode",
+    "containerDefinitions",
+    "volumes",
+    "placementConstraints",
+    "requiresCompatibilities",
+    "cpu",
+    "memory",
+    "pidMode",
+    "ipcMode",
+    "proxyConfiguration",
+    "inferenceAccelerators",
+    "ephemeralStorage",
+    "runtimePlatform",
+    "enableFaultInjection",
+)
 DELETED_AT_ONCE = 10
 
 
@@ -140,9 +154,15 @@ class TaskDefinitions:
 
 def _why_not_deleted(definition: TaskDefinition | None) -> str:
     if definition is None:
-        return "The specified task definition does not exist. Specify a valid account, family, revision and try again."
+        return (
+            "The specified task definition does not exist."
+            " Specify a valid account, family, revision and try again."
+        )
     if definition.status == "ACTIVE":
-        return "The specified task definition is still in ACTIVE status. Please deregister the target and try again."
+        return (
+            "The specified task definition is still in ACTIVE status."
+            " Please deregister the target and try again."
+        )
     return ""
 
 

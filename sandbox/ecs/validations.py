@@ -136,7 +136,8 @@ def _check_fargate_container(params: Mapping[str, Any], container: Mapping[str, 
 def check_service_name(name: str) -> None:
     if not NAME.match(name or ""):
         raise InvalidParameter(
-            "Service name must be 1 to 255 letters (uppercase and lowercase), numbers, underscores, and hyphens."
+            "Service name must be 1 to 255 letters (uppercase and lowercase), numbers, underscores, and"
+            " hyphens."
         )
 
 
