@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
+from kombu.exceptions import OperationalError
 
 from deployments.engine.dispatch import due_groups, look_at_group
 from deployments.engine.looked import note_bug
@@ -33,5 +34,5 @@ def wake_soon(execution_id: UUID) -> None:
     """Look at one execution now rather than at the next tick; the tick comes anyway."""
     try:
         look_group.apply_async(kwargs={"execution_ids": [str(execution_id)]}, expires=30, retry=False)
-    except OSError as error:
+    except (OSError, OperationalError) as error:
         logger.warning("The broker did not take a wake-up, the next tick will: %s", error)

@@ -136,7 +136,7 @@ def _undo_action(action: Action, rollout: Rollout) -> None:
 
 
 def _follow(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:
-    end = run(shared, row, _phase("undone", row), _is_undone, told_in=step)
+    end = run(shared, row, _phase("restored", row), _is_undone, told_in=step)
     if isinstance(end, Wait):
         return end.time
     if isinstance(end, Failed):

@@ -1,0 +1,22 @@
+"""The demo project on a sandbox whose clock the test moves."""
+
+import pytest
+from pytest_django import Settings
+
+from deployments.models import Pipeline
+from ops.demo import SandboxFacts, seed_demo
+from rbac.models import User
+from sandbox.process import SandboxProcess
+from tests.deployments.driving import Drive
+
+
+@pytest.fixture
+def drive(transactional_db: None, sandbox: SandboxProcess, settings: Settings, account: object) -> Drive:
+    """The demo, ready to run."""
+    settings.SANDBOX_URL = sandbox.url
+    seed_demo(SandboxFacts.from_wire(sandbox.seed()))
+    return Drive(
+        sandbox=sandbox,
+        deployer=User.objects.get(username="deployer"),
+        pipeline=Pipeline.objects.get(identifier="rolling_demo"),
+    )
