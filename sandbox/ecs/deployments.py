@@ -103,6 +103,7 @@ def complete(service: Service, deployment: Deployment) -> None:
     deployment.rollout_state_reason = f"ECS deployment {deployment.id} completed."
     deployment.updated_at = CLOCK.now()
     service.last_completed = deployment
+    service.deployments = [deployment]
     events.deployment_completed(service, deployment)
     for record in service.history:
         if record.status in ("IN_PROGRESS", "ROLLBACK_IN_PROGRESS"):

@@ -13,8 +13,8 @@ KEPT_LINES = 500
 CHATTER_EVERY = 60.0
 NO_GROUP = (
     "ResourceInitializationError: failed to validate logger args: create stream has been retried 1 times:"
-    " failed to create Cloudwatch log stream: ResourceNotFoundException: The specified log group does not exist."
-    " : exit status 1"
+    " failed to create Cloudwatch log stream: ResourceNotFoundException: The specified log group does not"
+    " exist. : exit status 1"
 )
 
 

@@ -1,0 +1,243 @@
+"""A service in the sandbox rolls as one in ECS does."""
+
+import re
+from typing import Any
+
+import pytest
+from botocore.exceptions import WaiterError
+
+from tests.sandbox.account import CLUSTER, Aws, states
+
+
+def test_a_new_service_starts_its_tasks_and_completes(aws: Aws) -> None:
+    made = aws.create(count=2)
+    (deployment,) = made["deployments"]
+    assert re.fullmatch(r"ecs-svc/\d{19}", deployment["id"])
+    assert deployment["rolloutState"] == "IN_PROGRESS"
+    assert deployment["rolloutStateReason"] == f"ECS deployment {deployment['id']} in progress."
+    assert made["runningCount"] == made["pendingCount"] == 0
+
+    aws.advance(15)
+    assert aws.service()["pendingCount"] == 2
+
+    aws.advance(75)
+    service = aws.service()
+    assert service["runningCount"] == 2
+    assert states(service["deployments"]) == [("PRIMARY", "COMPLETED")]
+    assert service["deployments"][0]["rolloutStateReason"] == f"ECS deployment {deployment['id']} completed."
+    started, completed, steady = aws.events()
+    assert re.fullmatch(
+        r"\(service myapp\) has started 2 tasks: \(task [0-9a-f]{32}\) \(task [0-9a-f]{32}\)\.", started
+    )
+    assert completed == f"(service myapp) (deployment {deployment['id']}) deployment completed."
+    assert steady == "(service myapp) has reached a steady state."
+
+
+def test_a_task_goes_through_every_state_in_order(aws: Aws) -> None:
+    aws.create()
+    aws.advance(1)
+    seen = []
+    for _ in range(30):
+        (task,) = aws.tasks()
+        seen += [task["lastStatus"]] if task["lastStatus"] not in seen[-1:] else []
+        aws.advance(1)
+    assert seen == ["PROVISIONING", "PENDING", "ACTIVATING", "RUNNING"]
+    assert task["startedBy"] == aws.service()["deployments"][0]["id"]
+    assert task["group"] == "service:myapp"
+    assert task["createdAt"] < task["pullStartedAt"] < task["pullStoppedAt"] < task["startedAt"]
+
+    aws.update(desiredCount=0)
+    aws.advance(1)
+    seen = []
+    for _ in range(12):
+        (task,) = aws.tasks("STOPPED")
+        seen += [task["lastStatus"]] if task["lastStatus"] not in seen[-1:] else []
+        aws.advance(1)
+    assert seen == ["DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED"]
+    assert task["stopCode"] == "ServiceSchedulerInitiated"
+    deployment = aws.service()["deployments"][0]["id"]
+    assert task["stoppedReason"] == f"Scaling activity initiated by (deployment {deployment})"
+    assert task["containers"][0]["exitCode"] == 0
+
+
+def test_an_address_lies_in_the_subnet_that_the_task_was_given(aws: Aws) -> None:
+    aws.create(count=2)
+    aws.advance(5)
+    details = [{d["name"]: d["value"] for d in t["attachments"][0]["details"]} for t in aws.tasks()]
+    prefixes = {d["privateIPv4Address"].rpartition(".")[0] for d in details}
+    assert prefixes == {"10.42.1", "10.42.2"}
+    assert {d["subnetId"] for d in details} == set(aws.seed["subnets"])
+
+
+def test_a_new_task_definition_replaces_the_tasks_and_keeps_the_minimum_running(aws: Aws) -> None:
+    before = aws.create(count=3)["deployments"][0]["id"]
+    aws.advance(90)
+    after = aws.roll("v2")["deployments"][0]["id"]
+    assert after != before
+
+    lowest = 3
+    seen = set()
+    for _ in range(40):
+        aws.advance(3)
+        service = aws.service()
+        lowest = min(lowest, service["runningCount"])
+        seen.add(tuple(states(service["deployments"])))
+    assert lowest == 3
+    assert seen == {
+        (("PRIMARY", "IN_PROGRESS"), ("ACTIVE", "COMPLETED")),
+        (("PRIMARY", "IN_PROGRESS"),),
+        (("PRIMARY", "COMPLETED"),),
+    }
+    service = aws.service()
+    assert service["deployments"][0]["id"] == after
+    assert {t["taskDefinitionArn"] for t in aws.tasks()} == {service["taskDefinition"]}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "fewest", "most"),
+    [(50, 100, 2, 4), (100, 150, 4, 6), (0, 100, 0, 4), (51, 130, 3, 5)],
+)
+def test_percentages_bound_how_many_tasks_run(aws: Aws, low: int, high: int, fewest: int, most: int) -> None:
+    limits = {"minimumHealthyPercent": low, "maximumPercent": high}
+    aws.create(count=4, deploymentConfiguration=limits)
+    aws.advance(90)
+    aws.roll("v2")
+    running, alive = [], []
+    for _ in range(60):
+        aws.advance(5)
+        running.append(aws.service()["runningCount"])
+        alive.append(len(aws.tasks()))
+    assert min(running) == fewest
+    assert max(alive) == most
+    assert states(aws.service()["deployments"]) == [("PRIMARY", "COMPLETED")]
+
+
+def test_percentages_that_leave_no_room_are_told_once(aws: Aws) -> None:
+    limits = {"minimumHealthyPercent": 50, "maximumPercent": 100}
+    aws.create(count=1, deploymentConfiguration=limits)
+    aws.advance(90)
+    aws.roll("v2")
+    aws.advance(600)
+    told = [e for e in aws.events() if "unable to stop or start tasks during a deployment" in e]
+    assert len(told) == 1
+    assert states(aws.service()["deployments"]) == [("PRIMARY", "IN_PROGRESS"), ("ACTIVE", "COMPLETED")]
+
+
+def test_a_task_without_checks_counts_forty_seconds_after_it_runs(aws: Aws) -> None:
+    aws.create()
+    aws.advance(90)
+    aws.roll("v2")
+    aws.advance(59)
+    assert len(aws.service()["deployments"]) == 2
+    aws.advance(5)
+    assert len(aws.service()["deployments"]) == 1
+
+
+def test_scaling_starts_no_deployment_but_forcing_does(aws: Aws) -> None:
+    first = aws.create()["deployments"][0]["id"]
+    aws.advance(90)
+    assert aws.update(desiredCount=3)["deployments"][0]["id"] == first
+    assert aws.update(healthCheckGracePeriodSeconds=5)["deployments"][0]["id"] == first
+    aws.advance(90)
+    service = aws.service()
+    assert service["runningCount"] == 3
+    assert aws.events()[-1] == "(service myapp) has reached a steady state."
+
+    forced = aws.update(forceNewDeployment=True)
+    assert forced["deployments"][0]["id"] != first
+    assert forced["deployments"][0]["taskDefinition"] == service["taskDefinition"]
+
+
+def test_scaling_in_names_the_stopped_task(aws: Aws) -> None:
+    aws.create(count=2)
+    aws.advance(90)
+    aws.update(desiredCount=1)
+    aws.advance(30)
+    (stopped,) = aws.tasks("STOPPED")
+    task = stopped["taskArn"].rpartition("/")[2]
+    assert f"(service myapp) has stopped 1 running tasks: (task {task})." in aws.events()
+
+
+def test_an_update_in_the_middle_supersedes_the_deployment(aws: Aws) -> None:
+    aws.create()
+    aws.advance(90)
+    second = aws.roll("v2")["deployments"][0]["id"]
+    aws.advance(10)
+    third = aws.roll("v3")["deployments"][0]["id"]
+    aws.advance(120)
+    service = aws.service()
+    assert [d["id"] for d in service["deployments"]] == [third]
+    listed = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp")["serviceDeployments"]
+    assert [d["status"] for d in listed] == ["SUCCESSFUL", "STOPPED", "SUCCESSFUL"]
+    assert listed[1]["targetServiceRevisionArn"].endswith(second.partition("/")[2])
+
+
+def test_a_service_deployment_leads_to_its_task_definition(aws: Aws) -> None:
+    made = aws.create()
+    (brief,) = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp")["serviceDeployments"]
+    found = aws.ecs.describe_service_deployments(serviceDeploymentArns=[brief["serviceDeploymentArn"]])
+    revision = found["serviceDeployments"][0]["targetServiceRevision"]["arn"]
+    described = aws.ecs.describe_service_revisions(serviceRevisionArns=[revision, revision + "0"])
+    assert described["serviceRevisions"][0]["taskDefinition"] == made["taskDefinition"]
+    assert described["failures"][0]["reason"] == "MISSING"
+
+
+def test_a_stopped_task_is_replaced(aws: Aws) -> None:
+    aws.create()
+    aws.advance(90)
+    (before,) = aws.tasks()
+    aws.ecs.stop_task(cluster=CLUSTER, task=before["taskArn"], reason="by hand")
+    aws.advance(90)
+    (after,) = aws.tasks()
+    assert after["taskArn"] != before["taskArn"]
+    (stopped,) = aws.tasks("STOPPED")
+    assert (stopped["stopCode"], stopped["stoppedReason"]) == ("UserInitiated", "by hand")
+
+
+def test_the_waiter_for_a_stable_service_ends(aws: Aws) -> None:
+    aws.create()
+    waiter = aws.ecs.get_waiter("services_stable")
+    asked: dict[str, Any] = {"cluster": CLUSTER, "services": ["myapp"]}
+    with pytest.raises(WaiterError):
+        waiter.wait(**asked, WaiterConfig={"Delay": 0, "MaxAttempts": 2})
+    aws.advance(60)
+    waiter.wait(**asked, WaiterConfig={"Delay": 0, "MaxAttempts": 1})
+
+
+def test_a_deleted_service_drains_then_is_inactive_then_gone(aws: Aws) -> None:
+    aws.create()
+    aws.advance(90)
+    aws.ecs.delete_service(cluster=CLUSTER, service="myapp", force=True)
+    service = aws.service()
+    assert (service["status"], service["desiredCount"]) == ("DRAINING", 0)
+    assert aws.ecs.list_services(cluster=CLUSTER)["serviceArns"] == []
+    aws.advance(30)
+    assert aws.service()["status"] == "INACTIVE"
+    aws.ecs.get_waiter("services_inactive").wait(
+        cluster=CLUSTER, services=["myapp"], WaiterConfig={"Delay": 0, "MaxAttempts": 1}
+    )
+    aws.advance(3700)
+    gone = aws.ecs.describe_services(cluster=CLUSTER, services=["myapp"])
+    assert gone["services"] == []
+    assert gone["failures"][0]["reason"] == "MISSING"
+
+
+def test_stopped_tasks_are_shown_for_an_hour(aws: Aws) -> None:
+    aws.create()
+    aws.advance(90)
+    aws.update(desiredCount=0)
+    aws.advance(3000)
+    assert len(aws.tasks("STOPPED")) == 1
+    aws.advance(1000)
+    assert aws.tasks("STOPPED") == []
+
+
+def test_events_are_the_newest_hundred(aws: Aws) -> None:
+    aws.create()
+    for number in range(60):
+        aws.update(desiredCount=number % 2 + 1)
+        aws.advance(3)
+    events = aws.service()["events"]
+    assert len(events) <= 100
+    assert events[0]["createdAt"] >= events[-1]["createdAt"]
+    assert len({e["id"] for e in events}) == len(events)
