@@ -17,6 +17,7 @@ urlpatterns = [
     path("api/", include("web.schema_urls")),
     path("api/v1/", include("web.access_urls")),
     path("api/v1/", include("connectors.api_urls")),
+    path("api/v1/", include("delegates.api_urls")),
     path("api/v1/", include("deployments.api_urls")),
 ]
 

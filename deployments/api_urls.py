@@ -1,5 +1,37 @@
-"""Addresses of the REST API of this app."""
+"""Addresses of the REST API of services, environments, pipelines and executions."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from deployments.api import environments, executions, pipelines, services
+
+urlpatterns = [
+    path("services", services.Services.as_view(), name="api-services"),
+    path("services/<int:pk>", services.OneService.as_view(), name="api-service"),
+    path("environments", environments.Environments.as_view(), name="api-environments"),
+    path("environments/<int:pk>", environments.OneEnvironment.as_view(), name="api-environment"),
+    path(
+        "environments/<int:pk>/infrastructures",
+        environments.Infrastructures.as_view(),
+        name="api-infrastructures",
+    ),
+    path(
+        "environments/<int:pk>/infrastructures/<int:infrastructure>",
+        environments.OneInfrastructure.as_view(),
+        name="api-infrastructure",
+    ),
+    path("pipelines", pipelines.Pipelines.as_view(), name="api-pipelines"),
+    path("pipelines/<int:pk>", pipelines.OnePipeline.as_view(), name="api-pipeline"),
+    path(
+        "pipelines/<int:pk>/executions",
+        pipelines.PipelineExecutions.as_view(),
+        name="api-pipeline-executions",
+    ),
+    path("pipeline-schema", pipelines.PipelineSchema.as_view(), name="api-pipeline-schema"),
+    path("executions", executions.Executions.as_view(), name="api-executions"),
+    path("executions/<uuid:pk>", executions.OneExecution.as_view(), name="api-execution"),
+    path("executions/<uuid:pk>/abort", executions.AbortExecution.as_view(), name="api-abort"),
+    path("executions/<uuid:pk>/rollback", executions.RollBackExecution.as_view(), name="api-rollback"),
+    path("executions/<uuid:pk>/retry", executions.RetryExecution.as_view(), name="api-retry"),
+    path("executions/<uuid:pk>/log", executions.ExecutionLog.as_view(), name="api-log"),
+    path("executions/<uuid:pk>/calls", executions.ExecutionCalls.as_view(), name="api-calls"),
+]

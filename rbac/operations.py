@@ -8,6 +8,7 @@ from django.db import transaction
 
 from rbac import audit
 from rbac.models import Role, RoleAssignment, Scope, User, UserGroup
+from rbac.models.role import known_permission
 from rbac.permissions import ALWAYS_GRANTED
 from rbac.policy import Forbidden, permissions_at, require
 
@@ -47,7 +48,7 @@ def create_role(
 ) -> Role:
     """Add a role that can be assigned at `scope` and below, of permissions that the actor has there."""
     _require(actor, "core_role_edit", scope)
-    wanted = set(permissions) | {ALWAYS_GRANTED}
+    wanted = _known(permissions)
     _refuse_more_than_own(actor, wanted, scope)
     role = Role(scope=scope, identifier=identifier, name=name)
     role.full_clean()
@@ -62,7 +63,7 @@ def update_role(*, actor: User | None, role: Role, name: str, permissions: Itera
     """Change a role's name and permissions; built-in roles cannot be changed."""
     scope = _own_scope(role)
     _require(actor, "core_role_edit", scope)
-    wanted = set(permissions) | {ALWAYS_GRANTED}
+    wanted = _known(permissions)
     present = set(role.permissions.values_list("permission", flat=True))
     _refuse_more_than_own(actor, wanted - present, scope)
     before, role.name = role.name, name
@@ -140,6 +141,13 @@ def _require(actor: User | None, permission: str, scope: Scope) -> None:
     """Ask the policy; Slipway itself (no actor) may do everything."""
     if actor is not None:
         require(actor, permission, scope)
+
+
+def _known(permissions: Iterable[str]) -> set[str]:
+    wanted = set(permissions)
+    for permission in wanted:
+        known_permission(permission)
+    return wanted | {ALWAYS_GRANTED}
 
 
 def _own_scope(role: Role) -> Scope:

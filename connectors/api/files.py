@@ -1,0 +1,136 @@
+"""Routes of the file store; a file is named by its path and the scope of ?org= and ?project=."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from connectors import operations
+from connectors.files import clean_path, inside
+from connectors.models import FileNode
+from rbac.policy import visible_to
+from web.problems import BadInput
+from web.rest import IF_MATCH, ORG, PAGED, PROJECT, Route, check_version, narrowed, versioned
+
+VIEW = "core_file_view"
+FOLDER = OpenApiParameter(
+    "folder", OpenApiTypes.STR, description="Only what lies in this folder, at any depth."
+)
+PATH = OpenApiParameter("path", OpenApiTypes.STR, description="Only the file or folder with this path.")
+WITH_CONTENT = OpenApiParameter(
+    "with_content", OpenApiTypes.BOOL, description="Delete a folder even if something is in it."
+)
+
+
+class FileEntry(serializers.Serializer[Any]):
+    """A file or a folder in a list."""
+
+    id = serializers.IntegerField()
+    path = serializers.CharField()
+    is_folder = serializers.BooleanField()
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    version = serializers.IntegerField()
+    updated_at = serializers.DateTimeField()
+    updated_by = serializers.CharField(source="updated_by.username", default=None)
+
+
+class FileDocument(FileEntry):
+    """A file or a folder with its content."""
+
+    content = serializers.CharField()
+
+
+class FileContent(serializers.Serializer[Any]):
+    """The text of a file."""
+
+    content = serializers.CharField(allow_blank=True, trim_whitespace=False)
+
+
+class FileInput(serializers.Serializer[Any]):
+    """A new file, or a new folder."""
+
+    path = serializers.CharField(max_length=1024)
+    content = serializers.CharField(allow_blank=True, trim_whitespace=False, required=False, default="")
+    is_folder = serializers.BooleanField(required=False, default=False)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class Files(Route):
+    """Files and folders, without their contents."""
+
+    @extend_schema(parameters=[ORG, PROJECT, FOLDER, PATH, *PAGED], responses=FileEntry(many=True))
+    def get(self, request: Request) -> Response:
+        rows = FileNode.objects.defer("content").select_related("scope", "updated_by")
+        found = narrowed(request, visible_to(self.principal, VIEW, rows), by_identifier=False)
+        if folder := request.GET.get("folder"):
+            found = inside(found, folder.rstrip("/"))
+        if path := request.GET.get("path"):
+            found = found.filter(path=path)
+        return self.page(found, FileEntry)
+
+    @extend_schema(request=FileInput, responses={201: FileDocument})
+    def post(self, request: Request) -> Response:
+        given, scope = self.given(FileInput), self.scope_named()
+        if given["is_folder"] and given["content"]:
+            raise BadInput(
+                "A folder has no content.", errors=[{"path": "content", "message": "must be empty"}]
+            )
+        if given["is_folder"]:
+            made = operations.create_folder(actor=self.principal, scope=scope, path=given["path"])
+        else:
+            made = operations.save_file(
+                actor=self.principal,
+                scope=scope,
+                path=given["path"],
+                content=given["content"],
+                expected_version=0,
+            )
+        return versioned(FileDocument(made).data, made.version, status=201)
+
+
+class OneFile(Route):
+    """One file or folder."""
+
+    @extend_schema(parameters=[ORG, PROJECT], responses=FileDocument)
+    def get(self, request: Request, path: str) -> Response:
+        found = self._found(path)
+        return versioned(FileDocument(found).data, found.version)
+
+    @extend_schema(parameters=[ORG, PROJECT, IF_MATCH], request=FileContent, responses=FileDocument)
+    def put(self, request: Request, path: str) -> Response:
+        """Create the file or replace its content."""
+        scope = self.scope_named()
+        saved = operations.save_file(
+            actor=self.principal,
+            scope=scope,
+            path=f"/{path}",
+            content=self.given(FileContent)["content"],
+            expected_version=self._expected_version(path),
+        )
+        return versioned(FileDocument(saved).data, saved.version)
+
+    @extend_schema(parameters=[ORG, PROJECT, WITH_CONTENT, IF_MATCH], responses={204: None})
+    def delete(self, request: Request, path: str) -> Response:
+        found = self._found(path)
+        check_version(request, found.version)
+        with_content = request.GET.get("with_content", "").lower() in ("1", "true")
+        operations.delete_file(actor=self.principal, node=found, with_content=with_content)
+        return Response(status=204)
+
+    def _expected_version(self, path: str) -> int | None:
+        """Return the version that If-Match names, so that the operation compares it in its transaction."""
+        if "If-Match" not in self.request.headers:
+            return None
+        found = self._found(path)
+        check_version(self.request, found.version)
+        return found.version
+
+    def _found(self, path: str) -> FileNode:
+        rows = FileNode.objects.select_related("scope", "updated_by")
+        return self.one(VIEW, rows, scope=self.scope_named(), path=clean_path(f"/{path}"))

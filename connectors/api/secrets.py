@@ -1,0 +1,87 @@
+"""Routes of secrets: values go in and never come out."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from connectors import operations
+from connectors.models import Secret
+from web.rest import LISTED, Route
+
+VIEW = "core_secret_view"
+
+
+class SecretDocument(serializers.Serializer[Any]):
+    """A secret without its value."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class SecretChange(serializers.Serializer[Any]):
+    """What can be changed of a secret."""
+
+    name = serializers.CharField(max_length=128, required=False)
+    value = serializers.CharField(required=False, write_only=True, trim_whitespace=False)
+
+
+class SecretInput(SecretChange):
+    """What a secret is made of."""
+
+    identifier = serializers.CharField(max_length=128)
+    name = serializers.CharField(max_length=128)
+    value = serializers.CharField(write_only=True, trim_whitespace=False)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class Secrets(Route):
+    """Secrets."""
+
+    @extend_schema(parameters=LISTED, responses=SecretDocument(many=True))
+    def get(self, request: Request) -> Response:
+        rows = Secret.objects.defer("value").select_related("scope")
+        return self.listed(VIEW, rows, SecretDocument)
+
+    @extend_schema(request=SecretInput, responses={201: SecretDocument})
+    def post(self, request: Request) -> Response:
+        given = self.given(SecretInput)
+        made = operations.create_secret(
+            actor=self.principal,
+            scope=self.scope_named(),
+            identifier=given["identifier"],
+            name=given["name"],
+            value=given["value"],
+        )
+        return Response(SecretDocument(made).data, status=201)
+
+
+class OneSecret(Route):
+    """One secret."""
+
+    @extend_schema(responses=SecretDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(SecretDocument(self._found(pk)).data)
+
+    @extend_schema(request=SecretChange, responses=SecretDocument)
+    def patch(self, request: Request, pk: int) -> Response:
+        given = self.given(SecretChange)
+        changed = operations.update_secret(actor=self.principal, secret=self._found(pk), **given)
+        return Response(SecretDocument(changed).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        operations.delete_secret(actor=self.principal, secret=self._found(pk))
+        return Response(status=204)
+
+    def _found(self, pk: int) -> Secret:
+        return self.one(VIEW, Secret.objects.defer("value").select_related("scope"), pk=pk)

@@ -1,0 +1,1 @@
+"""The REST routes of deployments, one file per noun."""

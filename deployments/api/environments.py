@@ -1,0 +1,203 @@
+"""Routes of environments and the infrastructures in them."""
+
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from aws.regions import regions
+from connectors.models import Connector
+from connectors.queries import connectors_for
+from deployments import catalog
+from deployments.models import Environment, Infrastructure
+from rbac.models import Scope
+from rbac.policy import visible_to
+from web.problems import BadInput
+from web.rest import IDENTIFIER, IF_MATCH, LISTED, PAGED, Route, check_version, versioned
+
+VIEW = "core_environment_view"
+CLUSTER = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z"
+
+
+class EnvironmentDocument(serializers.Serializer[Any]):
+    """An environment."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    kind = serializers.ChoiceField(choices=Environment.Kind.choices)
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class EnvironmentChange(serializers.Serializer[Any]):
+    """An environment without its identifier; given whole."""
+
+    name = serializers.CharField(max_length=128)
+    description = serializers.CharField(allow_blank=True, max_length=4096, default="")
+    kind = serializers.ChoiceField(choices=Environment.Kind.choices, default=Environment.Kind.PRE_PRODUCTION)
+
+
+class EnvironmentInput(EnvironmentChange):
+    """A new environment."""
+
+    identifier = serializers.CharField(max_length=128)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class InfrastructureDocument(serializers.Serializer[Any]):
+    """One cluster in one region, reached by one connector."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    connector = serializers.CharField(source="connector.identifier")
+    region = serializers.CharField()
+    cluster = serializers.CharField()
+
+
+class InfrastructureChange(serializers.Serializer[Any]):
+    """An infrastructure without its identifier; the connector is named by its identifier."""
+
+    name = serializers.CharField(max_length=128)
+    connector = serializers.CharField(max_length=128)
+    region = serializers.CharField(max_length=64)
+    cluster = serializers.RegexField(CLUSTER)
+
+
+class InfrastructureInput(InfrastructureChange):
+    """A new infrastructure."""
+
+    identifier = serializers.CharField(max_length=128)
+
+
+class Environments(Route):
+    """Environments."""
+
+    @extend_schema(parameters=LISTED, responses=EnvironmentDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, Environment.objects.select_related("scope"), EnvironmentDocument)
+
+    @extend_schema(request=EnvironmentInput, responses={201: EnvironmentDocument})
+    def post(self, request: Request) -> Response:
+        given, scope = self.given(EnvironmentInput), self.scope_named()
+        made = catalog.create_environment(
+            actor=self.principal,
+            scope=scope,
+            identifier=given["identifier"],
+            name=given["name"],
+            description=given["description"],
+            kind=given["kind"],
+        )
+        return versioned(EnvironmentDocument(made).data, made.version, status=201)
+
+
+class EnvironmentRoute(Route):
+    """The base of routes about one environment and what is in it."""
+
+    def environment(self, pk: int, *, lock: bool = False) -> Environment:
+        """Return the environment of the address."""
+        rows = Environment.objects.select_related("scope")
+        return self.one(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
+
+    def infrastructure_spec(
+        self, environment: Environment, given: dict[str, Any]
+    ) -> catalog.InfrastructureSpec:
+        """Return what was given, with the connector that is meant."""
+        if not any(given["region"] == region.name for region in regions()):
+            raise _bad("region", f"{given['region']} is not a region of AWS.")
+        return catalog.InfrastructureSpec(
+            name=given["name"],
+            connector=self._connector_named(environment.scope, given["connector"]),
+            region=given["region"],
+            cluster=given["cluster"],
+        )
+
+    def _connector_named(self, scope: Scope, identifier: str) -> Connector:
+        visible = visible_to(self.principal, "core_connector_view", connectors_for(scope))
+        found = visible.filter(identifier=identifier).order_by("-scope__path").first()
+        if found is None:
+            raise _bad("connector", f"There is no connector {identifier} here or above.")
+        return found
+
+
+class OneEnvironment(EnvironmentRoute):
+    """One environment."""
+
+    @extend_schema(responses=EnvironmentDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        found = self.environment(pk)
+        return versioned(EnvironmentDocument(found).data, found.version)
+
+    @extend_schema(parameters=[IF_MATCH], request=EnvironmentChange, responses=EnvironmentDocument)
+    def put(self, request: Request, pk: int) -> Response:
+        given = self.given(EnvironmentChange)
+        with transaction.atomic():
+            found = self.environment(pk, lock=True)
+            check_version(request, found.version)
+            changed = catalog.update_environment(actor=self.principal, environment=found, **given)
+        return versioned(EnvironmentDocument(changed).data, changed.version)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        catalog.delete_environment(actor=self.principal, environment=self.environment(pk))
+        return Response(status=204)
+
+
+class Infrastructures(EnvironmentRoute):
+    """The infrastructures of an environment."""
+
+    @extend_schema(parameters=[IDENTIFIER, *PAGED], responses=InfrastructureDocument(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        rows = Infrastructure.objects.filter(environment=self.environment(pk)).select_related("connector")
+        if identifier := request.GET.get("identifier"):
+            rows = rows.filter(identifier=identifier)
+        return self.page(rows, InfrastructureDocument)
+
+    @extend_schema(request=InfrastructureInput, responses={201: InfrastructureDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        environment, given = self.environment(pk), self.given(InfrastructureInput)
+        made = catalog.create_infrastructure(
+            actor=self.principal,
+            environment=environment,
+            identifier=given["identifier"],
+            spec=self.infrastructure_spec(environment, given),
+        )
+        return Response(InfrastructureDocument(made).data, status=201)
+
+
+class OneInfrastructure(EnvironmentRoute):
+    """One infrastructure of an environment."""
+
+    @extend_schema(responses=InfrastructureDocument)
+    def get(self, request: Request, pk: int, infrastructure: int) -> Response:
+        return Response(InfrastructureDocument(self._found(pk, infrastructure)).data)
+
+    @extend_schema(request=InfrastructureChange, responses=InfrastructureDocument)
+    def put(self, request: Request, pk: int, infrastructure: int) -> Response:
+        found = self._found(pk, infrastructure)
+        spec = self.infrastructure_spec(found.environment, self.given(InfrastructureChange))
+        changed = catalog.update_infrastructure(actor=self.principal, infrastructure=found, spec=spec)
+        return Response(InfrastructureDocument(changed).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int, infrastructure: int) -> Response:
+        catalog.delete_infrastructure(actor=self.principal, infrastructure=self._found(pk, infrastructure))
+        return Response(status=204)
+
+    def _found(self, pk: int, infrastructure: int) -> Infrastructure:
+        rows = Infrastructure.objects.select_related("connector__scope", "environment__scope")
+        return self.one(VIEW, rows, pk=infrastructure, environment_id=pk)
+
+
+def _bad(path: str, message: str) -> BadInput:
+    return BadInput(message, errors=[{"path": path, "message": message}])

@@ -1,0 +1,137 @@
+"""Routes of services."""
+
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from deployments import catalog
+from deployments.models import Manifest, Service
+from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
+
+VIEW = "core_service_view"
+TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
+IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
+
+
+class ManifestFields(serializers.Serializer[Any]):
+    """One manifest and the store that holds it."""
+
+    identifier = serializers.CharField(max_length=128)
+    kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
+    store = serializers.ChoiceField(choices=catalog.STORES, default="FileStore")
+    paths = serializers.ListField(child=serializers.CharField(max_length=1024), max_length=50, default=list)
+    content = serializers.CharField(allow_blank=True, trim_whitespace=False, max_length=262_144, default="")
+
+
+class ArtifactFields(serializers.Serializer[Any]):
+    """The image that a service runs, and the tag that a run takes when nobody chooses one."""
+
+    image = serializers.RegexField(IMAGE)
+    tag = serializers.RegexField(TAG, default="latest")
+
+
+class ServiceDocument(serializers.Serializer[Any]):
+    """A service."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    variables = serializers.DictField()
+    artifact = ArtifactFields(default=None)
+    manifests = ManifestFields(many=True)
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class ServiceChange(serializers.Serializer[Any]):
+    """A service without its identifier; given whole."""
+
+    name = serializers.CharField(max_length=128)
+    description = serializers.CharField(allow_blank=True, max_length=4096, default="")
+    variables = serializers.DictField(default=dict)
+    artifact = ArtifactFields(allow_null=True, default=None)
+    manifests = ManifestFields(many=True, default=list)
+
+
+class ServiceInput(ServiceChange):
+    """A new service."""
+
+    identifier = serializers.CharField(max_length=128)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class Services(Route):
+    """Services."""
+
+    @extend_schema(parameters=LISTED, responses=ServiceDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, _services(), ServiceDocument)
+
+    @extend_schema(request=ServiceInput, responses={201: ServiceDocument})
+    def post(self, request: Request) -> Response:
+        given, scope = self.given(ServiceInput), self.scope_named()
+        made = catalog.create_service(
+            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_spec(given)
+        )
+        return versioned(ServiceDocument(_services().get(pk=made.pk)).data, made.version, status=201)
+
+
+class OneService(Route):
+    """One service."""
+
+    @extend_schema(responses=ServiceDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        found = self.one(VIEW, _services(), pk=pk)
+        return versioned(ServiceDocument(found).data, found.version)
+
+    @extend_schema(parameters=[IF_MATCH], request=ServiceChange, responses=ServiceDocument)
+    def put(self, request: Request, pk: int) -> Response:
+        spec = _spec(self.given(ServiceChange))
+        with transaction.atomic():
+            found = self.one(
+                VIEW, Service.objects.select_related("scope").select_for_update(of=("self",)), pk=pk
+            )
+            check_version(request, found.version)
+            catalog.update_service(actor=self.principal, service=found, spec=spec)
+        changed = _services().get(pk=pk)
+        return versioned(ServiceDocument(changed).data, changed.version)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        catalog.delete_service(actor=self.principal, service=self.one(VIEW, _services(), pk=pk))
+        return Response(status=204)
+
+
+def _services() -> Any:
+    return Service.objects.select_related("scope", "artifact").prefetch_related("manifests")
+
+
+def _spec(given: dict[str, Any]) -> catalog.ServiceSpec:
+    artifact = given["artifact"] or {}
+    return catalog.ServiceSpec(
+        name=given["name"],
+        description=given["description"],
+        variables=given["variables"],
+        image=artifact.get("image", ""),
+        tag=artifact.get("tag", "latest"),
+        manifests=[
+            catalog.ManifestSpec(
+                identifier=one["identifier"],
+                kind=one["kind"],
+                store=one["store"],
+                paths=tuple(one["paths"]),
+                content=one["content"],
+            )
+            for one in given["manifests"]
+        ],
+    )

@@ -1,0 +1,108 @@
+"""Makes one of everything in a project, so that every route has something to be asked about."""
+
+from dataclasses import dataclass
+
+from connectors.models import Connector, FileNode, Secret
+from deployments import operations
+from deployments.models import Artifact, Environment, Execution, Infrastructure, Manifest, Pipeline, Service
+from rbac.keys import create_api_key
+from rbac.models import ApiKey, Role, RoleAssignment, Scope, User
+
+TASK_DEFINITION = """\
+family: myapp
+containerDefinitions:
+  - name: myapp
+    image: <+primary.artifact.image>
+"""
+PIPELINE = """\
+pipeline:
+  identifier: rolling
+  name: Rolling
+  stages:
+    - stage:
+        identifier: deploy
+        name: Deploy
+        type: Deployment
+        spec:
+          deploymentType: ECS
+          service:
+            serviceRef: myapp
+          environment:
+            environmentRef: dev
+            infrastructureDefinitions:
+              - identifier: sandbox
+          strategy: rolling
+"""
+
+
+@dataclass(frozen=True)
+class World:
+    """One of everything in one project."""
+
+    scope: Scope
+    member: User
+    secret: Secret
+    connector: Connector
+    file: FileNode
+    service: Service
+    environment: Environment
+    infrastructure: Infrastructure
+    pipeline: Pipeline
+    execution: Execution
+    role: Role
+    assignment: RoleAssignment
+    key: ApiKey
+
+
+def make_world(scope: Scope, member: User, runner: User) -> World:
+    """Fill `scope`; `member` gets an own role there, and `runner` runs the pipeline."""
+    secret = Secret.objects.create(scope=scope, identifier="key", name="Key", value="wonderful-secret-value")
+    connector = Connector.objects.create(
+        scope=scope,
+        identifier="aws",
+        name="AWS",
+        spec={"credentials": "AccessKey", "access_key_id": "AKIAIOSFODNN7EXAMPLE"},
+        secret=secret,
+    )
+    file = FileNode.objects.create(scope=scope, path="/task.yaml", content=TASK_DEFINITION)
+    service = Service.objects.create(scope=scope, identifier="myapp", name="My app")
+    Manifest.objects.create(
+        service=service, identifier="task", kind=Manifest.Kind.TASK_DEFINITION, paths=["/task.yaml"]
+    )
+    Manifest.objects.create(
+        service=service,
+        identifier="service",
+        kind=Manifest.Kind.SERVICE_DEFINITION,
+        store="Inline",
+        content="serviceName: myapp\n",
+    )
+    Artifact.objects.create(service=service, image="myapp", tag="v1")
+    environment = Environment.objects.create(scope=scope, identifier="dev", name="Development")
+    infrastructure = Infrastructure.objects.create(
+        environment=environment,
+        identifier="sandbox",
+        name="Sandbox",
+        connector=connector,
+        region="us-east-1",
+        cluster="demo",
+    )
+    pipeline = Pipeline.objects.create(scope=scope, identifier="rolling", name="Rolling", yaml=PIPELINE)
+    execution = operations.run_pipeline(actor=runner, pipeline=pipeline)
+    role = Role.objects.create(scope=scope, identifier="own", name="Own")
+    assignment = RoleAssignment.objects.create(scope=scope, role=role, user=member)
+    key, _ = create_api_key(actor=member, user=member, name="key of the world")
+    return World(
+        scope=scope,
+        member=member,
+        secret=secret,
+        connector=connector,
+        file=file,
+        service=service,
+        environment=environment,
+        infrastructure=infrastructure,
+        pipeline=pipeline,
+        execution=execution,
+        role=role,
+        assignment=assignment,
+        key=key,
+    )
