@@ -49,11 +49,15 @@ class BadDocument(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed text: its value, and on which line each part of it stands."""
+    """A parsed text: its value, on which line each part of it stands, and what was written there.
+
+    `written` differs from `value` once expressions were filled in.
+    """
 
     name: str
     value: Any
     lines: Mapping[Path, int] = field(default_factory=dict, repr=False)
+    written: Any = field(default=None, repr=False)
 
     def line_of(self, path: Path) -> int | None:
         """The line (from 1) of a path, or of the nearest part around it that is in the text."""
@@ -63,7 +67,7 @@ class Document:
 
     def with_value(self, value: Any) -> "Document":
         """The same text after its expressions were resolved."""
-        return replace(self, value=value)
+        return replace(self, value=value, written=self.value if self.written is None else self.written)
 
 
 def parse(text: str, name: str) -> Document:

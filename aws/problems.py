@@ -1,0 +1,32 @@
+"""What can be wrong with the parameters of a call: where, and what to do about it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class ShapeProblem:
+    """One thing that AWS will refuse, or with `is_warning` may well refuse or ignore."""
+
+    path: Path
+    message: str
+    is_warning: bool = False
+    is_unknown_key: bool = False
+
+    @property
+    def place(self) -> str:
+        """The path as people write it: `containerDefinitions[0].portMappings[1]`."""
+        return place_of(self.path)
+
+
+def place_of(path: Path) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value as a message quotes it."""
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

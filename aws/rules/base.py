@@ -1,0 +1,88 @@
+"""What all rules need: names, placeholders, numbers that AWS writes as text."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from aws.problems import Path, ShapeProblem, place_of, shown
+from aws.walk import is_expression
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,255}\Z")
+_PLACEHOLDER = re.compile(r"<(?!\+)[A-Za-z][^<>]{0,60}>\Z")
+# What the application is told may look like anything.
+_FREE_TEXT = ("command", "entryPoint", "environment", "dockerLabels", "options")
+_ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12})?:\S+\Z")
+_UNITS = re.compile(r"(\d+(?:\.\d+)?) ?(vcpu|gb|mb|mib|gib)\Z", re.IGNORECASE)
+_FACTORS = {"vcpu": 1024, "gb": 1024, "gib": 1024, "mb": 1, "mib": 1}
+
+Document = Mapping[str, Any]
+
+
+def units(value: object) -> int | None:
+    """CPU units or MiB of "256", "1 vCPU" or "2GB"; None if that is not to be known yet."""
+    text = str(value).strip()
+    if text.isascii() and text.isdigit():
+        return int(text)
+    match = _UNITS.match(text)
+    return round(float(match[1]) * _FACTORS[match[2].lower()]) if match else None
+
+
+def name_problems(path: Path, value: object, what: str) -> Iterator[ShapeProblem]:
+    """Says so if a name has characters that ECS does not take."""
+    if isinstance(value, str) and not is_expression(value) and not NAME.match(value):
+        yield ShapeProblem(path, f"{shown(value)} is not a {what}: use up to 255 letters, digits, _ and -")
+
+
+def repeated(
+    path: Path, items: Iterable[Document], key: str, what: str, *, key_in_path: bool = True
+) -> Iterator[ShapeProblem]:
+    """Says so where a list gives the same name twice."""
+    seen: dict[Any, int] = {}
+    for number, item in enumerate(items):
+        value = item.get(key)
+        if value is None or value == "":
+            continue
+        if value in seen:
+            where = (*path, number, key) if key_in_path else (*path, number)
+            first = place_of((*path, seen[value]))
+            yield ShapeProblem(where, f"the {what} {shown(value)} is already used at {first}")
+        seen.setdefault(value, number)
+
+
+def left_placeholders(value: Any, path: Path = ()) -> Iterator[ShapeProblem]:
+    """Says so where a sample's placeholder, such as <Role ARN>, was not replaced (R174)."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key not in _FREE_TEXT:
+                yield from left_placeholders(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from left_placeholders(inner, (*path, number))
+    elif isinstance(value, str) and _PLACEHOLDER.match(value):
+        yield ShapeProblem(path, f"still holds the placeholder {value}; put the real value there")
+
+
+def is_placeholder(value: object) -> bool:
+    return isinstance(value, str) and bool(_PLACEHOLDER.match(value))
+
+
+def is_settled(value: object) -> bool:
+    """Whether a text is there for good: neither an expression nor a placeholder."""
+    return isinstance(value, str) and not is_expression(value) and not is_placeholder(value)
+
+
+def arn_problems(path: Path, value: object, what: str) -> Iterator[ShapeProblem]:
+    """Says so if something that must be an ARN is none."""
+    if isinstance(value, str) and is_settled(value) and not _ARN.match(value):
+        yield ShapeProblem(path, f"{shown(value)} is not the ARN of {what}")
+
+
+def tag_problems(tags: object, path: Path = ("tags",)) -> Iterator[ShapeProblem]:
+    listed = tags if isinstance(tags, list) else []
+    yield from repeated(path, listed, "key", "tag")
+    for number, tag in enumerate(listed):
+        for part in ("key", "value"):
+            if str(tag.get(part, "")).lower().startswith("aws:"):
+                yield ShapeProblem(
+                    (*path, number, part), "may not begin with aws:, which AWS keeps for itself"
+                )

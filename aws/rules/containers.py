@@ -1,0 +1,177 @@
+"""What ECS refuses in the containers of a task definition."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from aws.problems import Path, ShapeProblem, shown
+from aws.rules.base import Document, is_settled, name_problems, repeated, units
+
+_PORT_NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,63}\Z")
+# From the model's documentation of HealthCheck: least, most.
+_HEALTH_LIMITS = {"interval": (5, 300), "timeout": (2, 60), "retries": (1, 10), "startPeriod": (0, 300)}
+_NOT_WITH_AWSVPC = ("hostname", "links", "extraHosts")
+
+
+def problems(definition: Document, containers: Sequence[Document]) -> Iterator[ShapeProblem]:
+    """Everything that ECS is known to refuse in the containers, whatever they run on."""
+    yield from repeated(("containerDefinitions",), containers, "name", "container name")
+    if not any(container.get("essential", True) for container in containers):
+        yield ShapeProblem(("containerDefinitions",), "at least one container must be essential")
+    for number, container in enumerate(containers):
+        place = ("containerDefinitions", number)
+        yield from _container(container, place)
+        yield from _references(definition, containers, container, place)
+        yield from _memory(definition, container, place)
+        yield from _health(container.get("healthCheck") or {}, (*place, "healthCheck"))
+        yield from _environment(container, place)
+        yield from _network(definition.get("networkMode"), container, place)
+        if container.get("secrets") and not definition.get("executionRoleArn"):
+            yield ShapeProblem((*place, "secrets"), "secrets need an executionRoleArn on the task definition")
+    yield from _ports(definition, containers)
+    yield from _cycle(containers)
+
+
+def _container(container: Document, place: Path) -> Iterator[ShapeProblem]:
+    yield from name_problems((*place, "name"), container.get("name"), "container name")
+    for key in ("name", "image"):
+        if not container.get(key):
+            yield ShapeProblem((*place, key) if key in container else place, f'a container needs its "{key}"')
+    image = container.get("image")
+    if isinstance(image, str) and is_settled(image) and re.search(r"\s", image):
+        yield ShapeProblem((*place, "image"), f"{shown(image)} is not an image: it holds spaces")
+    options = (container.get("logConfiguration") or {}).get("options") or {}
+    if (container.get("logConfiguration") or {}).get("logDriver") == "awslogs":
+        for option in ("awslogs-group", "awslogs-region"):
+            if option not in options:
+                yield ShapeProblem(
+                    (*place, "logConfiguration"), f'the driver awslogs needs the option "{option}"'
+                )
+
+
+def _references(
+    definition: Document, containers: Sequence[Document], container: Document, place: Path
+) -> Iterator[ShapeProblem]:
+    volumes = {volume.get("name") for volume in definition.get("volumes") or []}
+    for number, mount in enumerate(container.get("mountPoints") or []):
+        where = (*place, "mountPoints", number, "sourceVolume")
+        yield from _known(mount.get("sourceVolume"), volumes, where, "volume")
+    others = {str(one.get("name")): one for one in containers if one is not container}
+    for number, source in enumerate(container.get("volumesFrom") or []):
+        where = (*place, "volumesFrom", number, "sourceContainer")
+        yield from _known(source.get("sourceContainer"), set(others), where, "other container")
+    for number, needed in enumerate(container.get("dependsOn") or []):
+        yield from _dependency(needed, others, (*place, "dependsOn", number))
+
+
+def _known(name: object, known: set[Any], where: Path, what: str) -> Iterator[ShapeProblem]:
+    if isinstance(name, str) and is_settled(name) and name not in known:
+        listed = ", ".join(sorted(map(str, known))) or "none"
+        yield ShapeProblem(
+            where, f"there is no {what} {shown(name)} in this task definition; it has {listed}"
+        )
+
+
+def _dependency(needed: Document, others: Mapping[str, Document], place: Path) -> Iterator[ShapeProblem]:
+    name, condition = needed.get("containerName"), needed.get("condition")
+    yield from _known(name, set(others), (*place, "containerName"), "other container")
+    other = others.get(str(name))
+    if other is None:
+        return
+    if condition == "HEALTHY" and not other.get("healthCheck"):
+        yield ShapeProblem(place, f"waits for {name} to be HEALTHY, but that container has no healthCheck")
+    if condition in ("COMPLETE", "SUCCESS") and other.get("essential", True):
+        yield ShapeProblem(place, f"waits for {name} to end, but an essential container never may")
+
+
+def _cycle(containers: Sequence[Document]) -> Iterator[ShapeProblem]:
+    waits = {
+        str(one.get("name")): {str(needed.get("containerName")) for needed in one.get("dependsOn") or []}
+        for one in containers
+    }
+    free = True
+    while free:
+        free = bool(ready := [name for name, needed in waits.items() if not needed & waits.keys()])
+        for name in ready:
+            del waits[name]
+    if waits:
+        names = ", ".join(sorted(waits))
+        yield ShapeProblem(("containerDefinitions",), f"containers wait for each other in a circle: {names}")
+
+
+def _memory(definition: Document, container: Document, place: Path) -> Iterator[ShapeProblem]:
+    hard, soft = container.get("memory"), container.get("memoryReservation")
+    if hard is None and soft is None and not definition.get("memory"):
+        yield ShapeProblem(
+            place, "needs memory or memoryReservation, because the task has no memory of its own"
+        )
+    if isinstance(hard, int) and isinstance(soft, int) and hard < soft:
+        yield ShapeProblem((*place, "memory"), f"{hard} MiB is less than the memoryReservation of {soft} MiB")
+    limit = units(definition.get("memory", ""))
+    for key, value in (("memory", hard), ("memoryReservation", soft)):
+        if isinstance(value, int) and limit is not None and value > limit:
+            yield ShapeProblem((*place, key), f"{value} MiB is more than the task's memory of {limit} MiB")
+
+
+def _health(check: Document, place: Path) -> Iterator[ShapeProblem]:
+    command = check.get("command")
+    if isinstance(command, list) and command[:1] not in (["CMD"], ["CMD-SHELL"], ["NONE"]):
+        yield ShapeProblem((*place, "command"), "must start with CMD or CMD-SHELL")
+    for key, (least, most) in _HEALTH_LIMITS.items():
+        value = check.get(key)
+        if isinstance(value, int) and not least <= value <= most:
+            yield ShapeProblem((*place, key), f"is {value}; {least} to {most} allowed")
+
+
+def _environment(container: Document, place: Path) -> Iterator[ShapeProblem]:
+    yield from repeated((*place, "secrets"), container.get("secrets") or [], "name", "variable")
+    plain = {variable.get("name") for variable in container.get("environment") or []}
+    for number, secret in enumerate(container.get("secrets") or []):
+        if secret.get("name") in plain:
+            where = (*place, "secrets", number, "name")
+            yield ShapeProblem(where, f"{shown(secret.get('name'))} is also set in environment; keep one")
+
+
+def _network(mode: object, container: Document, place: Path) -> Iterator[ShapeProblem]:
+    mappings = container.get("portMappings") or []
+    for number, mapping in enumerate(mappings):
+        where = (*place, "portMappings", number)
+        yield from _mapping(mode, mapping, where)
+    if mode == "none" and mappings:
+        yield ShapeProblem((*place, "portMappings"), "the network mode none has no ports")
+    for key in _NOT_WITH_AWSVPC:
+        if mode == "awsvpc" and container.get(key):
+            yield ShapeProblem((*place, key), "is not possible with the network mode awsvpc; remove it")
+
+
+def _mapping(mode: object, mapping: Document, place: Path) -> Iterator[ShapeProblem]:
+    inner, outer = mapping.get("containerPort"), mapping.get("hostPort")
+    if inner is None and not mapping.get("containerPortRange"):
+        yield ShapeProblem(place, 'a port mapping needs its "containerPort"')
+    for key, port, least in (("containerPort", inner, 1), ("hostPort", outer, 0)):
+        if isinstance(port, int) and not least <= port <= 65535:
+            yield ShapeProblem((*place, key), f"{port} is not a port ({least} to 65535)")
+    if mode in ("awsvpc", "host") and isinstance(outer, int) and isinstance(inner, int) and outer != inner:
+        message = f"hostPort {outer} must be equal to containerPort {inner} with {mode}, or left out"
+        yield ShapeProblem((*place, "hostPort"), message)
+    name = mapping.get("name")
+    if isinstance(name, str) and is_settled(name) and not _PORT_NAME.match(name):
+        yield ShapeProblem(
+            (*place, "name"), f"{shown(name)}: use up to 64 lower case letters, digits, _ and -"
+        )
+
+
+def _ports(definition: Document, containers: Sequence[Document]) -> Iterator[ShapeProblem]:
+    shared = definition.get("networkMode") in ("awsvpc", "host")
+    ports: dict[tuple[Any, Any], Any] = {}
+    names: set[Any] = set()
+    for number, container in enumerate(containers):
+        for index, mapping in enumerate(container.get("portMappings") or []):
+            place = ("containerDefinitions", number, "portMappings", index)
+            key = (mapping.get("containerPort"), mapping.get("protocol", "tcp"))
+            if shared and key[0] is not None and key in ports:
+                yield ShapeProblem(place, f"port {key[0]}/{key[1]} is already used by {shown(ports[key])}")
+            ports.setdefault(key, container.get("name"))
+            if mapping.get("name") in names:
+                yield ShapeProblem((*place, "name"), f"the port name {shown(mapping['name'])} is used twice")
+            names.update({mapping["name"]} if mapping.get("name") else ())

@@ -1,0 +1,11 @@
+"""Where manifests lie: one module per store, known by being in this folder."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from deployments.manifests.stores.base import StoreError, fetch, is_store, store_names, title_of
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["StoreError", "fetch", "is_store", "store_names", "title_of"]

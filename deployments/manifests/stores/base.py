@@ -1,0 +1,67 @@
+"""What a store is, and the register that stores enter themselves in."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deployments.manifests.document import Document
+from rbac.models import Scope
+
+Source = Mapping[str, Any]
+Fetch = Callable[[Source, Scope], Sequence[Document]]
+
+
+class StoreError(Exception):
+    """A manifest could not be had from its store; the text says which, and what to do."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A kind of place that manifests come from; `title` is what people and the log call it."""
+
+    name: str
+    title: str
+    fetch: Fetch
+
+
+_stores: dict[str, Store] = {}
+
+
+def store(name: str, *, title: str) -> Callable[[Fetch], Fetch]:
+    """Enter a function as the way to fetch from a store."""
+
+    def enter(fetch_from: Fetch) -> Fetch:
+        _stores[name] = Store(name, title, fetch_from)
+        return fetch_from
+
+    return enter
+
+
+def fetch(source: Source, scope: Scope) -> list[Document]:
+    """Fetch and parse what a manifest's source names, seen from a scope.
+
+    Raises `StoreError` if it is not there, `BadDocument` if it is no YAML or JSON.
+    """
+    found = _stores.get(source["store"])
+    if found is None:
+        known = ", ".join(store_names())
+        raise StoreError(
+            f'The manifest {source["identifier"]} is in an unknown store "{source["store"]}" ({known}).'
+        )
+    documents = list(found.fetch(source, scope))
+    if not documents:
+        raise StoreError(f"The manifest {source['identifier']} names no file. Give it at least one.")
+    return documents
+
+
+def title_of(name: str) -> str:
+    """What people call a store."""
+    return _stores[name].title if name in _stores else name
+
+
+def is_store(name: str) -> bool:
+    return name in _stores
+
+
+def store_names() -> list[str]:
+    return sorted(_stores)

@@ -1,0 +1,20 @@
+"""The file store: files and folders that people keep in Slipway itself (R170, R171)."""
+
+from collections.abc import Iterator
+
+from connectors.files import FileMissing, read_files
+from deployments.manifests.document import Document, parse
+from deployments.manifests.stores.base import Source, StoreError, store
+from rbac.models import Scope
+
+
+@store("FileStore", title="File Store")
+def fetch_files(source: Source, scope: Scope) -> Iterator[Document]:
+    """Every file that the source's paths name, and every file in the folders among them."""
+    for path in source["paths"]:
+        try:
+            files = read_files(scope, path)
+        except FileMissing as missing:
+            raise StoreError(missing.detail) from missing
+        for file in files:
+            yield parse(file.text, file.ref)
