@@ -13,7 +13,7 @@ from web.problems import TooLarge
 
 MAX_BYTES = 2 * 1024 * 1024
 MAX_DEPTH = 64
-MAX_INTEGER_DIGITS = 19
+MOST_DIGITS = 20
 LARGEST_INTEGER = 2**63 - 1
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 BRACKET = re.compile(r"[\[\]{}]")
@@ -121,9 +121,9 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _integer(digits: str) -> int:
-    if len(digits.lstrip("-")) > MAX_INTEGER_DIGITS or abs(number := int(digits)) > LARGEST_INTEGER:
+    if len(digits) > MOST_DIGITS or abs(int(digits)) > LARGEST_INTEGER:
         raise ValueError("a number is too large")
-    return number if not digits.startswith("-") else -number
+    return int(digits)
 
 
 def _float(digits: str) -> float:

@@ -18,8 +18,9 @@ def refusal(
     content = content or document(status, code=CODES.get(status, "problem"), detail=detail)
     if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
         return JsonResponse(content, status=status, content_type=MEDIA_TYPE)
-    # A server error is drawn without the request: its page must not need a session or a database.
-    known = request if status < SERVER_ERROR else None
+    # A server error, and what is refused before anyone knows who asks, is drawn without the request:
+    # its page must not need a session or a database.
+    known = request if status < SERVER_ERROR and hasattr(request, "user") else None
     page = render_to_string([f"{status}.html", "400.html"], {"problem": content}, known)
     return HttpResponse(page, status=status)
 

@@ -1,0 +1,91 @@
+"""Pages of lists stay right while rows come and go."""
+
+from datetime import UTC, datetime
+
+import pytest
+from django.test import RequestFactory
+from pytest_django import DjangoAssertNumQueries
+
+from rbac.models import AuditEntry, Scope
+from tests.rbac.people import project
+from web.paging import Page, keyset
+from web.problems import BadInput
+
+pytestmark = pytest.mark.django_db
+
+
+def request_of(address: str):
+    return RequestFactory().get(address)
+
+
+def walk(address: str, **how: object) -> list[str]:
+    """Follow `next` to the end and return what was seen."""
+    seen: list[str] = []
+    url: str | None = address
+    while url:
+        page = keyset(Scope.objects.filter(kind="PROJECT"), request_of(url), **how)
+        seen += [scope.identifier for scope in page.items]
+        url = page.next_url
+    return seen
+
+
+@pytest.fixture
+def ten() -> list[str]:
+    for number in range(10):
+        project(f"default/p{number}")
+    return [f"p{number}" for number in range(10)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 10, 50])
+@pytest.mark.parametrize("order", ["pk", "created_at"])
+def test_every_row_is_seen_once_newest_first(ten: list[str], size: int, order: str):
+    assert walk(f"/?page_size={size}", order=order) == ten[::-1]
+    assert walk(f"/?page_size={size}", order=order, oldest_first=True) == ten
+
+
+def test_rows_of_the_same_moment_are_told_apart(ten: list[str]):
+    Scope.objects.update(created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    assert walk("/?page_size=3", order="created_at") == ten[::-1]
+
+
+def test_the_way_back_leads_through_the_same_pages(ten: list[str]):
+    rows = Scope.objects.filter(kind="PROJECT")
+    pages: list[Page] = [keyset(rows, request_of("/?page_size=4"))]
+    while pages[-1].next_url:
+        pages.append(keyset(rows, request_of(pages[-1].next_url)))
+    assert pages[0].previous_url is None
+    back = keyset(rows, request_of(pages[2].previous_url or ""))
+    assert back.items == pages[1].items
+    first = keyset(rows, request_of(back.previous_url or ""))
+    assert first.items == pages[0].items
+    assert first.previous_url is None
+
+
+def test_a_row_added_meanwhile_moves_nothing(ten: list[str]):
+    first = keyset(Scope.objects.filter(kind="PROJECT"), request_of("/?page_size=5"))
+    project("default/late")
+    second = keyset(Scope.objects.filter(kind="PROJECT"), request_of(first.next_url or ""))
+    assert [scope.identifier for scope in second.items] == ten[4::-1]
+
+
+def test_other_filters_stay_in_the_address(ten: list[str]):
+    page = keyset(Scope.objects.all(), request_of("/list?org=default&page_size=2"))
+    assert page.next_url is not None
+    assert page.next_url.startswith("http://testserver/list?org=default&page_size=2&cursor=")
+
+
+@pytest.mark.parametrize("cursor", ["x", "!!!", "W10", "bnVsbA", "WzEsMiwzXQ" * 50, "%00", "WzAsImEiLCJhIl0"])
+def test_a_foreign_cursor_is_bad_input(cursor: str):
+    with pytest.raises(BadInput):
+        keyset(AuditEntry.objects.all(), request_of(f"/?cursor={cursor}"), order="at")
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "x", "1e3", "٣", "99999999999999999999"])
+def test_a_strange_page_size_is_bad_input(size: str):
+    with pytest.raises(BadInput):
+        keyset(Scope.objects.all(), request_of(f"/?page_size={size}"))
+
+
+def test_a_page_is_one_query(ten: list[str], django_assert_num_queries: DjangoAssertNumQueries):
+    with django_assert_num_queries(1):
+        keyset(Scope.objects.all(), request_of("/?page_size=500"))

@@ -1,0 +1,68 @@
+"""Sockets of other sites are refused."""
+
+from typing import Any
+
+import pytest
+
+from web.sockets import OriginValidator, is_own_origin
+
+
+def handshake(origin: str | None, host: str = "127.0.0.1:8000", scheme: str = "ws") -> dict[str, Any]:
+    headers = [(b"host", host.encode())]
+    if origin is not None:
+        headers.append((b"origin", origin.encode("latin-1")))
+    return {"type": "websocket", "scheme": scheme, "headers": headers}
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "scheme"),
+    [
+        ("http://127.0.0.1:8000", "127.0.0.1:8000", "ws"),
+        ("http://localhost:8123", "localhost:8123", "ws"),
+        ("http://[::1]:8000", "[::1]:8000", "ws"),
+        ("https://localhost", "localhost", "wss"),
+        ("https://localhost", "localhost:443", "wss"),
+        ("https://slipway.example", "anything", "ws"),
+    ],
+)
+def test_our_own_pages_may_open_sockets(settings: Any, origin: str, host: str, scheme: str):
+    settings.PUBLIC_URL = "https://slipway.example"
+    assert is_own_origin(handshake(origin, host, scheme))
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "scheme"),
+    [
+        (None, "127.0.0.1:8000", "ws"),
+        ("null", "127.0.0.1:8000", "ws"),
+        ("", "127.0.0.1:8000", "ws"),
+        ("http://evil.example", "127.0.0.1:8000", "ws"),
+        ("http://127.0.0.1:8001", "127.0.0.1:8000", "ws"),
+        ("https://127.0.0.1:8000", "127.0.0.1:8000", "ws"),
+        ("http://rebound.example:8000", "rebound.example:8000", "ws"),
+        ("http://127.0.0.1:8000.evil.example", "127.0.0.1:8000", "ws"),
+        ("http://127.0.0.1:99999", "127.0.0.1:8000", "ws"),
+        ("http://[::1", "127.0.0.1:8000", "ws"),
+        ("file://", "127.0.0.1:8000", "ws"),
+        ("http://\xff", "\x7f", "ws"),
+    ],
+)
+def test_other_sites_may_not(settings: Any, origin: str | None, host: str, scheme: str):
+    settings.PUBLIC_URL = "http://127.0.0.1:8000"
+    assert not is_own_origin(handshake(origin, host, scheme))
+
+
+async def test_a_refused_socket_is_closed_before_it_opens():
+    sent: list[dict[str, Any]] = []
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("reached")
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await OriginValidator(never)(handshake("http://evil.example"), receive, send)
+    assert sent == [{"type": "websocket.close", "code": 4403}]
