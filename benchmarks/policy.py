@@ -1,0 +1,46 @@
+"""What it costs to list only what a person may see, compared with listing all."""
+
+from collections.abc import Iterator
+
+from benchmarks.clock import row, seconds
+from deployments.models import Pipeline
+from rbac.models import Role, RoleAssignment, Scope, User
+from rbac.policy import can, visible_to
+
+ORGANIZATIONS, PROJECTS, PIPELINES = 20, 20, 50
+PAGE = 50
+
+
+def _fill() -> User:
+    account = Scope.objects.account()
+    scopes = []
+    for number in range(ORGANIZATIONS):
+        parent = Scope.objects.create(parent=account, kind="ORGANIZATION", identifier=f"o{number}", name="O")
+        scopes += [
+            Scope.objects.create(parent=parent, kind="PROJECT", identifier=f"p{project}", name="P")
+            for project in range(PROJECTS)
+        ]
+    Pipeline.objects.bulk_create(
+        Pipeline(scope=scope, identifier=f"pipeline{number}", name="Pipeline", yaml="")
+        for scope in scopes
+        for number in range(PIPELINES)
+    )
+    person = User.objects.create_user("person")
+    viewer = Role.objects.get(identifier="viewer", scope=None)
+    for scope in (*scopes[:2], scopes[-1].parent):
+        RoleAssignment.objects.create(user=person, role=viewer, scope=scope)
+    return person
+
+
+def report() -> Iterator[str]:
+    """Fill a database with 20,000 pipelines and measure."""
+    person = _fill()
+    pipelines = Pipeline.objects.order_by("-pk")
+    visible = visible_to(person, "core_pipeline_view", pipelines)
+    one = visible.first()
+    all_rows = seconds(lambda: list(pipelines[:PAGE]))
+    yield f"{Pipeline.objects.count()} pipelines, {visible.count()} visible by 3 assignments, pages of {PAGE}"
+    yield row("a page of all", all_rows, all_rows)
+    yield row("a page of what is visible", seconds(lambda: list(visible[:PAGE])), all_rows)
+    yield row("counting what is visible", seconds(visible.count), all_rows)
+    yield row("can() for one", seconds(lambda: can(person, "core_pipeline_view", one)), all_rows)
