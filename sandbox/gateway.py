@@ -18,6 +18,8 @@ from sandbox.wire import Answer, Call, error_answer, error_code_of, read_call
 StartResponse = Callable[..., Any]
 BODY_LIMIT = 50 * 1024 * 1024
 CUT = Answer(0, (), b"")
+# Any access key is as good as another, but for those that begin so: a wrong key can then be tried, too.
+UNKNOWN_KEYS = "AKIAINVALID"
 
 
 class Gateway:
@@ -42,11 +44,9 @@ class Gateway:
     def answer(self, environ: dict[str, Any], body: bytes) -> Answer:
         """Answer an AWS call, with whatever fault is set for it."""
         call = read_call(environ, body)
-        if not call.access_key:
-            return error_answer(
-                call, 403, "MissingAuthenticationTokenException", "Missing Authentication Token"
-            )
         with self.account.lock:
+            if stranger := self._turn_away(call):
+                return stranger
             fault = self.account.faults.strike(call)
             if fault is None or fault.kind in ("stale_reads", "lost_answer"):
                 answer = self._carry_out(call, environ, body, fault)
@@ -58,6 +58,20 @@ class Gateway:
         ):
             released.wait(fault.seconds or DEFAULT_HANG)
         return answer
+
+    def _turn_away(self, call: Call) -> Answer | None:
+        """The answer for a call without a key or with one that AWS would not know."""
+        is_json = call.protocol == "json"
+        if not call.access_key:
+            code, text = "MissingAuthenticationToken", "Missing Authentication Token"
+            code += "Exception" if is_json else ""
+        elif call.access_key.startswith(UNKNOWN_KEYS):
+            code = "UnrecognizedClientException" if is_json else "InvalidClientTokenId"
+            text = "The security token included in the request is invalid."
+        else:
+            return None
+        self._note(call, error=code, fault="")
+        return error_answer(call, 400 if is_json else 403, code, text)
 
     def _refuse(self, call: Call, fault: Fault) -> Answer:
         """The answer of a fault that lets nothing happen."""

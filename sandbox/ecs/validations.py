@@ -66,12 +66,19 @@ def _check_container(container: Mapping[str, Any], params: Mapping[str, Any]) ->
             " must be specified."
         )
     if log := container.get("logConfiguration"):
-        _one_of(f"logDriver of container '{name}'", log.get("logDriver"), LOG_DRIVERS)
+        _check_log(name, log)
     if container.get("secrets") and not params.get("executionRoleArn"):
         raise Refused(
             "When you are specifying container secrets, you must also specify a value for 'executionRoleArn'."
         )
     _check_ports(container, params)
+
+
+def _check_log(name: str, log: Mapping[str, Any]) -> None:
+    _one_of(f"logDriver of container '{name}'", log.get("logDriver"), LOG_DRIVERS)
+    missing = [n for n in ("awslogs-group", "awslogs-region") if not (log.get("options") or {}).get(n)]
+    if log.get("logDriver") == "awslogs" and missing:
+        raise Refused(f"Log driver awslogs requires options: {', '.join(missing)}")
 
 
 def _check_ports(container: Mapping[str, Any], params: Mapping[str, Any]) -> None:

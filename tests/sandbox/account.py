@@ -10,14 +10,13 @@ from botocore.config import Config
 
 from sandbox.process import SandboxProcess
 
-ONCE = Config(retries={"total_max_attempts": 1}, connect_timeout=3, read_timeout=10)
 CLUSTER = "demo"
 LOG_GROUP = "/ecs/myapp"
 BREAKER = {"deploymentCircuitBreaker": {"enable": True, "rollback": True}}
 
 
 @cache
-def client(url: str, service: str, *, key: str = "AKIAEXAMPLE") -> Any:
+def client(url: str, service: str, *, key: str = "AKIAEXAMPLE", patience: float = 10) -> Any:
     """A boto3 client that asks once and never retries."""
     return boto3.client(
         service,  # type: ignore[call-overload]
@@ -25,7 +24,7 @@ def client(url: str, service: str, *, key: str = "AKIAEXAMPLE") -> Any:
         region_name="us-east-1",
         aws_access_key_id=key,
         aws_secret_access_key="secret",
-        config=ONCE,
+        config=Config(retries={"total_max_attempts": 1}, connect_timeout=3, read_timeout=patience),
     )
 
 

@@ -1,0 +1,176 @@
+"""Task definitions, lists, tags and repeated requests are answered as AWS answers them."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.sandbox.account import CLUSTER, Aws
+
+
+def revision(arn: str) -> int:
+    return int(arn.rpartition(":")[2])
+
+
+def test_a_revision_number_is_never_used_twice(aws: Aws) -> None:
+    first, second = aws.register(), aws.register()
+    aws.ecs.deregister_task_definition(taskDefinition=second)
+    deleted = aws.ecs.delete_task_definitions(taskDefinitions=[second])
+    assert deleted["taskDefinitions"][0]["status"] == "DELETE_IN_PROGRESS"
+    aws.advance(2)
+    assert [revision(first), revision(second), revision(aws.register())] == [1, 2, 3]
+
+
+def test_a_family_stands_for_its_latest_active_revision(aws: Aws) -> None:
+    aws.register()
+    second = aws.register("v2")
+    aws.ecs.deregister_task_definition(taskDefinition=second)
+    found = aws.ecs.describe_task_definition(taskDefinition="myapp")["taskDefinition"]
+    assert found["revision"] == 1
+    retired = aws.ecs.describe_task_definition(taskDefinition=second)["taskDefinition"]
+    assert retired["status"] == "INACTIVE"
+    assert retired["deregisteredAt"] >= retired["registeredAt"]
+    with pytest.raises(ClientError, match="Unable to describe task definition"):
+        aws.ecs.describe_task_definition(taskDefinition="ghost")
+
+
+def test_a_task_definition_comes_back_as_it_was_registered_with_defaults(aws: Aws) -> None:
+    found = aws.ecs.describe_task_definition(taskDefinition=aws.register(cpu="1 vCPU", memory="2GB"))
+    definition = found["taskDefinition"]
+    assert (definition["cpu"], definition["memory"]) == ("1024", "2048")
+    assert definition["compatibilities"] == ["EC2", "FARGATE"]
+    (container,) = definition["containerDefinitions"]
+    assert container["portMappings"] == [{"containerPort": 80, "hostPort": 80, "protocol": "tcp"}]
+    assert (container["essential"], container["environment"], container["cpu"]) == (True, [], 0)
+
+
+def test_an_active_revision_is_not_deleted(aws: Aws) -> None:
+    arn = aws.register()
+    (failure,) = aws.ecs.delete_task_definitions(taskDefinitions=[arn])["failures"]
+    assert "still in ACTIVE status" in failure["reason"]
+
+
+def test_tags_of_a_task_definition_are_shown_when_asked_for(aws: Aws) -> None:
+    tags = [{"key": "intent", "value": "42"}]
+    arn = aws.register(tags=tags)
+    assert aws.ecs.describe_task_definition(taskDefinition=arn, include=["TAGS"])["tags"] == tags
+    assert "tags" not in aws.ecs.describe_task_definition(taskDefinition=arn)
+    aws.ecs.tag_resource(resourceArn=arn, tags=[{"key": "more", "value": "1"}])
+    found = aws.ecs.list_tags_for_resource(resourceArn=arn)["tags"]
+    assert sorted(t["key"] for t in found) == ["intent", "more"]
+
+
+def test_task_definitions_are_listed_by_family_in_either_order(aws: Aws) -> None:
+    arns = [aws.register() for _ in range(3)] + [aws.register(family="other")]
+    listed = aws.ecs.list_task_definitions(familyPrefix="myapp", sort="DESC")["taskDefinitionArns"]
+    assert listed == list(reversed(arns[:3]))
+    assert aws.ecs.list_task_definition_families()["families"] == ["myapp", "other"]
+
+
+def test_tags_travel_from_service_or_definition_to_new_tasks(aws: Aws) -> None:
+    tags = [{"key": "team", "value": "web"}]
+    aws.create(tags=tags, propagateTags="SERVICE", enableECSManagedTags=True)
+    aws.advance(2)
+    arns = aws.ecs.list_tasks(cluster=CLUSTER)["taskArns"]
+    (task,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=arns, include=["TAGS"])["tasks"]
+    assert {t["key"] for t in task["tags"]} == {"team", "aws:ecs:clusterName", "aws:ecs:serviceName"}
+    assert aws.service()["tags"] == tags
+    service = aws.service()["serviceArn"]
+    aws.ecs.untag_resource(resourceArn=service, tagKeys=["team"])
+    assert aws.service()["tags"] == []
+
+
+def test_services_are_listed_ten_at_a_time(aws: Aws) -> None:
+    definition = aws.register()
+    for number in range(12):
+        aws.create(serviceName=f"s{number}", taskDefinition=definition, count=0)
+    first = aws.ecs.list_services(cluster=CLUSTER)
+    assert len(first["serviceArns"]) == 10
+    rest = aws.ecs.list_services(cluster=CLUSTER, nextToken=first["nextToken"])
+    assert len(rest["serviceArns"]) == 2
+    assert "nextToken" not in rest
+
+
+def test_tasks_are_listed_by_service_state_starter_and_family(aws: Aws) -> None:
+    deployment = aws.create(count=2)["deployments"][0]["id"]
+    aws.create(serviceName="other", taskDefinition=aws.register(family="other"))
+    aws.advance(90)
+    aws.update(desiredCount=1)
+    aws.advance(30)
+
+    def listed(**filters: Any) -> int:
+        return len(aws.ecs.list_tasks(cluster=CLUSTER, **filters)["taskArns"])
+
+    assert listed() == 2
+    assert listed(serviceName="myapp") == 1
+    assert listed(serviceName=aws.service()["serviceArn"]) == 1
+    assert listed(serviceName="myapp", desiredStatus="STOPPED") == 1
+    assert listed(family="other") == 1
+    assert listed(startedBy=deployment) == 1
+    assert listed(maxResults=1) == 1
+    with pytest.raises(ClientError, match="ServiceNotFound"):
+        listed(serviceName="ghost")
+
+
+def test_a_client_token_makes_a_service_only_once(aws: Aws) -> None:
+    definition = aws.register()
+    first = aws.create(taskDefinition=definition, clientToken="t1")
+    again = aws.create(taskDefinition=definition, clientToken="t1")
+    assert again["deployments"][0]["id"] == first["deployments"][0]["id"]
+    assert aws.effects().count("CreateService") == 1
+    with pytest.raises(ClientError, match="ConflictException") as caught:
+        aws.create(taskDefinition=definition, clientToken="t1", count=2)
+    assert caught.value.response["resourceIds"] == [first["serviceArn"]]
+
+
+def test_a_client_token_runs_tasks_only_once(aws: Aws) -> None:
+    run = {
+        "cluster": CLUSTER,
+        "taskDefinition": aws.register(),
+        "launchType": "FARGATE",
+        "networkConfiguration": aws.network(),
+        "clientToken": "t2",
+        "count": 2,
+    }
+    first = [t["taskArn"] for t in aws.ecs.run_task(**run)["tasks"]]
+    again = [t["taskArn"] for t in aws.ecs.run_task(**run)["tasks"]]
+    assert first == again
+    assert aws.effects().count("RunTask") == 1
+    with pytest.raises(ClientError, match="ConflictException"):
+        aws.ecs.run_task(**{**run, "count": 1})
+    aws.advance(24 * 3600 + 1)
+    assert aws.ecs.run_task(**{**run, "count": 1})["tasks"]
+
+
+def test_a_run_task_runs_until_it_is_stopped(aws: Aws) -> None:
+    made = aws.ecs.run_task(
+        cluster=CLUSTER,
+        taskDefinition=aws.register(),
+        launchType="FARGATE",
+        networkConfiguration=aws.network(),
+        startedBy="me",
+    )
+    assert made["failures"] == []
+    arn = made["tasks"][0]["taskArn"]
+    aws.advance(30)
+    waiter = aws.ecs.get_waiter("tasks_running")
+    waiter.wait(cluster=CLUSTER, tasks=[arn], WaiterConfig={"Delay": 0, "MaxAttempts": 1})
+    aws.ecs.stop_task(cluster=CLUSTER, task=arn)
+    aws.advance(30)
+    (task,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[arn])["tasks"]
+    assert (task["lastStatus"], task["stopCode"]) == ("STOPPED", "UserInitiated")
+    assert task["stoppedAt"] > task["stoppingAt"] > task["startedAt"]
+
+
+def test_a_cluster_counts_its_services_and_tasks(aws: Aws) -> None:
+    aws.create(count=2)
+    aws.advance(60)
+    (cluster,) = aws.ecs.describe_clusters(clusters=[CLUSTER])["clusters"]
+    assert (cluster["activeServicesCount"], cluster["runningTasksCount"]) == (1, 2)
+
+
+def test_missing_things_are_failures_not_errors(aws: Aws) -> None:
+    found = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=["0" * 32])
+    assert found["failures"][0]["reason"] == "MISSING"
+    found = aws.ecs.describe_services(cluster=CLUSTER, services=["ghost"])
+    assert found["failures"][0]["reason"] == "MISSING"

@@ -1,0 +1,158 @@
+"""Targets follow the tasks behind them, and their health takes time."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.sandbox.account import BREAKER, Aws, states
+
+
+@dataclass(frozen=True)
+class Balancer:
+    aws: Aws
+    listener: str
+    blue: str
+    green: str
+
+    def health(self, group: str = "") -> list[str]:
+        found = self.aws.client("elbv2").describe_target_health(TargetGroupArn=group or self.blue)
+        return [str(d["TargetHealth"]["State"]) for d in found["TargetHealthDescriptions"]]
+
+    def attached(self) -> list[dict[str, Any]]:
+        return [{"targetGroupArn": self.blue, "containerName": "web", "containerPort": 80}]
+
+
+@pytest.fixture
+def balancer(aws: Aws) -> Balancer:
+    elb = aws.client("elbv2")
+    groups = [
+        elb.create_target_group(
+            Name=name,
+            Protocol="HTTP",
+            Port=80,
+            VpcId=aws.seed["vpc"],
+            TargetType="ip",
+            HealthCheckIntervalSeconds=5,
+            HealthyThresholdCount=2,
+            UnhealthyThresholdCount=2,
+        )["TargetGroups"][0]["TargetGroupArn"]
+        for name in ("blue", "green")
+    ]
+    for group in groups:
+        delay = [{"Key": "deregistration_delay.timeout_seconds", "Value": "30"}]
+        elb.modify_target_group_attributes(TargetGroupArn=group, Attributes=delay)
+    made = elb.create_load_balancer(Name="lb", Subnets=list(aws.seed["subnets"]))["LoadBalancers"][0]
+    listener = elb.create_listener(
+        LoadBalancerArn=made["LoadBalancerArn"],
+        Protocol="HTTP",
+        Port=80,
+        DefaultActions=[{"Type": "forward", "TargetGroupArn": groups[0]}],
+    )["Listeners"][0]["ListenerArn"]
+    return Balancer(aws, listener, *groups)
+
+
+def test_a_target_is_initial_then_healthy_and_the_deployment_waits_for_it(balancer: Balancer) -> None:
+    aws = balancer.aws
+    aws.create(loadBalancers=balancer.attached())
+    aws.advance(23)
+    assert balancer.health() == ["initial"]
+    assert aws.service()["deployments"][0]["rolloutState"] == "IN_PROGRESS"
+    aws.advance(10)
+    assert balancer.health() == ["healthy"]
+    aws.advance(15)
+    assert aws.service()["deployments"][0]["rolloutState"] == "COMPLETED"
+    assert f"(service myapp) registered 1 targets in (target-group {balancer.blue})" in aws.events()
+
+
+def test_the_target_of_an_old_task_drains_before_it_stops(balancer: Balancer) -> None:
+    aws = balancer.aws
+    old = aws.create(loadBalancers=balancer.attached())["deployments"][0]["id"]
+    aws.advance(90)
+    aws.roll("v2")
+    aws.advance(35)
+    assert sorted(balancer.health()) == ["draining", "healthy"]
+    (task,) = aws.tasks("STOPPED")
+    assert task["lastStatus"] == "DEACTIVATING"
+    events = aws.events()
+    assert f"(service myapp) deregistered 1 targets in (target-group {balancer.blue})" in events
+    assert f"(service myapp, taskSet {old}) has begun draining connections on 1 tasks." in events
+    aws.advance(60)
+    assert balancer.health() == ["healthy"]
+    assert aws.tasks("STOPPED")[0]["lastStatus"] == "STOPPED"
+    assert aws.service()["deployments"][0]["rolloutState"] == "COMPLETED"
+
+
+def test_sick_is_unhealthy_and_replaced_until_the_breaker_trips(balancer: Balancer) -> None:
+    aws = balancer.aws
+    aws.create(loadBalancers=balancer.attached(), deploymentConfiguration=BREAKER)
+    aws.advance(90)
+    old = aws.service()["deployments"][0]["id"]
+    aws.roll("sick")
+    aws.advance(40)
+    (task, *_) = aws.tasks("STOPPED")
+    reason = f"Task failed ELB health checks in (target-group {balancer.blue})"
+    assert task["stoppedReason"] == reason
+    number = task["taskArn"].rpartition("/")[2]
+    assert (
+        f"(service myapp) (task {number}) (port 80) is unhealthy in (target-group {balancer.blue})"
+        " due to (reason Health checks failed with these codes: [503])."
+    ) in aws.events()
+    aws.advance(300)
+    (deployment,) = aws.service()["deployments"]
+    assert deployment["id"] == old
+    assert states([deployment]) == [("PRIMARY", "COMPLETED")]
+
+
+def test_the_grace_period_keeps_a_sick_task_alive(balancer: Balancer) -> None:
+    aws = balancer.aws
+    aws.create("sick", loadBalancers=balancer.attached(), healthCheckGracePeriodSeconds=120)
+    aws.advance(120)
+    assert balancer.health() == ["unhealthy"]
+    assert aws.tasks("STOPPED") == []
+    aws.advance(60)
+    assert len(aws.tasks("STOPPED")) == 1
+
+
+def test_a_group_without_a_listener_is_refused_and_its_targets_never_get_healthy(balancer: Balancer) -> None:
+    aws, elb = balancer.aws, balancer.aws.client("elbv2")
+    idle = [{"targetGroupArn": balancer.green, "containerName": "web", "containerPort": 80}]
+    with pytest.raises(ClientError, match="does not have an associated load balancer"):
+        aws.create(loadBalancers=idle)
+    aws.create(loadBalancers=balancer.attached())
+    elb.delete_listener(ListenerArn=balancer.listener)
+    aws.advance(120)
+    assert balancer.health() == ["unused"]
+    assert aws.service()["deployments"][0]["rolloutState"] == "IN_PROGRESS"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"containerName": "ghost"}, "The container ghost does not exist in the task definition."),
+        ({"containerPort": 81}, "did not have a container port 81 defined."),
+    ],
+)
+def test_a_target_group_must_fit_the_containers(
+    balancer: Balancer, changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ClientError, match=words):
+        balancer.aws.create(loadBalancers=[{**balancer.attached()[0], **changes}])
+
+
+def test_a_listener_forwards_only_to_groups_and_weights_that_exist(balancer: Balancer) -> None:
+    elb = balancer.aws.client("elbv2")
+
+    def weigh(weight: int, group: str) -> None:
+        forward = {"TargetGroups": [{"TargetGroupArn": group, "Weight": weight}]}
+        actions = [{"Type": "forward", "ForwardConfig": forward}]
+        elb.modify_listener(ListenerArn=balancer.listener, DefaultActions=actions)
+
+    with pytest.raises(ClientError, match="0 to 999"):
+        weigh(1000, balancer.green)
+    with pytest.raises(ClientError, match="TargetGroupNotFound|not found"):
+        weigh(1, balancer.green[:-3] + "000")
+    weigh(1, balancer.green)
+    found = elb.describe_target_groups(TargetGroupArns=[balancer.blue, balancer.green])["TargetGroups"]
+    assert {g["TargetGroupName"]: len(g["LoadBalancerArns"]) for g in found} == {"blue": 0, "green": 1}

@@ -1,0 +1,140 @@
+"""The account survives a restart, and time does as it is told."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.error import HTTPError
+
+import pytest
+
+from sandbox.process import SandboxProcess, start_sandbox
+from tests.sandbox.account import Aws
+
+Start = Callable[..., Aws]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts sandboxes that keep their state in the same folder."""
+    with ExitStack() as stack:
+
+        def started(*, paused: bool = True, speed: float = 1.0) -> Aws:
+            process = start_sandbox(paused=paused, speed=speed, state=tmp_path)
+            stack.callback(process.kill)
+            return Aws(process, process.seed())
+
+        yield started
+
+
+def test_a_deployment_goes_on_where_a_restart_interrupted_it(start: Start) -> None:
+    aws = start()
+    aws.create()
+    aws.advance(90)
+    new = aws.roll("v2")["deployments"][0]["id"]
+    aws.advance(10)
+    events, tasks, last = aws.events(), aws.tasks(), aws.sandbox.journal()[-1]["number"]
+    load_balancer = aws.client("elbv2").create_load_balancer(Name="lb", Subnets=list(aws.seed["subnets"]))
+    aws.sandbox.stop()
+
+    again = start()
+    assert again.seed == aws.seed
+    assert again.events() == events
+    assert [t["taskArn"] for t in again.tasks()] == [t["taskArn"] for t in tasks]
+    assert again.sandbox.journal()[-1]["number"] > last
+    found = again.client("elbv2").describe_load_balancers()["LoadBalancers"]
+    assert [b["LoadBalancerArn"] for b in found] == [
+        b["LoadBalancerArn"] for b in load_balancer["LoadBalancers"]
+    ]
+    again.advance(90)
+    (deployment,) = again.service()["deployments"]
+    assert (deployment["id"], deployment["rolloutState"]) == (new, "COMPLETED")
+    assert revision_of(again.register("v3")) == 3
+
+
+def revision_of(arn: str) -> int:
+    return int(arn.rpartition(":")[2])
+
+
+def test_a_power_cut_loses_a_few_seconds_at_most(start: Start, tmp_path: Path) -> None:
+    aws = start()
+    aws.create()
+    file = tmp_path / "sandbox.state"
+    before = file.stat().st_mtime_ns if file.exists() else 0
+    aws.update(desiredCount=5)
+    while not file.exists() or file.stat().st_mtime_ns == before:
+        pass
+    # The write seen may have begun before the update; the next one cannot have.
+    aws.update(desiredCount=6)
+    before = file.stat().st_mtime_ns
+    while file.stat().st_mtime_ns == before:
+        pass
+    aws.sandbox.kill()
+    assert start().service()["desiredCount"] >= 5
+
+
+def test_a_state_of_another_version_is_left_aside(
+    start: Start, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sandbox.state"
+    file.write_bytes(b"not a pickle")
+    aws = start()
+    assert "starting empty" in capfd.readouterr().err
+    assert (tmp_path / "sandbox.discarded").read_bytes() == b"not a pickle"
+    aws.create()
+
+
+def test_the_ids_of_the_seed_are_the_same_every_time(aws: Aws, sandbox_process: SandboxProcess) -> None:
+    sandbox_process.reset()
+    assert sandbox_process.seed() == aws.seed
+    assert aws.seed["cluster"] == "demo"
+    found = aws.client("iam").get_role(RoleName="ecsTaskExecutionRole")["Role"]["Arn"]
+    assert found == aws.seed["execution_role_arn"]
+
+
+def test_a_reset_empties_the_account(aws: Aws, sandbox_process: SandboxProcess) -> None:
+    aws.create()
+    sandbox_process.reset()
+    assert aws.ecs.list_services(cluster="demo")["serviceArns"] == []
+    assert aws.ecs.list_task_definitions()["taskDefinitionArns"] == []
+    assert sandbox_process.control("GET", "clock")["elapsed"] == 0
+
+
+def test_time_stands_until_it_is_moved(aws: Aws) -> None:
+    before = aws.sandbox.control("GET", "clock")
+    assert before["paused"] is True
+    aws.advance(2.5)
+    assert aws.sandbox.control("GET", "clock")["elapsed"] == before["elapsed"] + 2.5
+
+
+def test_time_runs_as_fast_as_it_is_told(aws: Aws) -> None:
+    aws.create()
+    aws.sandbox.control("POST", "clock", {"speed": 500, "paused": False})
+    try:
+        while aws.service()["deployments"][0]["rolloutState"] != "COMPLETED":
+            pass
+    finally:
+        aws.sandbox.control("POST", "clock", {"speed": 1, "paused": True})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "moon", None, 404),
+        ("POST", "clock", {"advance": -1}, 400),
+        ("POST", "clock", {"advance": "soon"}, 400),
+        ("GET", "journal?after=x", None, 400),
+    ],
+)
+def test_the_control_api_says_what_is_wrong(
+    aws: Aws, method: str, path: str, body: dict[str, object] | None, status: int
+) -> None:
+    with pytest.raises(HTTPError) as caught:
+        aws.sandbox.control(method, path, body)
+    with caught.value as answer:
+        assert answer.code == status
+        assert json.load(answer)["error"]
+
+
+def test_health_answers(aws: Aws) -> None:
+    assert aws.sandbox.control("GET", "health")["status"] == "ok"
