@@ -10,6 +10,7 @@ from deployments.actions.base import (
     Action,
     AskAgain,
     CallRecord,
+    Check,
     DidNot,
     Happened,
     Rollout,
@@ -77,6 +78,14 @@ class RegisterTaskDefinition(Action):
         except AwsError as error:
             # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
             rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
+
+
+    def checklist(self, rollout: Rollout) -> list[Check]:
+        arn = rollout.know("taskDefinitionArn")
+        found = _describe(rollout, arn) if arn else None
+        stays = found is not None and found.is_active
+        note = "it stays registered and runs nowhere" if stays else ""
+        return [Check(f"Task definition {arn}", "not in use", "ACTIVE" if stays else "deregistered", ok=True, note=note)]
 
 
 def _adopt_deregistration(rollout: Rollout, call: CallRecord) -> Verdict:

@@ -33,9 +33,10 @@ class EngineRollout:
 
     def __init__(
         self, shared: Shared, row: ActionRun, phase: str, *, told_in: StepExecution | None = None,
-        forbid_sending: bool = False,
+        forbid_sending: bool = False, judged: str = "",
     ) -> None:
         self.shared = shared
+        self.judged = judged
         self.row = row
         self.step = row.step
         self.phase = phase
@@ -172,7 +173,8 @@ class EngineRollout:
 
     def _named(self, name: str) -> str:
         """What an undo remembers belongs to that try of the undo alone."""
-        return f"{self.phase}/{name}" if self.phase.startswith("undo") else name
+        phase = self.judged or self.phase
+        return f"{phase}/{name}" if phase.startswith("undo") else name
 
     def learn(self, **facts: Any) -> None:
         self._facts.update(facts)

@@ -82,9 +82,15 @@ def run(
     *,
     told_in: StepExecution | None = None,
     forbid_sending: bool = False,
+    judged: str = "",
 ) -> End:
-    """Run one phase of an action. Whatever it had gathered when it stopped is written first."""
-    rollout = EngineRollout(shared, row, phase, told_in=told_in, forbid_sending=forbid_sending)
+    """Run one phase of an action. Whatever it had gathered when it stopped is written first.
+
+    `judged` is the phase whose lost write an adoption judges: it sees what that phase remembered.
+    """
+    rollout = EngineRollout(
+        shared, row, phase, told_in=told_in, forbid_sending=forbid_sending, judged=judged
+    )
     try:
         action = load(row)
         value = body(action, rollout)
@@ -190,7 +196,7 @@ def _adopt(
         verb = action.adopt_undo if phase.startswith("undo") else action.adopt
         return verb(rollout, record)
 
-    end = run(shared, row, adopting, judge, told_in=told_in)
+    end = run(shared, row, adopting, judge, told_in=told_in, judged=phase)
     if not isinstance(end, Finished):
         return end
     with shared.lease.commit():

@@ -1,13 +1,14 @@
 """The manifests of a stage: fetched from their stores, expressions filled in, checked before any write."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deployments.actions.base import ActionFailed, Loaded, Source
 from deployments.expressions import BadExpressionError, resolve
-from deployments.manifests.check import check_manifest
+from deployments.manifests.check import ManifestProblem, check_manifest, check_together
 from deployments.manifests.document import BadDocument, Document
+from deployments.manifests.kinds import SERVICE_DEFINITION, TASK_DEFINITION
 from deployments.manifests.stores import StoreError, fetch, title_of
 from deployments.models import Execution, StageExecution
 
@@ -34,21 +35,35 @@ def load(execution: Execution, stage: StageExecution, kind: str) -> Loaded:
     Raises `ActionFailed` with every problem, each naming file and line.
     """
     source = next(source for source in stage.sources if source["kind"] == kind)
-    try:
-        documents = fetch(source, execution.scope)
-    except StoreError as error:
-        raise ActionFailed("MANIFEST_MISSING", str(error)) from error
-    except BadDocument as bad:
-        raise ActionFailed("BAD_MANIFEST", f"{bad.name}, line {bad.line}: {bad.message}") from bad
-    document = documents[0].with_value(_resolved(documents[0], known_values(execution, stage)))
+    document = _document(execution, stage, source)
     checked = check_manifest(kind, document)
-    if checked.problems:
-        raise ActionFailed("BAD_MANIFEST", _as_text(checked.problems))
+    found = list(checked.problems)
+    if kind == SERVICE_DEFINITION and not found:
+        found += check_together(document, _task_definition(execution, stage)).problems
+    if found:
+        raise ActionFailed("BAD_MANIFEST", _as_text(found))
     return Loaded(
         value=checked.value,
         paths=tuple(source["paths"]),
-        warnings=tuple(f"{w.file}, line {w.line}: {w.message}" for w in checked.warnings),
+        warnings=tuple(str(warning) for warning in checked.warnings),
     )
+
+
+def _document(execution: Execution, stage: StageExecution, source: Mapping[str, Any]) -> Document:
+    try:
+        document = fetch(source, execution.scope)[0]
+    except StoreError as error:
+        raise ActionFailed("MANIFEST_MISSING", str(error)) from error
+    except BadDocument as bad:
+        raise ActionFailed("BAD_MANIFEST", str(bad)) from bad
+    return document.with_value(_resolved(document, known_values(execution, stage)))
+
+
+def _task_definition(execution: Execution, stage: StageExecution) -> Mapping[str, Any]:
+    """The task definition beside a service definition; its own mistakes were told before."""
+    sources = (source for source in stage.sources if source["kind"] == TASK_DEFINITION)
+    value = _document(execution, stage, next(sources)).value
+    return value if isinstance(value, Mapping) else {}
 
 
 def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
@@ -79,8 +94,8 @@ def _resolved(document: Document, known: Mapping[str, Any]) -> Any:
         raise ActionFailed("UNKNOWN_EXPRESSION", f"{document.name}, line {line}: {bad.message}") from bad
 
 
-def _as_text(problems: Any) -> str:
-    shown = [f"{p.file}, line {p.line}: {p.path}: {p.message}" for p in problems[:MOST_PROBLEMS]]
+def _as_text(problems: Sequence[ManifestProblem]) -> str:
+    shown = [str(problem) for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         shown.append(f"and {len(problems) - MOST_PROBLEMS} more")
     return "\n".join(shown)

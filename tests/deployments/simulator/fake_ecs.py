@@ -1,0 +1,247 @@
+"""A small ECS for the simulator: one service, virtual time, reads that may lag, and a record of every effect."""
+
+import copy
+import random
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from aws.errors import Invalid, NotFound
+
+ROLLOUT = timedelta(seconds=25)
+FAILS_EVERY = timedelta(seconds=10)
+
+
+@dataclass
+class Effect:
+    """One thing that changed in the fake account."""
+
+    at: datetime
+    operation: str
+    params: dict[str, Any]
+    by: str
+
+
+@dataclass
+class FakeEcs:
+    """One account with one cluster. `now` is the simulator's clock."""
+
+    now: Any
+    dice: random.Random
+    account: str
+    definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    service: dict[str, Any] | None = None
+    effects: list[Effect] = field(default_factory=list)
+    past: list[tuple[datetime, dict[str, Any] | None]] = field(default_factory=list)
+    lag_until: datetime | None = None
+    lag_from: datetime | None = None
+    breaker: bool = False
+    count: int = 0
+    gone_at: datetime | None = None
+
+    def call(self, operation: str, params: dict[str, Any], by: str) -> dict[str, Any]:
+        """Make one call; raises `AwsError` as AWS would refuse it."""
+        self._settle()
+        verb = getattr(self, f"_{operation}", None)
+        if verb is None:
+            raise Invalid("UnknownOperation", operation)
+        answer: dict[str, Any] = verb(copy.deepcopy(params), by)
+        return copy.deepcopy(answer)
+
+    def lag(self, seconds: float) -> None:
+        """Reads show the service as it is now, whatever happens, for so long."""
+        self._settle()
+        self.lag_from, self.lag_until = self.now(), self.now() + timedelta(seconds=seconds)
+        self._keep()
+
+    # --- verbs ------------------------------------------------------------------------------------
+
+    def _GetCallerIdentity(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+        return {"Account": self.account, "Arn": "arn:aws:iam::1:user/x"}
+
+    def _DescribeScalableTargets(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+        return {"ScalableTargets": []}
+
+    def _DescribeServices(self, params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+        seen = self._as_read()
+        return {"services": [seen] if seen and seen["serviceName"] in params["services"] else []}
+
+    def _RegisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+        self.count += 1
+        name = f"{params['family']}:{self.count}"
+        arn = f"arn:aws:ecs:us-east-1:{self.account}:task-definition/{name}"
+        tags = params.pop("tags", [])
+        definition = {**params, "taskDefinitionArn": arn, "revision": self.count, "status": "ACTIVE"}
+        self.definitions[name] = {"taskDefinition": definition, "tags": tags}
+        self._note("RegisterTaskDefinition", {**params, "arn": arn, "tags": tags}, by)
+        return self.definitions[name]
+
+    def _DescribeTaskDefinition(self, params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+        wanted = params["taskDefinition"].rsplit("/", 1)[-1]
+        if ":" not in wanted:
+            live = [n for n, d in self.definitions.items() if d["taskDefinition"]["status"] == "ACTIVE"]
+            wanted = max(live, key=lambda name: int(name.split(":")[1])) if live else ""
+        if wanted not in self.definitions:
+            raise NotFound("ClientException", "Unable to describe task definition.", "ecs", "DescribeTaskDefinition")
+        return self.definitions[wanted]
+
+    def _DeregisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+        found = self._DescribeTaskDefinition(params, by)
+        found["taskDefinition"]["status"] = "INACTIVE"
+        self._note("DeregisterTaskDefinition", params, by)
+        return found
+
+    def _CreateService(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+        if self.service is not None and self.service["status"] == "ACTIVE":
+            if self.service["token"] == params.get("clientToken"):
+                return {"service": self.service}
+            raise Invalid("InvalidParameterException", "Creation of service was not idempotent.")
+        self.service = {
+            "serviceName": params["serviceName"],
+            "serviceArn": f"arn:aws:ecs:us-east-1:{self.account}:service/demo/{params['serviceName']}",
+            "clusterArn": "demo", "status": "ACTIVE", "taskDefinition": params["taskDefinition"],
+            "desiredCount": params["desiredCount"], "runningCount": 0, "pendingCount": 0,
+            "deployments": [], "events": [], "token": params.get("clientToken"),
+        }
+        self._deploy(params["taskDefinition"])
+        self._note("CreateService", params, by)
+        return {"service": self.service}
+
+    def _UpdateService(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+        service = self._active("UpdateService")
+        service["desiredCount"] = params.get("desiredCount", service["desiredCount"])
+        wanted = params.get("taskDefinition", service["taskDefinition"])
+        if wanted != service["taskDefinition"] or params.get("forceNewDeployment"):
+            self._deploy(wanted)
+        for deployment in service["deployments"]:
+            if deployment["status"] == "PRIMARY":
+                deployment["desiredCount"] = service["desiredCount"]
+        self._note("UpdateService", params, by)
+        return {"service": service}
+
+    def _DeleteService(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+        service = self._active("DeleteService")
+        service["status"], self.gone_at = "DRAINING", self.now() + timedelta(seconds=20)
+        self._note("DeleteService", params, by)
+        return {"service": service}
+
+    def _ListTasks(self, params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+        if params.get("desiredStatus") != "STOPPED" or self.service is None:
+            return {"taskArns": []}
+        return {"taskArns": [task["taskArn"] for task in self._stopped()]}
+
+    def _DescribeTasks(self, params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+        return {"tasks": [task for task in self._stopped() if task["taskArn"] in params["tasks"]]}
+
+    def _GetLogEvents(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+        return {"events": [{"timestamp": 0, "message": "FATAL no"}]}
+
+    def _ListServiceDeployments(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+        return {"serviceDeployments": []}
+
+    def _DescribeServiceRevisions(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+        return {"serviceRevisions": []}
+
+    # --- what ECS does by itself ------------------------------------------------------------------
+
+    def foreign_deployment(self) -> None:
+        """Somebody else deploys this service."""
+        self._settle()
+        if self.service is None or self.service["status"] != "ACTIVE":
+            return
+        self._RegisterTaskDefinition({"family": "foreign", "image": "x:1.27"}, "foreigner")
+        arn = next(reversed(self.definitions.values()))["taskDefinition"]["taskDefinitionArn"]
+        self._UpdateService({"taskDefinition": arn}, "foreigner")
+
+    def _active(self, operation: str) -> dict[str, Any]:
+        if self.service is None or self.service["status"] != "ACTIVE":
+            raise NotFound("ServiceNotActiveException", "Service was not ACTIVE.", "ecs", operation)
+        return self.service
+
+    def _deploy(self, arn: str) -> None:
+        service = self.service
+        assert service is not None
+        for deployment in service["deployments"]:
+            deployment["status"] = "ACTIVE"
+        service["taskDefinition"] = arn
+        service["deployments"].insert(
+            0,
+            {
+                "id": f"ecs-svc/{self.dice.randrange(10**18, 10**19)}", "status": "PRIMARY",
+                "taskDefinition": arn, "desiredCount": service["desiredCount"], "runningCount": 0,
+                "pendingCount": service["desiredCount"], "failedTasks": 0, "rolloutState": "IN_PROGRESS",
+                "createdAt": self.now().isoformat(), "bad": self._is_bad(arn),
+            },
+        )
+        self._event("has started 1 tasks: (task x).")
+
+    def _is_bad(self, arn: str) -> bool:
+        definition = self.definitions[arn.rsplit("/", 1)[-1]]["taskDefinition"]
+        return "crash" in str(definition)
+
+    def _settle(self) -> None:
+        """Let everything happen that time has brought."""
+        service = self.service
+        if service is None:
+            return
+        if service["status"] == "DRAINING":
+            if self.gone_at is not None and self.now() >= self.gone_at:
+                service["status"] = "INACTIVE"
+            return
+        primary = service["deployments"][0]
+        age = self.now() - datetime.fromisoformat(primary["createdAt"])
+        if primary["bad"]:
+            self._fail(service, primary, age)
+        elif age >= ROLLOUT and primary["rolloutState"] == "IN_PROGRESS":
+            primary.update(rolloutState="COMPLETED", runningCount=service["desiredCount"], pendingCount=0)
+            service.update(deployments=[primary], runningCount=service["desiredCount"])
+            self._event("has reached a steady state.")
+
+    def _fail(self, service: dict[str, Any], primary: dict[str, Any], age: timedelta) -> None:
+        primary["failedTasks"] = min(age // FAILS_EVERY, 5)
+        old = [one for one in service["deployments"][1:] if not one["bad"]]
+        if self.breaker and old and primary["failedTasks"] >= 3:
+            primary.update(rolloutState="FAILED", status="ACTIVE")
+            old[0].update(status="PRIMARY", rolloutState="COMPLETED", runningCount=service["desiredCount"])
+            service["deployments"] = [old[0], primary]
+            service["taskDefinition"] = old[0]["taskDefinition"]
+            self._event("rolling back to deployment.")
+
+    def _stopped(self) -> list[dict[str, Any]]:
+        tasks = []
+        for deployment in (self.service or {}).get("deployments", []):
+            for number in range(deployment["failedTasks"]):
+                tasks.append(
+                    {
+                        "taskArn": f"arn:task/{deployment['id'][8:]}{number}", "lastStatus": "STOPPED",
+                        "startedBy": deployment["id"], "stopCode": "EssentialContainerExited",
+                        "stoppedReason": "Essential container in task exited", "createdAt": f"{number}",
+                        "containers": [{"name": "web", "exitCode": 1}],
+                    }
+                )
+        for task in tasks:
+            task["createdAt"] = "2026-01-01T00:00:00+00:00"
+        return tasks
+
+    def _event(self, text: str) -> None:
+        assert self.service is not None
+        event = {
+            "id": f"{self.dice.randrange(10**12)}", "createdAt": self.now().isoformat(),
+            "message": f"(service {self.service['serviceName']}) {text}",
+        }
+        self.service["events"].insert(0, event)
+
+    def _note(self, operation: str, params: dict[str, Any], by: str) -> None:
+        self.effects.append(Effect(self.now(), operation, params, by))
+
+    # --- reads that lag ---------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        self.past = [(self.now(), copy.deepcopy(self.service))]
+
+    def _as_read(self) -> dict[str, Any] | None:
+        if self.lag_until is not None and self.now() < self.lag_until and self.past:
+            return self.past[0][1]
+        return self.service
+
+

@@ -1,0 +1,86 @@
+"""What must hold after every simulated schedule."""
+
+import json
+from collections import Counter
+from datetime import timedelta
+
+from deployments.log import all_lines
+from deployments.models import ActionRun, CheckedItem, Execution, Memory, Slot
+from deployments.states import ActionState
+from tests.deployments.simulator.schedule import Schedule
+
+ONCE = ("Creating Task Definition", "Created Task Definition", "Creating Service", "Updating Service", "Deleting service")
+
+
+def violations(schedule: Schedule, execution: Execution, before: str | None) -> list[str]:
+    """Every promise that this schedule broke, in words."""
+    found: list[str] = []
+    if not execution.is_over:
+        return [f"it hangs: {execution.status}, look_at {execution.look_at}"]
+    if Slot.objects.filter(stage__execution=execution).exists():
+        found.append("the slot is still held")
+    found += _log(execution)
+    found += _effects(schedule)
+    found += _end(schedule, execution, before)
+    return found
+
+
+def _log(execution: Execution) -> list[str]:
+    lines = list(all_lines(execution.pk))
+    numbers = [line["number"] for line in lines]
+    found = [] if numbers == list(range(1, len(numbers) + 1)) else [f"log numbers are {numbers}"]
+    texts = Counter((line["step"], line["text"]) for line in lines if line["text"].startswith(ONCE))
+    found += [f"{count} times in the log: {text}" for (_, text), count in texts.items() if count > 1]
+    return found
+
+
+def _effects(schedule: Schedule) -> list[str]:
+    ours = [effect for effect in schedule.ecs.effects if effect.by == "slipway"]
+    count = Counter(
+        (effect.operation, effect.params.get("taskDefinition", "")) for effect in ours
+    )
+    return [f"{times} effects of {what}" for what, times in count.items() if times > 1]
+
+
+def _end(schedule: Schedule, execution: Execution, before: str | None) -> list[str]:
+    service = schedule.ecs.service
+    live = service if service and service["status"] == "ACTIVE" else None
+    running = live["taskDefinition"] if live else None
+    foreign = [effect for effect in schedule.ecs.effects if effect.by == "foreigner"]
+    if foreign and foreign[-1].params["taskDefinition"] == _found(execution):
+        before = _found(execution)
+    elif foreign:
+        return _after_foreigner(schedule, foreign[-1].at)
+    if execution.outcome == "COMPLETED":
+        ours = [d for d in (live or {}).get("deployments", []) if not d["bad"]]
+        return [] if ours and running != before else [f"COMPLETED but {running} runs"]
+    if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS") and running != before:
+        return [f"{execution.outcome} but {running} runs instead of {before}"]
+    if execution.outcome == "ROLLED_BACK" and not CheckedItem.objects.filter(step__stage__execution=execution).exists():
+        return ["ROLLED_BACK without a checklist"]
+    wanted_rollback = execution.status == "FAILED" or schedule.odds.roll_back
+    not_restored = ActionRun.objects.filter(
+        step__stage__execution=execution, state=ActionState.NOT_RESTORED
+    ).exists() or CheckedItem.objects.filter(step__stage__execution=execution, ok=False).exists()
+    if wanted_rollback and running != before and not not_restored:
+        return [f"{execution.status}/{execution.outcome}: {running} runs instead of {before}, and nobody says so"]
+    return []
+
+
+def _found(execution: Execution) -> str | None:
+    """The task definition that the execution found when it began."""
+    memory = Memory.objects.filter(step__stage__execution=execution, name="service before").first()
+    found = json.loads(memory.value) if memory else None
+    return found["task_definition"] if found else None
+
+
+def _after_foreigner(schedule: Schedule, at: object) -> list[str]:
+    """We may have been about to write when somebody else did, but not long after."""
+    later = [
+        effect
+        for effect in schedule.ecs.effects
+        if effect.by == "slipway"
+        and effect.operation in ("UpdateService", "DeleteService")
+        and effect.at > at + timedelta(seconds=45)  # type: ignore[operator]
+    ]
+    return [f"{effect.operation} long after a foreign deployment" for effect in later]

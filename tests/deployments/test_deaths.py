@@ -1,0 +1,168 @@
+"""A worker killed at any named place: the end is the same as without, nothing happens twice, no line is lost."""
+
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.core.cache import cache
+from django.db import connections
+
+from aws import clients
+from deployments.engine import failpoints
+from deployments.engine.failpoints import FAILPOINTS, set_hook
+from deployments.log import all_lines
+from deployments.models import Execution, Pipeline
+from deployments.operations import run_pipeline
+from ops.demo import seed_demo
+from rbac.models import User
+from tests.deployments.driving import Drive
+from tests.deployments.simulator.fake_ecs import FakeEcs
+from tests.deployments.simulator.schedule import Death, Odds, Schedule
+from tests.deployments.simulator.verdict import violations
+from tests.deployments.test_simulator import FACTS, _deploy_before
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+KILLED = 9
+SHORT_ROLLOUT = timedelta(seconds=4)
+
+
+class Countdown:
+    """Counts the failpoints that are passed, and dies at one of them."""
+
+    def __init__(self, at: int, die: Callable[[], None]) -> None:
+        self.passed: list[str] = []
+        self._at = at
+        self._die = die
+
+    def __call__(self, name: str) -> None:
+        self.passed.append(name)
+        if len(self.passed) == self._at:
+            self._die()
+
+
+def _die_in_process() -> None:
+    raise Death
+
+
+class Quick(Schedule):
+    """A schedule without any misfortune but one death, in steps of two seconds."""
+
+    countdown: Countdown
+
+    def _failpoint(self, name: str) -> None:
+        self.countdown(name)
+
+
+@pytest.fixture
+def killed_at(
+    transactional_db: None, account: object, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[int, str], tuple[Quick, Execution, str]]:
+    """Run a deployment with the given tag whose worker dies at the n-th failpoint that it passes."""
+    monkeypatch.setattr("tests.deployments.simulator.fake_ecs.ROLLOUT", SHORT_ROLLOUT)
+    monkeypatch.setattr("tests.deployments.simulator.fake_ecs.FAILS_EVERY", SHORT_ROLLOUT / 3)
+    seed_demo(FACTS)
+    deployer = User.objects.get(username="deployer")
+    pipeline = Pipeline.objects.get(identifier="rolling_demo")
+    numbers = iter(range(1, 10_000))
+
+    def run(at: int, tag: str) -> tuple[Quick, Execution, str]:
+        cache.clear()
+        dice = random.Random(7)  # noqa: S311 - the same every time
+        ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{next(numbers):012d}")
+        schedule = Quick(dice=dice, odds=Odds(), ecs=ecs)
+        schedule.countdown = Countdown(at, _die_in_process)
+        before = _deploy_before(ecs)
+        execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag)
+        schedule.run(execution)
+        execution.refresh_from_db()
+        return schedule, execution, before
+
+    return run
+
+
+def _story(execution: Execution) -> list[str]:
+    """What the log tells, without what differs from run to run: ids, times, how often it looked."""
+    lines = [line["text"] for line in all_lines(execution.pk) if not line["text"].startswith("# AWS Event")]
+    return [re.sub(r"\d{12,}|\b[0-9a-f]{32}\b", "N", text) for text in lines]
+
+
+def _work(schedule: Schedule) -> list[str]:
+    return [effect.operation for effect in schedule.ecs.effects if effect.by == "slipway"]
+
+
+@pytest.mark.parametrize("tag", ["1.27", "crash"])
+@pytest.mark.parametrize("part", range(4))
+def test_a_death_at_any_failpoint_changes_neither_end_nor_log(
+    killed_at: Callable[[int, str], tuple[Quick, Execution, str]], tag: str, part: int
+) -> None:
+    calm, undisturbed, _ = killed_at(0, tag)
+    story, work = _story(undisturbed), _work(calm)
+    for at in range(part + 1, len(calm.countdown.passed) + 1, 4):
+        where = f"killed at {calm.countdown.passed[at - 1]}, the {at}th"
+        schedule, execution, before = killed_at(at, tag)
+        assert not violations(schedule, execution, before), where
+        assert (execution.status, execution.outcome) == (undisturbed.status, undisturbed.outcome), where
+        assert _work(schedule) == work, where
+        assert Counter(_story(execution)) == Counter(story), where
+
+
+@pytest.fixture
+def in_a_fork() -> Iterator[Callable[[Callable[[], None]], int]]:
+    """Run something in a forked worker process; gives back its exit status."""
+
+    def run(work: Callable[[], None]) -> int:
+        connections.close_all()
+        child = os.fork()
+        if child == 0:
+            clients.forget_clients()
+            try:
+                work()
+            finally:
+                os._exit(0)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    yield run
+    set_hook(None)
+
+
+def _places(drive: Drive) -> list[str]:
+    """The failpoints that one undisturbed deployment passes, in order."""
+    countdown = Countdown(0, _die_in_process)
+    set_hook(countdown)
+    drive.run("crash")
+    set_hook(None)
+    return countdown.passed
+
+
+def test_a_forked_worker_killed_at_each_kind_of_place_leaves_no_trace(
+    drive: Drive, in_a_fork: Callable[[Callable[[], None]], int]
+) -> None:
+    """The real thing: a process that ends without a word, in front of the real sandbox."""
+    drive.run("1.27")
+    passed = _places(drive)
+    assert set(passed) == set(FAILPOINTS), "every failpoint is reached"
+    before = drive.service()["taskDefinition"]
+    for name in FAILPOINTS:
+        mark = len(drive.sandbox.journal())
+        execution = drive.start("crash")
+        at = passed.index(name, passed.index("call.sent")) + 1
+
+        def doomed(at: int = at, execution: Execution = execution) -> None:
+            failpoints.set_hook(Countdown(at, lambda: os._exit(KILLED)))
+            drive.until_over(execution)
+
+        assert in_a_fork(doomed) == KILLED, name
+        drive.clock.move(600)
+        drive.until_over(execution)
+        assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), name
+        assert drive.service()["taskDefinition"] == before, name
+        writes = Counter(drive.effects(after=mark))
+        assert writes["RegisterTaskDefinition"] == 1, name
+        assert writes["UpdateService"] == 2, name
+        numbers = [line["number"] for line in all_lines(execution.pk)]
+        assert numbers == list(range(1, len(numbers) + 1)), name

@@ -1,0 +1,84 @@
+"""Hundreds of seeded schedules of the real engine on a fake ECS: deaths, two workers, lost and late answers."""
+
+import os
+import random
+from collections.abc import Callable
+
+import pytest
+from django.core.cache import cache
+from pytest_django import Settings
+
+from deployments.models import Execution, Pipeline
+from deployments.operations import run_pipeline
+from ops.demo import SandboxFacts, seed_demo
+from rbac.models import User
+from tests.deployments.simulator.fake_ecs import FakeEcs
+from tests.deployments.simulator.schedule import Odds, Schedule
+from tests.deployments.simulator.verdict import violations
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SCHEDULES_EACH = 25
+FACTS = SandboxFacts("us-east-1", "demo", ("subnet-11111111",), "sg-11111111", "arn:aws:iam::123456789012:role/r")
+
+
+@pytest.fixture
+def simulate(transactional_db: None, account: object, settings: Settings) -> Callable[[int], list[str]]:
+    """Run one schedule by its seed; gives back the promises it broke. Nobody watches."""
+    settings.CHANNEL_LAYERS = {}
+    seed_demo(FACTS)
+    deployer = User.objects.get(username="deployer")
+    pipeline = Pipeline.objects.get(identifier="rolling_demo")
+
+    def one(seed: int) -> list[str]:
+        cache.clear()
+        dice = random.Random(seed)  # noqa: S311 - reproducible on purpose
+        odds = Odds.from_dice(dice)
+        ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{seed:012d}", breaker=odds.breaker)
+        schedule = Schedule(dice=dice, odds=odds, ecs=ecs)
+        before = None if odds.first_deployment else _deploy_before(ecs)
+        tag = "crash" if odds.bad_image else "1.27"
+        execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag)
+        schedule.run(execution)
+        execution.refresh_from_db()
+        broken = violations(schedule, execution, before)
+        return [f"seed {seed}: {text}" for text in broken] and [
+            *(f"seed {seed}: {text}" for text in broken),
+            f"  {odds}",
+            f"  ended {execution.status}/{execution.outcome} {execution.failure}",
+            *(f"  {line}" for line in schedule.history),
+        ]
+
+    return one
+
+
+def _deploy_before(ecs: FakeEcs) -> str:
+    ecs.call("RegisterTaskDefinition", {"family": "fargate-task-definition", "image": "x:1.26"}, "past")
+    arn = next(iter(ecs.definitions.values()))["taskDefinition"]["taskDefinitionArn"]
+    ecs.call("CreateService", {"serviceName": "myapp", "taskDefinition": arn, "desiredCount": 1}, "past")
+    assert ecs.service is not None
+    ecs.service["deployments"][0].update(rolloutState="COMPLETED", runningCount=1)
+    ecs.service["runningCount"] = 1
+    return str(arn)
+
+
+@pytest.mark.parametrize("chunk", range(20))
+def test_no_schedule_breaks_a_promise(simulate: Callable[[int], list[str]], chunk: int) -> None:
+    first = int(os.environ.get("SLIPWAY_SIMULATOR_SEED", "0")) + chunk * SCHEDULES_EACH
+    broken = [line for seed in range(first, first + SCHEDULES_EACH) for line in simulate(seed)]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_ten_thousand_more_schedules_break_none_either(simulate: Callable[[int], list[str]]) -> None:
+    broken = [line for seed in range(100_000, 110_000) for line in simulate(seed)]
+    assert not broken, "\n".join(broken[:200])
+
+
+def test_the_last_schedules_ended_in_every_way(simulate: Callable[[int], list[str]]) -> None:
+    """A simulator whose schedules all end alike would prove nothing."""
+    for seed in range(1000, 1040):
+        simulate(seed)
+    outcomes = set(Execution.objects.values_list("outcome", flat=True))
+    assert {"COMPLETED", "ROLLED_BACK", "ABORTED"} <= outcomes
