@@ -38,7 +38,7 @@ function showConnection(status) {
   one("use", node).setAttribute("href", `#s-${form}`);
   one("svg", node).classList.toggle("spin", form === "running");
   one("span", node).textContent = word;
-  root.dataset.connection = status;
+  root.dataset.live = status;
 }
 
 // A failure ends the following, once, and shows its first line; whoever reads an old one is left in peace.

@@ -4,7 +4,8 @@ import { one } from "./dom.js";
 
 const SETTING = "slipway.keys";
 const actions = new Map();
-let pendingGo = 0;
+const GO_WITHIN = 1500;
+let pendingGo = -Infinity;
 
 export const bindKey = (key, action) => actions.set(key, action);
 const isOn = () => localStorage.getItem(SETTING) !== "off";
@@ -21,8 +22,8 @@ function go(key) {
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (isTyping(event.target) || !isOn()) return;
-  if (event.timeStamp - pendingGo < 1500) {
-    pendingGo = 0;
+  if (event.timeStamp - pendingGo < GO_WITHIN) {
+    pendingGo = -Infinity;
     go(event.key);
     return;
   }

@@ -144,7 +144,7 @@ export class Live {
   }
 
   need(number) {
-    this.fetchPage(Math.floor((number - 1) / PAGE) * PAGE).catch(() => {});
+    this.fetchPage(this.pane.lines.before(Math.floor((number - 1) / PAGE))).catch(() => {});
   }
 
   fetchPage(after) {

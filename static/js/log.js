@@ -40,6 +40,7 @@ export class LogPane {
     this.onNeed = () => {};
     this.lines = new Lines();
     this.search = new Search(this.lines);
+    this.stepNames = new Map();
     this.unseen = 0;
     this.spokenAt = 0;
     this.quietUntil = 0;
@@ -128,7 +129,7 @@ export class LogPane {
   sighted(sight) {
     this.sight = sight;
     const line = this.lines.get(sight.first);
-    this.part("where").textContent = line ? [line.step, line.unit].filter(Boolean).join(" \u203a ") : "";
+    this.part("where").textContent = line ? [this.stepNames.get(line.step) || line.step, line.unit].filter(Boolean).join(" \u203a ") : "";
     for (let number = sight.from; number <= sight.to; number += 1) {
       if (!this.lines.get(number)) return this.onNeed(number);
     }
@@ -262,6 +263,7 @@ export class LogPane {
   }
 
   setSteps(steps) {
+    this.stepNames = new Map(steps.map((step) => [step.identifier, step.name]));
     const group = one("optgroup", this.part("show"));
     const chosen = this.part("show").value;
     group.replaceChildren(...steps.map((step) => h("option", { value: `step:${step.identifier}` }, step.name)));

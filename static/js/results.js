@@ -15,9 +15,8 @@ function empty(form, title, text) {
 function outputRow(step, name, value) {
   const expression = `<+execution.steps.${step.identifier}.output.${name}>`;
   return h("tr", {},
-    h("th", { scope: "row" }, h("span", { class: "name" }, name)),
+    h("th", { scope: "row" }, h("span", { class: "name" }, name), h("span", { class: "copy sub" }, h("code", {}, expression), copyButton(expression, `Copy ${name} as an expression`))),
     h("td", {}, h("span", { class: "copy" }, h("code", {}, written(value)), copyButton(written(value), `Copy the value of ${name}`))),
-    h("td", {}, h("span", { class: "copy" }, h("code", { class: "soft" }, expression), copyButton(expression, `Copy ${name} as an expression`))),
   );
 }
 
@@ -26,7 +25,7 @@ export function drawOutputs(steps) {
   if (!having.length) return [empty("pipelines", "No outputs yet", "What a step learns, such as the ARN of the task definition it registered, shows up here and can be used by later steps.")];
   return having.map((step) =>
     h("section", {}, h("h2", {}, step.name),
-      h("div", { class: "table-wrap" }, h("table", { class: "table compact" }, head("Output", "Value", "Use it in a later step as"),
+      h("div", { class: "table-wrap", tabindex: "0" }, h("table", { class: "table compact" }, head("Output, and how later steps name it", "Value"),
         h("tbody", {}, Object.entries(step.outputs).map(([name, value]) => outputRow(step, name, value)))))));
 }
 
@@ -47,6 +46,6 @@ export function drawChecklist(items, ended) {
   const restored = items.filter((item) => item.ok).length;
   return [
     h("p", { class: "soft" }, `${restored} of ${items.length} are as they were before this execution.`),
-    h("div", { class: "table-wrap" }, h("table", { class: "table compact" }, head("", "What", "Before", "Found after the rollback"), h("tbody", {}, items.map(checkRow)))),
+    h("div", { class: "table-wrap", tabindex: "0" }, h("table", { class: "table compact" }, head(h("span", { class: "visually-hidden" }, "State"), "What", "Before", "Found after the rollback"), h("tbody", {}, items.map(checkRow)))),
   ];
 }

@@ -78,8 +78,9 @@ function gauge(name, ...value) {
   return h("div", { class: "gauge" }, h("dt", {}, name), h("dd", {}, value));
 }
 
-function withCopy(text, label) {
-  return text ? [h("span", { class: "mono" }, text), copyButton(text, label)] : "\u2013";
+// People know a deployment by the number after its prefix; the whole id is what is copied.
+function deploymentId(text) {
+  return text ? [h("span", { class: "mono" }, text.split("/").at(-1)), copyButton(text, "Copy the deployment id")] : "\u2013";
 }
 
 function gauges(stage) {
@@ -89,7 +90,7 @@ function gauges(stage) {
     gauge("ECS service", stage.ecs_service || "\u2013"),
     gauge("Cluster", `${stage.cluster} \u00b7 ${stage.region}`),
     gauge("Account", stage.account || "\u2013"),
-    gauge("ECS deployment", withCopy(stage.deployment_id, "Copy the deployment id")),
+    gauge("ECS deployment", deploymentId(stage.deployment_id)),
   ];
 }
 

@@ -1,0 +1,73 @@
+"""The demo in a browser: signed in, with every broken rule of the content policy noted."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Page, Response
+from pytest_django.live_server_helper import LiveServer
+
+from deployments.models import Execution, Pipeline
+from deployments.operations import run_pipeline
+from ops.demo import SandboxFacts, seed_demo
+from rbac.models import User
+from tests.browser.wire import Wire
+
+FACTS = SandboxFacts(
+    region="us-east-1",
+    cluster="demo",
+    subnets=("subnet-0a", "subnet-0b"),
+    security_group="sg-0a",
+    role_arn="arn:aws:iam::123456789012:role/ecsTaskExecutionRole",
+)
+Visit = Callable[[str], Response | None]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loop_of_playwright() -> Iterator[None]:
+    """The database is emptied after the page is closed, while the loop of Playwright still runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        yield
+
+
+@pytest.fixture
+def demo(transactional_db: None, account: object) -> Pipeline:
+    seed_demo(FACTS)
+    return Pipeline.objects.get(identifier="rolling_demo")
+
+
+@pytest.fixture
+def deployer(demo: Pipeline) -> User:
+    return User.objects.get(username="deployer")
+
+
+@pytest.fixture
+def execution(demo: Pipeline, deployer: User) -> Execution:
+    """An execution whose plan is written and which nothing moves on."""
+    return run_pipeline(actor=deployer, pipeline=demo, artifact_tag="1.27")
+
+
+@pytest.fixture
+def complaints(page: Page) -> Iterator[list[str]]:
+    """What the browser complains about; a test ends with none."""
+    found: list[str] = []
+    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
+    yield found
+    assert found == []
+
+
+@pytest.fixture
+def visit(page: Page, complaints: list[str], live_server: LiveServer, deployer: User) -> Visit:
+    """Go to an address of the site as the deployer."""
+    client = Client()
+    client.force_login(deployer)
+    cookies = [{"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()]
+    page.context.add_cookies(cookies)
+    return lambda path: page.goto(f"{live_server.url}{path}")
+
+
+@pytest.fixture
+def wire(page: Page, execution: Execution) -> Wire:
+    """Stands between the page and the server, so that a test can lose what it likes."""
+    return Wire(page, execution)

@@ -1,0 +1,82 @@
+"""The network of the execution page in the hand of a test: a socket and a log that it fills itself."""
+
+import json
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Page, Route, WebSocketRoute
+
+from deployments.models import Execution
+from deployments.queries import execution_document
+from rbac.models import User
+
+LARGEST_PAGE = 1000
+
+
+def line(number: int, text: str = "", level: str = "info", unit: str = "Deploy") -> dict[str, Any]:
+    """One line of the log as the server sends it."""
+    at = f"2026-11-21T10:{number // 60 % 60:02}:{number % 60:02}.{number % 1000:03}000+00:00"
+    step = "ecs_rolling_deploy"
+    return {
+        "number": number,
+        "at": at,
+        "step": step,
+        "unit": unit,
+        "level": level,
+        "text": text or f"line {number}",
+    }
+
+
+class Wire:
+    """What the page hears and asks; `log` is what the server has, whether the socket told it or not."""
+
+    def __init__(self, page: Page, execution: Execution) -> None:
+        self.page = page
+        self.log: list[dict[str, Any]] = []
+        self.asked: list[int] = []
+        self.connected: list[int] = []
+        self.refuses = False
+        self.sockets: list[WebSocketRoute] = []
+        # Read before the page is opened: an actor is needed for what the buttons may do.
+        actor = User.objects.get(username="deployer")
+        self.state = execution_document(Execution.objects.get(pk=execution.pk), actor)
+        page.route_web_socket(re.compile("/ws/executions/"), self._open)
+        page.route(re.compile(r"/api/v1/executions/[^/]+$"), lambda route: self._answer(route, self.state))
+        page.route(re.compile(r"/api/v1/executions/[^/]+/log"), self._read)
+
+    def tell(self, *lines: dict[str, Any]) -> None:
+        """Send lines through the socket."""
+        self._send({"type": "lines", "lines": list(lines)})
+
+    def change(self, **news: Any) -> None:
+        """Send a state that differs from the one before."""
+        self.state = {**self.state, **news}
+        self._send({"type": "state", "state": self.state})
+
+    def end(self) -> None:
+        self._send({"type": "end", "last": len(self.log)})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self.sockets[-1].send(json.dumps(message))
+
+    def _open(self, socket: WebSocketRoute) -> None:
+        after = int(parse_qs(urlsplit(socket.url).query)["after"][0])
+        self.connected.append(after)
+        if self.refuses:
+            socket.close(code=1013)
+            return
+        self.sockets.append(socket)
+        missed = [one for one in self.log if one["number"] > after]
+        if missed and len(self.connected) > 1:
+            self.tell(*missed)
+
+    def _read(self, route: Route) -> None:
+        after = int(parse_qs(urlsplit(route.request.url).query)["after"][0])
+        self.asked.append(after)
+        lines = [one for one in self.log if one["number"] > after][:LARGEST_PAGE]
+        self._answer(route, {"lines": lines, "end": False})
+
+    @staticmethod
+    def _answer(route: Route, content: dict[str, Any]) -> None:
+        route.fulfill(status=200, content_type="application/json", body=json.dumps(content))
