@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from aws.regions import regions
 from connectors.models import Connector
 from delegates import doors
+from rbac.policy import require
 from web.problems import BadInput
 from web.rest import Route
 
@@ -64,23 +65,32 @@ class RegionList(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True)
 
 
-class ConnectorTest(Route):
+class DoorRoute(Route):
+    """The base of routes that go through a connector's door."""
+
+    def _usable(self, pk: int) -> Connector:
+        connector = self.one(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
+        require(self.principal, "core_connector_access", connector)
+        return connector
+
+
+class ConnectorTest(DoorRoute):
     """Trying a connector."""
 
     @extend_schema(request=TestInput, responses=TestDocument)
     def post(self, request: Request, pk: int) -> Response:
-        connector = self.one(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
+        connector = self._usable(pk)
         region = _known(self.given(TestInput)["region"])
         tested = doors.test_connector(actor=self.principal, connector=connector, region=region)
         return Response(TestDocument(tested).data)
 
 
-class ConnectorClusters(Route):
+class ConnectorClusters(DoorRoute):
     """The ECS clusters that a connector can see."""
 
     @extend_schema(parameters=[REGION], responses=ClusterList)
     def get(self, request: Request, pk: int) -> Response:
-        connector = self.one(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
+        connector = self._usable(pk)
         region = _known(request.GET.get("region", ""), required=True)
         found = doors.list_clusters(actor=self.principal, connector=connector, region=region)
         return Response({"results": ClusterDocument(found, many=True).data, "next": None})

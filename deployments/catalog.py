@@ -9,6 +9,7 @@ from django.db.models import ProtectedError
 
 from connectors.models import Connector
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
+from deployments.manifests.stores import is_store, store_names
 from deployments.models import Artifact, Environment, Infrastructure, Manifest, Service
 from rbac.audit import record
 from rbac.models import Scope, User
@@ -16,7 +17,6 @@ from rbac.policy import require
 from web.problems import BadInput
 
 MOST_MANIFESTS = 50
-STORES = ("FileStore", "Inline")
 
 
 @dataclass(frozen=True)
@@ -223,8 +223,8 @@ def _manifest_problem(manifest: ManifestSpec, seen: set[str]) -> str:
         return f"the identifier {manifest.identifier} is given twice"
     if manifest.kind not in Manifest.Kind.values:
         return f"unknown kind; known are {', '.join(Manifest.Kind.values)}"
-    if manifest.store not in STORES:
-        return f"unknown store; known are {', '.join(STORES)}"
+    if not is_store(manifest.store):
+        return f"unknown store; known are {', '.join(store_names())}"
     if manifest.store == "FileStore" and not manifest.paths:
         return "a manifest in the file store needs at least one path"
     if manifest.store == "Inline" and not manifest.content:

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments import catalog
+from deployments.manifests.stores import store_names
 from deployments.models import Manifest, Service
 from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
 
@@ -22,7 +23,7 @@ class ManifestFields(serializers.Serializer[Any]):
 
     identifier = serializers.CharField(max_length=128)
     kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
-    store = serializers.ChoiceField(choices=catalog.STORES, default="FileStore")
+    store = serializers.ChoiceField(choices=store_names(), default="FileStore")
     paths = serializers.ListField(child=serializers.CharField(max_length=1024), max_length=50, default=list)
     content = serializers.CharField(allow_blank=True, trim_whitespace=False, max_length=262_144, default="")
 

@@ -8,8 +8,12 @@ from deployments.models import Artifact, Environment, Execution, Infrastructure,
 from rbac.keys import create_api_key
 from rbac.models import ApiKey, Role, RoleAssignment, Scope, User
 
+# The port of "discard": a call that gets this far is refused and never reaches AWS.
+NOBODY_LISTENS = "http://127.0.0.1:9"
+# Part of every name here: whoever sees it sees something of this project.
+CANARY = "Canary4711"
 TASK_DEFINITION = """\
-family: myapp
+family: Canary4711
 containerDefinitions:
   - name: myapp
     image: <+primary.artifact.image>
@@ -17,7 +21,7 @@ containerDefinitions:
 PIPELINE = """\
 pipeline:
   identifier: rolling
-  name: Rolling
+  name: Canary4711 rolling
   stages:
     - stage:
         identifier: deploy
@@ -31,7 +35,7 @@ pipeline:
             environmentRef: dev
             infrastructureDefinitions:
               - identifier: sandbox
-          strategy: rolling
+          strategy: Rolling
 """
 
 
@@ -56,16 +60,22 @@ class World:
 
 def make_world(scope: Scope, member: User, runner: User) -> World:
     """Fill `scope`; `member` gets an own role there, and `runner` runs the pipeline."""
-    secret = Secret.objects.create(scope=scope, identifier="key", name="Key", value="wonderful-secret-value")
+    secret = Secret.objects.create(
+        scope=scope, identifier="key", name=f"{CANARY} key", value="wonderful-secret-value"
+    )
     connector = Connector.objects.create(
         scope=scope,
         identifier="aws",
-        name="AWS",
-        spec={"credentials": "AccessKey", "access_key_id": "AKIAIOSFODNN7EXAMPLE"},
+        name=f"{CANARY} AWS",
+        spec={
+            "credentials": "AccessKey",
+            "access_key_id": "AKIAIOSFODNN7EXAMPLE",
+            "endpoint_url": NOBODY_LISTENS,
+        },
         secret=secret,
     )
     file = FileNode.objects.create(scope=scope, path="/task.yaml", content=TASK_DEFINITION)
-    service = Service.objects.create(scope=scope, identifier="myapp", name="My app")
+    service = Service.objects.create(scope=scope, identifier="myapp", name=f"{CANARY} app")
     Manifest.objects.create(
         service=service, identifier="task", kind=Manifest.Kind.TASK_DEFINITION, paths=["/task.yaml"]
     )
@@ -77,20 +87,22 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         content="serviceName: myapp\n",
     )
     Artifact.objects.create(service=service, image="myapp", tag="v1")
-    environment = Environment.objects.create(scope=scope, identifier="dev", name="Development")
+    environment = Environment.objects.create(scope=scope, identifier="dev", name=f"{CANARY} dev")
     infrastructure = Infrastructure.objects.create(
         environment=environment,
         identifier="sandbox",
-        name="Sandbox",
+        name=f"{CANARY} sandbox",
         connector=connector,
         region="us-east-1",
         cluster="demo",
     )
-    pipeline = Pipeline.objects.create(scope=scope, identifier="rolling", name="Rolling", yaml=PIPELINE)
+    pipeline = Pipeline.objects.create(
+        scope=scope, identifier="rolling", name=f"{CANARY} rolling", yaml=PIPELINE
+    )
     execution = operations.run_pipeline(actor=runner, pipeline=pipeline)
-    role = Role.objects.create(scope=scope, identifier="own", name="Own")
+    role = Role.objects.create(scope=scope, identifier="own", name=f"{CANARY} own")
     assignment = RoleAssignment.objects.create(scope=scope, role=role, user=member)
-    key, _ = create_api_key(actor=member, user=member, name="key of the world")
+    key, _ = create_api_key(actor=member, user=member, name=f"{CANARY} api key")
     return World(
         scope=scope,
         member=member,
