@@ -1,0 +1,299 @@
+"""Connectors, secrets, files, services, environments and pipelines through the API."""
+
+from collections.abc import Callable
+
+import pytest
+from rest_framework.test import APIClient
+
+from connectors.models import Secret
+from deployments.models import Infrastructure, Pipeline, Service
+from rbac.models import AuditEntry, Scope, User
+from tests.api.world import PIPELINE, TASK_DEFINITION, World
+
+pytestmark = pytest.mark.django_db
+Call = Callable[[User], APIClient]
+HERE = {"org": "default", "project": "demo"}
+VALUE = "a-very-secret-value"
+
+
+@pytest.fixture
+def client(admin: User, project: Scope, call: Call) -> APIClient:
+    client = call(admin)
+    client.default_format = "json"
+    return client
+
+
+def post(client: APIClient, address: str, **body: object):
+    return client.post(f"/api/v1/{address}", body, format="json")
+
+
+def test_everything_that_a_run_needs_can_be_made_through_the_api(client: APIClient):
+    assert post(client, "secrets", identifier="key", name="Key", value=VALUE, **HERE).status_code == 201
+    spec = {"credentials": "AccessKey", "access_key_id": "AKIAIOSFODNN7EXAMPLE"}
+    connector = post(client, "connectors", identifier="aws", name="AWS", spec=spec, secret="key", **HERE)
+    assert connector.json()["secret"] == "key"
+    assert post(client, "files", path="/a/task.yaml", content=TASK_DEFINITION, **HERE).status_code == 201
+    service = post(
+        client,
+        "services",
+        identifier="myapp",
+        name="My app",
+        variables={"port": 80, "debug": False},
+        artifact={"image": "registry.example:5000/my/app"},
+        manifests=[
+            {"identifier": "task", "kind": "EcsTaskDefinition", "paths": ["/a/task.yaml"]},
+            {"identifier": "svc", "kind": "EcsServiceDefinition", "store": "Inline", "content": "a: 1\n"},
+        ],
+        **HERE,
+    )
+    assert service.json()["artifact"] == {"image": "registry.example:5000/my/app", "tag": "latest"}
+    assert service.json()["manifests"][1]["content"] == "a: 1\n"
+    environment = post(client, "environments", identifier="dev", name="Dev", **HERE).json()
+    assert environment["kind"] == "PreProduction"
+    place = {
+        "identifier": "sandbox",
+        "name": "S",
+        "connector": "aws",
+        "region": "us-east-1",
+        "cluster": "demo",
+    }
+    made = post(client, f"environments/{environment['id']}/infrastructures", **place)
+    assert made.json() == {**place, "id": made.json()["id"]}
+    pipeline = post(client, "pipelines", yaml=PIPELINE, **HERE)
+    assert pipeline.json()["identifier"] == "rolling"
+    run = post(client, f"pipelines/{pipeline.json()['id']}/executions")
+    assert run.status_code == 201
+    assert run.json()["number"] == 1
+
+
+def test_no_answer_and_no_audit_entry_holds_a_secret_value(client: APIClient):
+    made = post(client, "secrets", identifier="key", name="Key", value=VALUE, **HERE)
+    address = f"/api/v1/secrets/{made.json()['id']}"
+    changed = client.patch(address, {"value": VALUE + "2"}, format="json")
+    answers = [made, changed, client.get(address), client.get("/api/v1/secrets"), client.get("/api/v1/audit")]
+    assert not [answer for answer in answers if VALUE.encode() in answer.content]
+    assert Secret.objects.get().value == VALUE + "2"
+    assert VALUE not in str(list(AuditEntry.objects.values()))
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "path"),
+    [
+        ("secrets", {"identifier": "key", "name": "Key", "value": "short"}, "value"),
+        ("secrets", {"identifier": "a-b", "name": "Key", "value": VALUE}, "identifier"),
+        ("secrets", {"identifier": "key\n", "name": "\x07", "value": VALUE}, "name"),
+        ("secrets", {"name": "Key", "value": VALUE}, "identifier"),
+        ("connectors", {"identifier": "x", "name": "X", "spec": {"password": "y"}}, "password"),
+        ("connectors", {"identifier": "x", "name": "X", "spec": {}, "kind": "Moon"}, "kind"),
+        ("connectors", {"identifier": "x", "name": "X", "spec": {}, "secret": "nothing"}, "secret"),
+        ("files", {"path": "no-slash", "content": ""}, "path"),
+        ("files", {"path": "/a/../b", "content": ""}, "path"),
+        ("files", {"path": "/a", "content": "x", "is_folder": True}, "content"),
+        ("services", {"identifier": "x", "name": "X", "variables": {"a": []}}, "variables.a"),
+        ("services", {"identifier": "x", "name": "X", "artifact": {"image": "a b"}}, "artifact.image"),
+        (
+            "services",
+            {"identifier": "x", "name": "X", "manifests": [{"identifier": "m", "kind": "EcsTaskDefinition"}]},
+            "manifests.0",
+        ),
+        (
+            "services",
+            {"identifier": "x", "name": "X", "manifests": [{"identifier": "m", "kind": "Moon"}]},
+            "manifests.0.kind",
+        ),
+        ("environments", {"identifier": "x", "name": "X", "kind": "Moon"}, "kind"),
+        ("pipelines", {"yaml": "pipeline: ["}, ""),
+        ("pipelines", {}, "yaml"),
+    ],
+)
+def test_bad_input_is_refused_and_the_place_is_named(
+    client: APIClient, address: str, body: dict[str, object], path: str
+):
+    response = post(client, address, **body, **HERE)
+    problem = response.json()
+    assert response.status_code == 400, problem
+    assert response["Content-Type"] == "application/problem+json"
+    assert path in [error["path"] for error in problem["errors"]]
+
+
+@pytest.mark.parametrize(
+    ("address", "body"),
+    [
+        ("secrets", {"identifier": "key", "name": "Key", "value": VALUE}),
+        ("connectors", {"identifier": "aws", "name": "X", "spec": {"credentials": "DefaultChain"}}),
+        ("files", {"path": "/task.yaml", "content": ""}),
+        ("services", {"identifier": "myapp", "name": "X"}),
+        ("environments", {"identifier": "dev", "name": "X"}),
+        ("pipelines", {"yaml": PIPELINE}),
+    ],
+)
+def test_what_exists_already_is_a_conflict(
+    world: World, client: APIClient, address: str, body: dict[str, object]
+):
+    assert post(client, address, **body, **HERE).status_code in (409, 412)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"org": "default", "project": "nowhere"}, {"org": "nowhere"}, {"org": "other", "project": "demo"}],
+)
+def test_a_scope_that_is_not_there_is_404(client: APIClient, where: dict[str, str]):
+    assert post(client, "environments", identifier="x", name="X", **where).status_code == 404
+
+
+def test_a_project_without_its_org_is_bad_input(client: APIClient):
+    assert post(client, "environments", identifier="x", name="X", project="demo").status_code == 400
+    assert client.get("/api/v1/environments?project=demo").status_code == 400
+
+
+def test_the_scope_can_be_named_in_the_address(client: APIClient):
+    made = post(client, "environments?org=default&project=demo", identifier="x", name="X")
+    assert made.json()["scope"] == "account/default/demo"
+
+
+def test_lists_are_narrowed_by_identifier_and_scope(world: World, other_world: World, client: APIClient):
+    def scopes(query: str) -> list[str]:
+        return [one["scope"] for one in client.get(f"/api/v1/services{query}").json()["results"]]
+
+    assert len(scopes("")) == 2
+    assert len(scopes("?identifier=myapp")) == 2
+    assert scopes("?identifier=nothing") == []
+    assert scopes("?org=default") == ["account/default/demo"]
+    assert scopes("?org=other&project=elsewhere") == ["account/other/elsewhere"]
+    assert scopes("?org=default&project=elsewhere") == []
+    assert scopes("?org=DEFAULT") == []
+
+
+def test_a_list_goes_on_at_its_next_address(client: APIClient):
+    for number in range(5):
+        post(client, "environments", identifier=f"e{number}", name="E", **HERE)
+    seen, address = [], "/api/v1/environments?page_size=2"
+    while address:
+        page = client.get(address).json()
+        assert set(page) == {"results", "next"}
+        seen += [one["identifier"] for one in page["results"]]
+        address = page["next"]
+    assert seen == ["e4", "e3", "e2", "e1", "e0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "body"),
+    [
+        ("connector", "patch", {"name": "Changed"}),
+        ("service", "put", {"name": "Changed"}),
+        ("environment", "put", {"name": "Changed"}),
+        ("pipeline", "put", {"yaml": PIPELINE + "# changed\n"}),
+    ],
+)
+def test_a_change_of_an_old_version_is_refused(
+    world: World, client: APIClient, kind: str, method: str, body: dict[str, object]
+):
+    address = f"/api/v1/{kind}s/{getattr(world, kind).pk}"
+    tag = client.get(address)["ETag"]
+    change = getattr(client, method)
+    first = change(address, body, format="json", HTTP_IF_MATCH=tag)
+    assert first.status_code == 200, first.json()
+    assert first["ETag"] != tag
+    late = change(address, body, format="json", HTTP_IF_MATCH=tag)
+    assert (late.status_code, late.json()["code"]) == (412, "changed_meanwhile")
+    assert change(address, body, format="json", HTTP_IF_MATCH="*").status_code == 200
+    assert change(address, body, format="json").status_code == 200
+
+
+def test_a_file_is_written_read_and_deleted_by_its_path(client: APIClient):
+    address = "/api/v1/files/ECS Tutorial/task.yaml?org=default&project=demo"
+    made = client.put(address, {"content": "a: 1\n"}, format="json")
+    assert made.json()["path"] == "/ECS Tutorial/task.yaml"
+    assert made["ETag"] == '"1"'
+    again = client.put(address, {"content": "a: 2\n"}, format="json", HTTP_IF_MATCH='"1"')
+    assert again["ETag"] == '"2"'
+    late = client.put(address, {"content": "a: 3\n"}, format="json", HTTP_IF_MATCH='"1"')
+    assert late.status_code == 412
+    assert client.get(address).json()["content"] == "a: 2\n"
+    assert client.get(address).json()["updated_by"] == "admin"
+    folder = "/api/v1/files/ECS Tutorial?org=default&project=demo"
+    assert client.get(folder).json()["is_folder"] is True
+    assert client.delete(folder).status_code == 409
+    assert client.delete(f"{folder}&with_content=1").status_code == 204
+    assert client.get(address).status_code == 404
+
+
+def test_files_are_listed_without_their_content(world: World, client: APIClient):
+    post(client, "files", path="/a/b.yaml", content="x", **HERE)
+    found = client.get("/api/v1/files?org=default&project=demo&folder=/a").json()["results"]
+    assert [one["path"] for one in found] == ["/a/b.yaml"]
+    assert "content" not in found[0]
+    by_path = client.get("/api/v1/files?path=/task.yaml").json()["results"]
+    assert [one["path"] for one in by_path] == ["/task.yaml"]
+
+
+def test_replacing_a_service_replaces_its_manifests_and_its_artifact(world: World, client: APIClient):
+    address = f"/api/v1/services/{world.service.pk}"
+    body = {"name": "New", "artifact": None, "manifests": []}
+    answer = client.put(address, body, format="json").json()
+    assert (answer["artifact"], answer["manifests"], answer["version"]) == (None, [], 2)
+    assert Service.objects.get(pk=world.service.pk).manifests.count() == 0
+
+
+def test_an_infrastructure_needs_a_connector_from_here_or_above(
+    world: World, other_world: World, client: APIClient
+):
+    Infrastructure.objects.filter(pk=world.infrastructure.pk).delete()
+    other_world.connector.identifier = "foreign"
+    other_world.connector.save(update_fields=["identifier"])
+    address = f"environments/{world.environment.pk}/infrastructures"
+    body = {"identifier": "p", "name": "P", "region": "us-east-1", "cluster": "demo"}
+    assert post(client, address, connector="foreign", **body).status_code == 400
+    assert post(client, address, connector="aws", **{**body, "region": "us-moon-1"}).status_code == 400
+    assert post(client, address, connector="aws", **{**body, "cluster": "a/b"}).status_code == 400
+    assert post(client, address, connector="aws", **body).status_code == 201
+
+
+def test_an_infrastructure_is_found_in_its_own_environment_only(world: World, client: APIClient):
+    other = post(client, "environments", identifier="prod", name="P", **HERE).json()["id"]
+    assert client.get(f"/api/v1/environments/{other}/infrastructures").json()["results"] == []
+    foreign = f"/api/v1/environments/{other}/infrastructures/{world.infrastructure.pk}"
+    assert client.get(foreign).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "media_type", ["application/yaml", "application/x-yaml", "application/yaml; charset=utf-8"]
+)
+def test_a_pipeline_can_be_sent_as_yaml(world: World, client: APIClient, media_type: str):
+    text = PIPELINE.replace("identifier: rolling", "identifier: yaml_one")
+    made = client.post("/api/v1/pipelines?org=default&project=demo", text.encode(), content_type=media_type)
+    assert made.status_code == 201, made.json()
+    assert Pipeline.objects.get(identifier="yaml_one").yaml == text
+
+
+def test_a_bad_pipeline_names_path_and_line(world: World, client: APIClient):
+    text = PIPELINE.replace("serviceRef: myapp", "serviceRef: ghost")
+    missing = post(client, "pipelines", yaml=text.replace("rolling", "x", 1), **HERE).json()
+    assert missing["code"] == "pipeline_not_runnable"
+    assert "ghost" in missing["errors"][0]["message"]
+    wrong = post(client, "pipelines", yaml=PIPELINE.replace("ECS", "Moon"), **HERE).json()
+    assert wrong["errors"][0]["line"] == 10
+    assert wrong["errors"][0]["path"] == "pipeline.stages.0.stage.spec.deploymentType"
+
+
+def test_a_pipeline_with_a_history_stays(world: World, client: APIClient):
+    assert client.delete(f"/api/v1/pipelines/{world.pipeline.pk}").status_code == 409
+    fresh = post(client, "pipelines", yaml=PIPELINE.replace("identifier: rolling", "identifier: f"), **HERE)
+    assert client.delete(f"/api/v1/pipelines/{fresh.json()['id']}").status_code == 204
+
+
+def test_the_schema_of_pipelines_and_the_regions_are_served(client: APIClient):
+    assert client.get("/api/v1/pipeline-schema").json()["type"] == "object"
+    names = [one["name"] for one in client.get("/api/v1/aws-regions").json()["results"]]
+    assert "us-east-1" in names
+
+
+def test_testing_a_connector_says_what_is_wrong(world: World, client: APIClient):
+    answer = client.post(f"/api/v1/connectors/{world.connector.pk}/test", {}, format="json")
+    assert answer.status_code == 200
+    assert answer.json()["ok"] is False
+    assert answer.json()["message"]
+    shown = client.get(f"/api/v1/connectors/{world.connector.pk}").json()
+    assert shown["last_test_ok"] is False
+    clusters = client.get(f"/api/v1/connectors/{world.connector.pk}/clusters?region=us-east-1")
+    assert clusters.status_code == 503
