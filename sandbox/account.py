@@ -1,9 +1,10 @@
 """The pretend account as a whole: its lock, clock, journal, faults and memory."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any
 
 from moto.core.base_backend import BackendDict
@@ -21,7 +22,6 @@ from sandbox.journal import Journal
 from sandbox.seed import Seed, plant
 
 STEP = 1.0
-TRACKED_FOR = 600.0
 
 
 class Account:
@@ -33,7 +33,10 @@ class Account:
         self.faults = Faults()
         self.file = state.StateFile(folder) if folder else None
         self.is_dirty = False
-        self.last_forgotten = 0.0
+        self.saved = 0
+        self.saving = Lock()
+        # Two thousand machine images that nothing here runs on would be most of the state.
+        os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
         ecs_backend.install()
         ecs_responses.install()
         elb.install()
@@ -56,11 +59,15 @@ class Account:
 
     def save(self) -> None:
         """Write the state if it changed since the last time."""
-        if self.file is None or not self.is_dirty:
-            return
+        with self.saving:
+            if self.file is not None and self.is_dirty:
+                self.file.save(self._dump())
+                self.saved += 1
+
+    def _dump(self) -> bytes:
         with self.lock:
             self.is_dirty = False
-            body = state.dumps(
+            return state.dumps(
                 {
                     "backends": state.backends_in_use(),
                     "clock": CLOCK.to_record(),
@@ -68,7 +75,6 @@ class Account:
                     "seed": self.seed,
                 }
             )
-        self.file.save(body)
 
     def reset(self) -> None:
         """Empty the account and plant it again; numbers in the journal go on."""
@@ -88,7 +94,6 @@ class Account:
                 seconds -= step
                 CLOCK.move(step, by_hand=by_hand)
                 self.is_dirty |= self._tick()
-            self._forget_instances()
 
     def _tick(self) -> bool:
         changed = False
@@ -99,10 +104,9 @@ class Account:
                     changed |= scheduler.tick(backend)
         return changed
 
-    def _forget_instances(self) -> None:
-        # moto keeps every object it ever made for its dashboard; a long-lived sandbox would only grow.
-        if abs(CLOCK.elapsed - self.last_forgotten) >= TRACKED_FOR:
-            self.last_forgotten = CLOCK.elapsed
+    def forget_instances(self) -> None:
+        """Drop the lists in which moto keeps every object it ever made, for a dashboard nobody has."""
+        with self.lock:
             reset_model_data()
 
     def snapshot(self) -> bytes:
@@ -121,4 +125,9 @@ class Account:
                 state.put_back(real)
 
     def describe(self) -> dict[str, Any]:
-        return {"status": "ok", "clock": CLOCK.describe(), "calls": self.journal.last_number}
+        return {
+            "status": "ok",
+            "clock": CLOCK.describe(),
+            "calls": self.journal.last_number,
+            "saved": self.saved,
+        }

@@ -5,7 +5,9 @@ import socket
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
+from urllib.parse import urlsplit
 
+from flask import Flask
 from moto.iam.models import get_account_id_from
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
@@ -16,8 +18,14 @@ from sandbox.journal import is_read
 from sandbox.wire import Answer, Call, error_answer, error_code_of, read_call
 
 StartResponse = Callable[..., Any]
+NOT_IMPLEMENTED = 501
+BROKEN = 500
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 BODY_LIMIT = 50 * 1024 * 1024
 CUT = Answer(0, (), b"")
+NOT_FOR_BROWSERS = Answer(
+    403, (("Content-Type", "text/plain"),), b"The sandbox answers local programs only.\n"
+)
 # Any access key is as good as another, but for those that begin so: a wrong key can then be tried, too.
 UNKNOWN_KEYS = "AKIAINVALID"
 
@@ -28,11 +36,13 @@ class Gateway:
     def __init__(self, account: Account, control: Control) -> None:
         self.account = account
         self.control = control
-        self.moto = DomainDispatcherApplication(create_backend_app)
+        self.moto = DomainDispatcherApplication(_create_app)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), BODY_LIMIT))
-        if environ.get("PATH_INFO", "").startswith("/sandbox/"):
+        if not _is_local(environ):
+            answer = NOT_FOR_BROWSERS
+        elif environ.get("PATH_INFO", "").startswith("/sandbox/"):
             answer = self.control.answer(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ, body)
         else:
             answer = self.answer(environ, body)
@@ -93,7 +103,7 @@ class Gateway:
         action = f"{'elasticloadbalancing' if call.service == 'elbv2' else call.service}:{call.operation}"
         who = f"arn:aws:iam::{get_account_id_from(call.access_key)}:user/sandbox"
         text = (
-            f"User: {who} is not authorized to perform: {action} on resource: *"
+            f"User: {who} is not authorized to perform: {action} on resource: {_resource(call)}"
             f" because no identity-based policy allows the {action} action"
         )
         code, status = ("AccessDeniedException", 400) if call.protocol == "json" else ("AccessDenied", 403)
@@ -125,6 +135,8 @@ class Gateway:
         )
 
     def _ask_moto(self, call: Call, environ: dict[str, Any], body: bytes) -> Answer:
+        if environ.get("PATH_INFO", "").startswith("/moto-api"):
+            return error_answer(call, 404, "NotFound", "moto's own API is closed; see /sandbox/.")
         environ = {**environ, "wsgi.input": io.BytesIO(body)}
         head: list[Any] = []
 
@@ -134,12 +146,37 @@ class Gateway:
             head[:] = [int(status.split()[0]), tuple(headers)]
             return lambda _: None
 
-        try:
-            content = b"".join(self.moto(environ, start))
-            return Answer(head[0], head[1], content)
-        except NotImplementedError:
+        content = b"".join(self.moto(environ, start))
+        if head[0] == NOT_IMPLEMENTED:
             text = f"The sandbox does not know {call.service}:{call.operation}."
             return error_answer(call, 400, "UnknownOperationException", text)
+        if head[0] == BROKEN and call.protocol != "rest":
+            return error_answer(
+                call, 500, "InternalFailure", "The sandbox itself failed; its output says why."
+            )
+        return Answer(head[0], head[1], content)
+
+
+def _resource(call: Call) -> str:
+    if call.service != "ecs" or not (cluster := str(call.params.get("cluster", "")).rpartition("/")[2]):
+        return "*"
+    prefix = f"arn:aws:ecs:{call.region}:{get_account_id_from(call.access_key)}"
+    name = call.params.get("service") or call.params.get("serviceName")
+    return f"{prefix}:service/{cluster}/{name}" if name else f"{prefix}:cluster/{cluster}"
+
+
+def _create_app(service: Any) -> Flask:
+    app = create_backend_app(service)
+    # Else an error in moto would end the request before the journal has it.
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app.register_error_handler(NotImplementedError, lambda _: ("", NOT_IMPLEMENTED))
+    return app
+
+
+def _is_local(environ: dict[str, Any]) -> bool:
+    """Whether a program on this machine asks, rather than a web page in its browser."""
+    host = urlsplit(f"//{environ.get('HTTP_HOST', '')}").hostname or ""
+    return "HTTP_ORIGIN" not in environ and (host in LOOPBACK or host.endswith(".localhost"))
 
 
 def _cut(environ: dict[str, Any]) -> None:

@@ -19,7 +19,9 @@ from sandbox.gateway import Gateway
 
 HOST = "127.0.0.1"
 BEAT_SECONDS = 0.1
-SAVE_SECONDS = 2.0
+# A machine that slept for a night does not catch up on it.
+LONGEST_BEAT = 5.0
+SAVE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -97,12 +99,13 @@ class Server:
             now = time.monotonic()
             with self.account.lock:
                 if not CLOCK.paused:
-                    self.account.advance((now - last) * CLOCK.speed, by_hand=False)
+                    self.account.advance(min(now - last, LONGEST_BEAT) * CLOCK.speed, by_hand=False)
             last = now
 
     def _save_often(self) -> None:
         while not self.ending.wait(SAVE_SECONDS):
             self.account.save()
+            self.account.forget_instances()
 
     def _watch_stdin(self) -> None:
         # Not sys.stdin: its lock, held by this thread, would abort the interpreter at its end.

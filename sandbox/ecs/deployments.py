@@ -95,6 +95,8 @@ def _record(backend: "SandboxEcs", service: Service, made: Deployment, sources: 
         ),
     )
     del service.history[KEPT:]
+    remembered = {d.deployment_id for d in service.history} | {d.id for d in service.deployments}
+    service.revisions = {k: v for k, v in service.revisions.items() if k in remembered}
 
 
 def complete(service: Service, deployment: Deployment) -> None:

@@ -114,6 +114,15 @@ def unable_to_place(service: Service, reason: str) -> None:
     say_once(service, f" was unable to place a task. Reason: {reason}.".replace("..", "."))
 
 
+def no_instances(service: Service) -> None:
+    say_once(
+        service,
+        " was unable to place a task because no container instance met all of its requirements. Reason: No"
+        " Container Instances were found in your cluster. For more information, see the Troubleshooting"
+        " section of the Amazon ECS Developer Guide.",
+    )
+
+
 def unable_to_start_consistently(service: Service) -> None:
     say_once(service, " is unable to consistently start tasks successfully.")
 

@@ -10,6 +10,7 @@ from sandbox.ecs.records import Task
 from sandbox.images import RUNS, behavior_of
 
 KEPT_LINES = 500
+KEPT_STREAMS = 1000
 CHATTER_EVERY = 60.0
 NO_GROUP = (
     "ResourceInitializationError: failed to validate logger args: create stream has been retried 1 times:"
@@ -37,8 +38,15 @@ def open_streams(account_id: str, region: str, task: Task, containers: list[dict
             logs.create_log_group(name, {})
         stream = _stream_name(options, container, task)
         if stream not in logs.groups[name].streams:
+            _make_room(logs.groups[name])
             logs.groups[name].create_log_stream(stream)
     return None
+
+
+def _make_room(group: LogGroup) -> None:
+    # A container that crashes for days would fill the memory with its streams.
+    for name in list(group.streams)[: max(len(group.streams) - KEPT_STREAMS + 1, 0)]:
+        del group.streams[name]
 
 
 def _stream_name(options: Mapping[str, str], container: Mapping[str, Any], task: Task) -> str:

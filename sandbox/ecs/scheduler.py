@@ -177,6 +177,9 @@ def _stop(backend: "SandboxEcs", service: Service, tasks: Sequence[Task]) -> boo
 def _start(backend: "SandboxEcs", service: Service, deployment: Deployment, count: int) -> int:
     if count <= 0:
         return 0
+    if deployment.launch_type == "EC2" and not backend.container_instances.get(service.cluster_name):
+        events.no_instances(service)
+        return 0
     made = [backend.start_service_task(service, deployment) for _ in range(count)]
     unhealthy = [t for t in backend.tasks_of(service) if _is_unreplaced(t)]
     for task, replaced in zip(made, unhealthy, strict=False):

@@ -96,7 +96,9 @@ class Aws:
         return found
 
     def update(self, **changes: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.ecs.update_service(cluster=CLUSTER, service="myapp", **changes)["service"]
+        found: dict[str, Any] = self.ecs.update_service(cluster=CLUSTER, service="myapp", **changes)[
+            "service"
+        ]
         return found
 
     def roll(self, tag: str) -> dict[str, Any]:

@@ -219,6 +219,12 @@ def test_a_run_task_with_a_crashing_image_stops_with_its_exit_code(aws: Aws) -> 
     (task,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[arn])["tasks"]
     assert task["containers"][0]["exitCode"] == 1
     assert task["group"] == "family:myapp"
-    assert LOG_GROUP in {
-        g["logGroupName"] for g in aws.client("logs").describe_log_groups()["logGroups"]
-    }
+    assert LOG_GROUP in {g["logGroupName"] for g in aws.client("logs").describe_log_groups()["logGroups"]}
+
+
+def test_a_service_for_instances_that_are_not_there_starts_nothing(aws: Aws) -> None:
+    aws.create(launchType="EC2")
+    aws.advance(60)
+    assert aws.tasks() == []
+    (event,) = aws.events()
+    assert "was unable to place a task because no container instance met all of its requirements" in event

@@ -4,6 +4,7 @@ import socket
 from threading import Thread
 from typing import Any
 from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, ReadTimeoutError
@@ -22,9 +23,7 @@ from tests.sandbox.account import CLUSTER, Aws, client
         ("error500", "ecs", "ServerException"),
     ],
 )
-def test_an_error_comes_in_the_protocol_of_its_service(
-    aws: Aws, kind: str, service: str, code: str
-) -> None:
+def test_an_error_comes_in_the_protocol_of_its_service(aws: Aws, kind: str, service: str, code: str) -> None:
     operations = {"ecs": "list_clusters", "elbv2": "describe_target_groups", "ec2": "describe_subnets"}
     ask = getattr(aws.client(service), operations[service])
     aws.sandbox.fault(kind, service=service, count=1)
@@ -137,7 +136,9 @@ def test_a_closed_door_refuses_connections_for_its_real_seconds(aws: Aws) -> Non
     client(aws.sandbox.url, "ecs").list_clusters()
 
 
-@pytest.mark.parametrize("record", [{"kind": "moon"}, {"kind": "throttle", "count": -1}, {"kind": "hang", "as": 3}])
+@pytest.mark.parametrize(
+    "record", [{"kind": "moon"}, {"kind": "throttle", "count": -1}, {"kind": "hang", "as": 3}]
+)
 def test_a_fault_that_makes_no_sense_is_refused(aws: Aws, record: dict[str, Any]) -> None:
     with pytest.raises(HTTPError) as caught:
         aws.sandbox.control("POST", "faults", record)
@@ -178,3 +179,19 @@ def test_a_query_call_is_in_the_journal_under_its_client_name(aws: Aws) -> None:
     entry = aws.sandbox.journal()[-1]
     assert (entry["service"], entry["operation"]) == ("elbv2", "DescribeLoadBalancers")
     assert entry["params"] == {"PageSize": "5"}
+
+
+def test_a_web_page_cannot_reach_the_sandbox(aws: Aws) -> None:
+    for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
+        request = Request(f"{aws.sandbox.url}/sandbox/reset", data=b"{}", method="POST", headers=headers)
+        with pytest.raises(HTTPError) as caught:
+            urlopen(request, timeout=5)
+        assert caught.value.code == 403
+        caught.value.close()
+
+
+def test_an_error_inside_moto_is_an_answer_and_in_the_journal(aws: Aws) -> None:
+    # moto looks this service up without asking whether there is one.
+    with pytest.raises(ClientError, match="InternalFailure"):
+        aws.ecs.delete_task_set(cluster=CLUSTER, service="ghost", taskSet="t")
+    assert aws.sandbox.journal()[-1]["error"] == "InternalFailure"

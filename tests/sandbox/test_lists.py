@@ -120,7 +120,8 @@ def test_a_client_token_makes_a_service_only_once(aws: Aws) -> None:
     assert aws.effects().count("CreateService") == 1
     with pytest.raises(ClientError, match="ConflictException") as caught:
         aws.create(taskDefinition=definition, clientToken="t1", count=2)
-    assert caught.value.response["resourceIds"] == [first["serviceArn"]]
+    response: dict[str, Any] = {**caught.value.response}
+    assert response["resourceIds"] == [first["serviceArn"]]
 
 
 def test_a_client_token_runs_tasks_only_once(aws: Aws) -> None:

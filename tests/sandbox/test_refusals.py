@@ -89,7 +89,11 @@ def test_a_service_that_makes_no_sense_is_refused(aws: Aws) -> None:
         ({"cluster": "ghost"}, "ClusterNotFoundException", "Cluster not found."),
         ({"taskDefinition": "ghost:1"}, "ClientException", "TaskDefinition not found."),
         ({"serviceName": "my app"}, "InvalidParameterException", "Service name"),
-        ({"networkConfiguration": network(aws, subnets=["subnet-1"])}, "InvalidParameterException", "subnet-1"),
+        (
+            {"networkConfiguration": network(aws, subnets=["subnet-1"])},
+            "InvalidParameterException",
+            "subnet-1",
+        ),
         ({"networkConfiguration": network(aws, subnets=[])}, "InvalidParameterException", "subnets"),
         (
             {"networkConfiguration": network(aws, securityGroups=["sg-1"])},

@@ -36,7 +36,7 @@ def test_a_new_service_starts_its_tasks_and_completes(aws: Aws) -> None:
 def test_a_task_goes_through_every_state_in_order(aws: Aws) -> None:
     aws.create()
     aws.advance(1)
-    seen = []
+    seen: list[str] = []
     for _ in range(30):
         (task,) = aws.tasks()
         seen += [task["lastStatus"]] if task["lastStatus"] not in seen[-1:] else []
