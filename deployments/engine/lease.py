@@ -65,7 +65,7 @@ class Lease:
                 default=next_look,
                 output_field=Execution._meta.get_field("look_at"),
             )
-            self._still_ours().update(look_until=None, look_at=woken)
+            self._still_ours().update(look_until=None, look_at=woken, nudged_until=None)
         failpoint("look.released")
 
     def _still_ours(self):  # type: ignore[no-untyped-def]
