@@ -1,6 +1,7 @@
 """boto3 clients: one per credentials, region, endpoint and service, made once and shared by all threads."""
 
 import json
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -42,10 +43,14 @@ def client_for(credentials: Credentials, region: str, endpoint_url: str | None, 
         return client
 
 
-def forget_clients() -> None:
-    """Drop every client, as a forked worker must: sockets and locks do not survive a fork."""
-    with _lock:
-        _clients.clear()
+def _forget_clients() -> None:
+    """Start anew in a forked worker: sockets and held locks of the parent are of no use to it."""
+    global _lock
+    _lock = threading.RLock()
+    _clients.clear()
+
+
+os.register_at_fork(after_in_child=_forget_clients)
 
 
 def _new_client(key: _Key) -> Any:

@@ -43,7 +43,7 @@ def _is_misshapen(found: list[ShapeProblem]) -> bool:
 
 
 def without_nulls(document: Any) -> Any:
-    """The document without keys that are null (R166); empty lists and texts stay, and so do places in lists."""
+    """The document without keys that are null (R166); empty values and items of lists stay."""
     if isinstance(document, Mapping):
         return {key: without_nulls(value) for key, value in document.items() if value is not None}
     if isinstance(document, list):

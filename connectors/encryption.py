@@ -1,11 +1,13 @@
 """Encrypts what must not be readable in the database; the first key writes, every key may read."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.db import models
+from django.db.models.query_utils import DeferredAttribute
 
 
 class WrongKey(Exception):
@@ -40,12 +42,41 @@ def _keys(keys: tuple[str, ...]) -> MultiFernet:
     return MultiFernet([Fernet(key) for key in keys])
 
 
+@dataclass(frozen=True)
+class Sealed:
+    """A token as it came from the database, not opened yet."""
+
+    token: str
+
+
+class Opening(DeferredAttribute):
+    """Opens a sealed value when it is asked for, so that a list of things costs nothing and needs no key."""
+
+    field: Any
+
+    def __get__(self, instance: Any, cls: Any = None) -> Any:
+        value = super().__get__(instance, cls)
+        if isinstance(value, Sealed):
+            value = instance.__dict__[self.field.attname] = decrypt(value.token)
+        return value
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__[self.field.attname] = value
+
+
 class EncryptedTextField(models.TextField):
-    """A text that is plain in Python and a token in the database; it cannot be searched."""
+    """A text that is plain on a model instance and a token in the database; it cannot be searched.
+
+    Reading it may raise `WrongKey`; `values()` gives it `Sealed`.
+    """
+
+    descriptor_class = Opening
 
     def get_prep_value(self, value: Any) -> Any:
+        if isinstance(value, Sealed):
+            return value.token
         prepared = super().get_prep_value(value)
         return prepared if prepared is None or prepared == "" else encrypt(prepared)
 
     def from_db_value(self, value: Any, _expression: Any, _connection: Any) -> Any:
-        return value if value is None or value == "" else decrypt(value)
+        return value if value is None or value == "" else Sealed(value)

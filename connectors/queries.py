@@ -9,15 +9,15 @@ from rbac.models import Scope
 
 
 def connectors_for(scope: Scope) -> QuerySet[Connector]:
-    """The connectors that something in `scope` may point at: its own, and those above it."""
+    """The connectors that something in `scope` may point at; of one identifier the nearest first."""
     found = Connector.objects.filter(scope__path__in=scope.ancestor_paths())
-    return found.select_related("scope", "secret").order_by("identifier")
+    return found.select_related("scope", "secret").order_by("identifier", "-scope__path")
 
 
 def secrets_for(scope: Scope) -> QuerySet[Secret]:
     """The secrets that something in `scope` may point at, without their values."""
     found = Secret.objects.filter(scope__path__in=scope.ancestor_paths())
-    return found.defer("value").select_related("scope").order_by("identifier")
+    return found.defer("value").select_related("scope").order_by("identifier", "-scope__path")
 
 
 def files_in(scope: Scope, folder: str = "") -> QuerySet[FileNode]:

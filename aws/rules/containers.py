@@ -101,7 +101,8 @@ def _cycle(containers: Sequence[Document]) -> Iterator[ShapeProblem]:
 
 def _memory(definition: Document, container: Document, place: Path) -> Iterator[ShapeProblem]:
     hard, soft = container.get("memory"), container.get("memoryReservation")
-    if hard is None and soft is None and not definition.get("memory"):
+    on_fargate = "FARGATE" in (definition.get("requiresCompatibilities") or ())
+    if hard is None and soft is None and not definition.get("memory") and not on_fargate:
         yield ShapeProblem(
             place, "needs memory or memoryReservation, because the task has no memory of its own"
         )

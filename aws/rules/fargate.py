@@ -86,7 +86,8 @@ def _totals(definition: Document, containers: Sequence[Document]) -> Iterator[Sh
         yield ShapeProblem(("containerDefinitions",), message)
     memory = units(definition.get("memory", ""))
     reserved = sum(_reserved(one) for one in containers)
-    if memory is not None and reserved > memory:
+    # One container alone that is too large is told at its own place.
+    if memory is not None and reserved > memory and len(containers) > 1:
         message = f"the containers reserve {reserved} MiB together, the task has {memory}"
         yield ShapeProblem(("containerDefinitions",), message)
 

@@ -1,6 +1,7 @@
 """How failures on the wire become errors that say whether a write may have happened."""
 
 import json
+import os
 import socket
 from typing import Any
 
@@ -216,6 +217,17 @@ def test_clients_are_shared_per_credentials_region_and_endpoint() -> None:
     assert clients.client_for(AccessKey("AKIATEST", "secret"), "us-east-1", None, "ecs") is one
     assert clients.client_for(key, "eu-west-1", None, "ecs") is not one
     assert clients.client_for(AccessKey("AKIATEST", "rotated"), "us-east-1", None, "ecs") is not one
+
+
+def test_a_forked_worker_makes_its_own_clients() -> None:
+    clients.client_for(AccessKey("AKIATEST", "secret"), "us-east-1", None, "ecs")
+    # As if another thread of the parent was making a client at the moment of the fork.
+    with clients._lock:
+        child = os.fork()
+        if child == 0:
+            made = clients._lock.acquire(blocking=False) and not clients._clients
+            os._exit(0 if made else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Tests of connectors, secrets, files and doors."""

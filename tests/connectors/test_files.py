@@ -1,0 +1,169 @@
+"""The file store: paths, folders, versions, references."""
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from connectors.files import MOST_BYTES, FileMissing, StoredFile, read_file, read_files, reference_of
+from connectors.models import FileNode
+from connectors.operations import create_folder, delete_file, save_file
+from connectors.queries import files_in
+from rbac.models import AuditEntry, Scope, User
+from rbac.policy import Forbidden, NotVisible
+from web.problems import BadInput, ChangedMeanwhile, Conflict
+
+
+def save(actor: User, scope: Scope, path: str, content: str = "a: 1\n") -> FileNode:
+    return save_file(actor=actor, scope=scope, path=path, content=content)
+
+
+def test_a_file_is_saved_with_the_folders_above_it(project: Scope, admin: User) -> None:
+    node = save(admin, project, "/ECS Tutorial/dev/CreateServiceRequest.yaml")
+    assert (node.version, node.name, node.folder) == (1, "CreateServiceRequest.yaml", "/ECS Tutorial/dev")
+    assert [found.path for found in files_in(project)] == ["/ECS Tutorial"]
+    assert [found.path for found in files_in(project, "/ECS Tutorial")] == ["/ECS Tutorial/dev"]
+    assert [found.path for found in files_in(project, "/ECS Tutorial/dev")] == [node.path]
+
+
+def test_folders_that_differ_in_case_only_are_two(project: Scope, admin: User) -> None:
+    save(admin, project, "/app/x.yaml")
+    kept = save(admin, project, "/APP/y.yaml")
+    assert [found.path for found in files_in(project, "/app")] == ["/app/x.yaml"]
+    delete_file(actor=admin, node=FileNode.objects.get(path="/app"), with_content=True)
+    assert list(FileNode.objects.filter(is_folder=False)) == [kept]
+
+
+def test_each_save_is_a_new_version_and_a_stale_writer_is_told(project: Scope, admin: User) -> None:
+    save(admin, project, "/a.yaml", "one")
+    second = save_file(actor=admin, scope=project, path="/a.yaml", content="two", expected_version=1)
+    assert (second.version, second.content, second.updated_by) == (2, "two", admin)
+    with pytest.raises(ChangedMeanwhile, match="version 2"):
+        save_file(actor=admin, scope=project, path="/a.yaml", content="three", expected_version=1)
+    with pytest.raises(ChangedMeanwhile):
+        save_file(actor=admin, scope=project, path="/new.yaml", content="x", expected_version=1)
+    assert FileNode.objects.get(path="/a.yaml").content == "two"
+
+
+def test_line_ends_are_plain(project: Scope, admin: User) -> None:
+    assert save(admin, project, "/a.yaml", "a: 1\r\nb: 2\r\n").content == "a: 1\nb: 2\n"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "/", "a.yaml", "/a/../b", "/./a", "//a", "/a//b", "/ a", "/a ", "/a\n", "/a\0b", "/\u202ea"]
+    + ["/" + "x" * 256, "/x" * 600],
+)
+def test_a_path_that_is_none_is_refused(project: Scope, admin: User, path: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        save(admin, project, path)
+    assert caught.value.errors[0]["path"] == "path"
+
+
+@pytest.mark.parametrize(
+    "content", ["nul \0", "half \udfff", "x" * (MOST_BYTES + 1), "é" * (MOST_BYTES // 2 + 1)]
+)
+def test_content_that_cannot_be_kept_is_refused(project: Scope, admin: User, content: str) -> None:
+    with pytest.raises(BadInput):
+        save(admin, project, "/a.yaml", content)
+    assert not FileNode.objects.exists()
+
+
+def test_a_file_of_the_largest_size_is_kept(project: Scope, admin: User) -> None:
+    assert save(admin, project, "/a.yaml", "x" * MOST_BYTES).size == MOST_BYTES
+
+
+def test_a_file_and_a_folder_never_share_a_path(project: Scope, admin: User) -> None:
+    save(admin, project, "/a/b.yaml")
+    with pytest.raises(Conflict, match="is a folder"):
+        save(admin, project, "/a")
+    with pytest.raises(Conflict, match="is a file"):
+        save(admin, project, "/a/b.yaml/c")
+    with pytest.raises(Conflict, match="already something"):
+        create_folder(actor=admin, scope=project, path="/a/b.yaml")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        FileNode.objects.create(scope=project, path="/a", content="x")
+
+
+def test_a_full_folder_is_deleted_only_on_purpose(project: Scope, admin: User) -> None:
+    save(admin, project, "/a/b/c.yaml")
+    folder = FileNode.objects.get(path="/a")
+    with pytest.raises(Conflict, match="not empty: 2"):
+        delete_file(actor=admin, node=folder)
+    delete_file(actor=admin, node=folder, with_content=True)
+    assert not FileNode.objects.exists()
+    delete_file(actor=admin, node=create_folder(actor=admin, scope=project, path="/empty"))
+    assert not FileNode.objects.exists()
+
+
+def test_references_reach_the_own_scope_and_those_above(project: Scope, admin: User) -> None:
+    account, organization = Scope.objects.account(), project.parent
+    assert organization is not None
+    save(admin, project, "/x.yaml", "mine")
+    save(admin, organization, "/x.yaml", "ours")
+    top = save(admin, account, "/x.yaml", "everyone's")
+    assert read_file(project, "/x.yaml") == StoredFile("/x.yaml", "mine", 1)
+    assert read_file(project, "org:/x.yaml").text == "ours"
+    assert read_file(project, "account:/x.yaml").text == "everyone's"
+    assert reference_of(top, project) == "account:/x.yaml"
+    assert reference_of(top, account) == "/x.yaml"
+
+
+def test_a_folder_stands_for_its_files(project: Scope, admin: User) -> None:
+    account = Scope.objects.account()
+    save(admin, account, "/all/b.yaml")
+    save(admin, account, "/all/a/c.yaml")
+    assert [found.ref for found in read_files(project, "account:/all/")] == [
+        "account:/all/a/c.yaml",
+        "account:/all/b.yaml",
+    ]
+    assert [found.ref for found in read_files(project, "account:/all/b.yaml")] == ["account:/all/b.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "said"),
+    [
+        ("/ECS Tutorial/CreateServiceRequst.yaml", 'Did you mean "/ECS Tutorial/CreateServiceRequest.yaml"'),
+        ("/ecs tutorial/createservicerequest.yaml", 'Did you mean "/ECS Tutorial/CreateServiceRequest.yaml"'),
+        (
+            "/elsewhere/entirely/CreateServiceRequest.yaml",
+            'Did you mean "/ECS Tutorial/CreateServiceRequest.yaml"',
+        ),
+        ("/shared.yaml", 'Did you mean "account:/shared.yaml"'),
+        ("account:/shred.yaml", 'Did you mean "account:/shared.yaml"'),
+        ("/zzz", "There is no file"),
+        ("/ECS Tutorial", "There is no file"),
+        ("relative.yaml", "is no reference to a file"),
+        ("planet:/x.yaml", "is no reference to a file"),
+    ],
+)
+def test_a_missing_file_names_the_nearest(project: Scope, admin: User, ref: str, said: str) -> None:
+    save(admin, project, "/ECS Tutorial/CreateServiceRequest.yaml")
+    save(admin, Scope.objects.account(), "/shared.yaml")
+    with pytest.raises(FileMissing) as caught:
+        read_file(project, ref)
+    assert said in caught.value.detail
+
+
+def test_the_account_lies_in_no_organization(account: Scope) -> None:
+    with pytest.raises(FileMissing, match="lies in no organization"):
+        read_file(account, "org:/x.yaml")
+
+
+def test_nobody_without_the_right_writes_files(
+    project: Scope, admin: User, viewer: User, stranger: User
+) -> None:
+    node = save(admin, project, "/a.yaml")
+    for person, refusal in ((viewer, Forbidden), (stranger, NotVisible)):
+        with pytest.raises(refusal):
+            save(person, project, "/a.yaml")
+        with pytest.raises(refusal):
+            create_folder(actor=person, scope=project, path="/f")
+        with pytest.raises(refusal):
+            delete_file(actor=person, node=node)
+
+
+def test_every_change_of_a_file_is_audited(project: Scope, admin: User) -> None:
+    node = save(admin, project, "/f/a.yaml")
+    save(admin, project, "/f/a.yaml", "b: 2")
+    delete_file(actor=admin, node=node)
+    actions = list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))
+    assert actions == ["folder.create", "file.create", "file.update", "file.delete"]

@@ -1,0 +1,246 @@
+"""Checking manifests: every problem names file, path and line."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aws.shapes import parameters_of
+from deployments.manifests.check import CheckedManifest, check_manifest, check_together
+from deployments.manifests.document import Document, parse
+from deployments.manifests.kinds import (
+    KINDS,
+    SCALABLE_TARGET,
+    SCALING_POLICY,
+    SERVICE_DEFINITION,
+    TASK_DEFINITION,
+)
+from tests.manifests import samples
+
+
+def check(kind: str, text: str) -> CheckedManifest:
+    return check_manifest(kind, parse(text, "/app/manifest.yaml"))
+
+
+def changed(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (TASK_DEFINITION, samples.TASK_DEFINITION),
+        (SERVICE_DEFINITION, samples.SERVICE_DEFINITION),
+        (SERVICE_DEFINITION, samples.BROKEN_JSON_SERVICE_DEFINITION),
+        (SCALABLE_TARGET, samples.SCALABLE_TARGET),
+        (SCALING_POLICY, samples.SCALING_POLICY),
+    ],
+)
+def test_the_samples_of_the_reference_are_right(kind: str, text: str) -> None:
+    checked = check(kind, text)
+    assert checked.problems == ()
+    assert checked.warnings == ()
+
+
+def test_nulls_are_dropped_and_empty_lists_sent() -> None:
+    value = check(TASK_DEFINITION, samples.TASK_DEFINITION).value
+    assert "ipcMode" not in value
+    assert "linuxParameters" not in value["containerDefinitions"][0]
+    assert value["volumes"] == []
+    assert value["containerDefinitions"][0]["environment"] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "path", "line", "said"),
+    [
+        (
+            TASK_DEFINITION,
+            changed(samples.TASK_DEFINITION, "  memoryReservation: 128", "  memoryReservaton: 128"),
+            "containerDefinitions[0].memoryReservaton",
+            23,
+            'did you mean "memoryReservation"',
+        ),
+        (
+            TASK_DEFINITION,
+            changed(samples.TASK_DEFINITION, "cpu: '256'", "cpu: 256"),
+            "cpu",
+            53,
+            'put it in quotes: "256"',
+        ),
+        (
+            TASK_DEFINITION,
+            changed(samples.TASK_DEFINITION, "memory: '512'", "memory: '700'"),
+            "memory",
+            45,
+            "Fargate has no 700 MiB with 256 CPU units; use 512, 1024, 2048",
+        ),
+        (
+            TASK_DEFINITION,
+            changed(samples.TASK_DEFINITION, "networkMode: awsvpc", "networkMode: bogus"),
+            "networkMode",
+            51,
+            "is not one of",
+        ),
+        (
+            TASK_DEFINITION,
+            changed(samples.TASK_DEFINITION, "  name: nginx", "  name:"),
+            "containerDefinitions[0]",
+            4,
+            'needs its "name"',
+        ),
+        (
+            SERVICE_DEFINITION,
+            changed(samples.SERVICE_DEFINITION, "serviceName: myapp\n", ""),
+            "document",
+            1,
+            '"serviceName" is missing',
+        ),
+        (
+            SERVICE_DEFINITION,
+            changed(samples.SERVICE_DEFINITION, "maximumPercent: 200", "maximumPercent: two hundred"),
+            "deploymentConfiguration.maximumPercent",
+            12,
+            "whole number",
+        ),
+        (
+            SERVICE_DEFINITION,
+            changed(samples.SERVICE_DEFINITION, "- sg-0123456789abcdef0", "- <Security Group Id>"),
+            "networkConfiguration.awsvpcConfiguration.securityGroups[0]",
+            7,
+            "placeholder <Security Group Id>",
+        ),
+        (
+            SERVICE_DEFINITION,
+            samples.SERVICE_DEFINITION + "runningCount: 1\n",
+            "runningCount",
+            14,
+            "part of what AWS answers",
+        ),
+        (
+            SCALABLE_TARGET,
+            changed(samples.SCALABLE_TARGET, "minCapacity: 1", "minCapacity: 9"),
+            "minCapacity",
+            3,
+            "more than the MaxCapacity of 3",
+        ),
+        (
+            SCALING_POLICY,
+            changed(samples.SCALING_POLICY, "  targetValue: 60\n", ""),
+            "targetTrackingScalingPolicyConfiguration",
+            5,
+            '"TargetValue" is missing',
+        ),
+    ],
+)
+def test_a_problem_names_file_path_and_line(kind: str, text: str, path: str, line: int, said: str) -> None:
+    (problem,) = check(kind, text).problems
+    assert (problem.file, problem.path, problem.line) == ("/app/manifest.yaml", path, line)
+    assert said in problem.message
+    assert str(problem) == f"/app/manifest.yaml, line {line}: {path}: {problem.message}"
+
+
+def test_problems_come_in_the_order_of_the_text() -> None:
+    text = "family: a b\nmemry: '512'\ncontainerDefinitions:\n- name: x\n  imag: y\n"
+    assert [one.line for one in check(TASK_DEFINITION, text).problems] == [1, 2, 4, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "text", ["services: []", "services:\n- serviceName: myapp\n", '{"services": [], "failures": []}']
+)
+def test_the_services_array_of_a_copied_definition_is_found(text: str) -> None:
+    (problem,) = check(SERVICE_DEFINITION, text).problems
+    assert problem.path == "services"
+    assert 'remove the "services" array' in problem.message
+
+
+def test_the_wrapping_of_a_copied_task_definition_is_found() -> None:
+    (problem,) = check(TASK_DEFINITION, "taskDefinition:\n  family: x\n").problems
+    assert 'remove the "taskDefinition" object' in problem.message
+
+
+def test_a_task_definition_inside_a_service_definition_is_ignored_with_a_warning() -> None:
+    text = samples.SERVICE_DEFINITION + "taskDefinition: myapp:1\ncontainerDefinitions: []\ncluster: other\n"
+    checked = check(SERVICE_DEFINITION, text)
+    assert checked.problems == ()
+    assert [(one.path, one.line) for one in checked.warnings] == [
+        ("taskDefinition", 14),
+        ("containerDefinitions", 15),
+        ("cluster", 16),
+    ]
+    assert all("is ignored" in one.message for one in checked.warnings)
+    assert not {"taskDefinition", "containerDefinitions", "cluster"} & checked.value.keys()
+
+
+def test_scaling_manifests_are_sent_in_the_spelling_of_aws() -> None:
+    value = check(SCALING_POLICY, samples.SCALING_POLICY).value
+    tracking = value["TargetTrackingScalingPolicyConfiguration"]
+    assert tracking["PredefinedMetricSpecification"] == {
+        "PredefinedMetricType": "ECSServiceAverageCPUUtilization"
+    }
+    again = check_manifest(SCALING_POLICY, Document("f", value))
+    assert again.value == value
+    assert again.problems == ()
+
+
+def test_a_lone_expression_is_fitted_to_its_place_and_a_written_value_is_not() -> None:
+    text = changed(samples.SERVICE_DEFINITION, "desiredCount: 1", "desiredCount: <+pipeline.variables.count>")
+    document = parse(text, "f")
+    assert check_manifest(SERVICE_DEFINITION, document).problems == ()
+    resolved = document.with_value({**document.value, "desiredCount": "3"})
+    checked = check_manifest(SERVICE_DEFINITION, resolved)
+    assert (checked.problems, checked.value["desiredCount"]) == ((), 3)
+    (problem,) = check(SERVICE_DEFINITION, changed(text, "<+pipeline.variables.count>", "'3'")).problems
+    assert "without quotes" in problem.message
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "just text", "5"])
+def test_a_document_that_is_no_mapping_is_a_problem(text: str) -> None:
+    (problem,) = check(TASK_DEFINITION, text).problems
+    assert "is a mapping" in problem.message
+
+
+def test_a_service_that_does_not_go_with_its_task_definition_is_a_problem_of_the_service() -> None:
+    task_definition = check(TASK_DEFINITION, samples.TASK_DEFINITION).value
+    service = parse(samples.SERVICE_DEFINITION, "s.yaml")
+    assert check_together(service, task_definition).problems == ()
+    (problem,) = check_together(service, {**task_definition, "requiresCompatibilities": ["EC2"]}).problems
+    assert (problem.file, problem.path, problem.line) == ("s.yaml", "launchType", 1)
+
+
+def test_a_large_manifest_is_checked_in_well_under_a_second() -> None:
+    containers = "".join(
+        f"- name: c{n}\n  image: i\n  environment:\n"
+        + "".join(f"  - name: V{v}\n    value: <+primary.artifact.image>\n" for v in range(90))
+        for n in range(10)
+    )
+    text = f"family: big\nmemory: '512'\ncontainerDefinitions:\n{containers}"
+    document = parse(text, "f")
+    started = time.monotonic()
+    checked = check_manifest(TASK_DEFINITION, document.with_value(document.value))
+    assert checked.problems == ()
+    assert time.monotonic() - started < 1
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = sorted(
+    {"services", "taskDefinition", "minCapacity", "policyName"}.union(
+        *(parameters_of(kind.service, kind.operation) for kind in KINDS.values())
+    )
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(sorted(KINDS)),
+    st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=5), junk, max_size=5),
+)
+def test_no_document_breaks_the_check(kind: str, value: dict[str, Any]) -> None:
+    checked = check_manifest(kind, Document("f", value))
+    assert all(str(one) for one in (*checked.problems, *checked.warnings))
