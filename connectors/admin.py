@@ -1,6 +1,6 @@
 """Connectors, secrets and files in the admin site: to be looked at; changes go through operations."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -10,11 +10,11 @@ from connectors.models import Connector, FileNode, Secret
 from rbac.policy import can_anywhere, visible_to
 
 
-class LookedAt(admin.ModelAdmin):  # type: ignore[type-arg]
+class LookedAt(admin.ModelAdmin):
     """A list and a page without forms, showing what the policy lets this person see."""
 
     permission: str
-    list_select_related = ("scope",)
+    list_select_related: ClassVar[tuple[str, ...]] = ("scope",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return visible_to(request.user, self.permission, super().get_queryset(request))

@@ -19,7 +19,7 @@ MOST_NAME = 255
 
 _REFERENCE = re.compile(r"(account:|org:|)(/.*)\Z", re.DOTALL)
 _LEVELS = {"account:": Scope.Kind.ACCOUNT, "org:": Scope.Kind.ORGANIZATION}
-_PREFIXES = {kind: prefix for prefix, kind in _LEVELS.items()}
+_PREFIXES: dict[str, str] = {kind: prefix for prefix, kind in _LEVELS.items()}
 
 
 class FileMissing(Problem):

@@ -13,8 +13,7 @@ from connectors.aws_accounts import ConnectorIncomplete, credentials_of, endpoin
 from connectors.encryption import WrongKey
 from connectors.models import Connector
 from rbac.audit import record
-from rbac.models import User
-from rbac.policy import require
+from rbac.policy import Principal, require
 from web.problems import NotAvailable
 
 
@@ -59,7 +58,7 @@ def door_key(connector: Connector) -> str:
 
 def test_connector(  # an operation, not a pytest function
     *,
-    actor: User,
+    actor: Principal,
     connector: Connector,
     region: str = "",  # noqa: PT028
 ) -> ConnectorTest:
@@ -76,7 +75,7 @@ def test_connector(  # an operation, not a pytest function
     return tested
 
 
-def list_clusters(*, actor: User, connector: Connector, region: str) -> list[Cluster]:
+def list_clusters(*, actor: Principal, connector: Connector, region: str) -> list[Cluster]:
     """The clusters of a region, by name (R183). Raises `DoorClosed` with AWS's reason if it refuses."""
     require(actor, "core_connector_access", connector)
     try:

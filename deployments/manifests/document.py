@@ -187,7 +187,7 @@ class _Builder:
             raise self._bad(event, f'the key "{event.value}" is already given on line {first}')
         inner.key = event.value
         # The key's line, not the value's: that is where a person looks for it.
-        self.lines[(*inner.path, event.value)] = event.start_mark.line + 1
+        self.lines[(*inner.path, event.value)] = _start_of(event)[0]
 
     def _place_value(self, value: Any, event: yaml.NodeEvent) -> Path:
         self.nodes += 1
@@ -195,7 +195,7 @@ class _Builder:
             raise self._bad(event, f"more than {MOST_NODES} values")
         if not self.open:
             self.value = value
-            self.lines[()] = event.start_mark.line + 1
+            self.lines[()] = _start_of(event)[0]
             return ()
         inner = self.open[-1]
         if isinstance(inner.value, dict):
@@ -205,7 +205,7 @@ class _Builder:
         else:
             path = (*inner.path, len(inner.value))
             inner.value.append(value)
-        self.lines.setdefault(path, event.start_mark.line + 1)
+        self.lines.setdefault(path, _start_of(event)[0])
         return path
 
     def _value_of(self, event: yaml.ScalarEvent) -> Any:
@@ -228,7 +228,13 @@ class _Builder:
         return number
 
     def _bad(self, event: yaml.Event, message: str) -> BadDocument:
-        return BadDocument(self.name, event.start_mark.line + 1, event.start_mark.column + 1, message)
+        return BadDocument(self.name, *_start_of(event), message)
+
+
+def _start_of(event: yaml.Event) -> tuple[int, int]:
+    """Line and column of an event, from 1; the parser counts from 0."""
+    mark = event.start_mark
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
 def _number(text: str) -> int | float | None:

@@ -1,6 +1,6 @@
 """What a store is, and the register that stores enter themselves in."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ from deployments.manifests.document import Document
 from rbac.models import Scope
 
 Source = Mapping[str, Any]
-Fetch = Callable[[Source, Scope], Sequence[Document]]
+Fetch = Callable[[Source, Scope], Iterable[Document]]
 
 
 class StoreError(Exception):
