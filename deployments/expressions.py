@@ -47,7 +47,9 @@ def _resolve_text(text: str, known: Mapping[str, Any], where: tuple[str | int, .
         return _look_up(whole[1], known, where)
     found = list(_EXPRESSION.finditer(text))
     if text.count(_OPEN) != len(found):
-        raise BadExpressionError(f"An expression in {text!r} has no end: write it as <+path.to.value>.", where)
+        raise BadExpressionError(
+            f"An expression in {text!r} has no end: write it as <+path.to.value>.", where
+        )
     parts, end = [], 0
     for match in found:
         parts += [text[end : match.start()], _as_text(_look_up(match[1], known, where), match[1], where)]

@@ -84,7 +84,7 @@ def run_pipeline(
 ) -> Execution:
     """Start a run. The same idempotency key of the same person gives back the run it made before.
 
-    Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a tag or an input that cannot be.
+    Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a wrong tag or input.
     """
     require(actor, "core_pipeline_execute", pipeline)
     if idempotency_key and (earlier := _earlier(actor, pipeline, idempotency_key)):
@@ -217,7 +217,9 @@ def _checked_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> dict[str, 
     for name, value in inputs.items():
         if not isinstance(value, str | int | float | bool):
             message = "must be a text, a number, true or false"
-            raise BadInput("An input has the wrong type.", errors=[{"path": f"inputs.{name}", "message": message}])
+            raise BadInput(
+                "An input has the wrong type.", errors=[{"path": f"inputs.{name}", "message": message}]
+            )
     return dict(inputs)
 
 
@@ -262,6 +264,9 @@ def _success_before(stage: StageExecution) -> Execution | None:
     before = Execution.objects.filter(
         stages__slot_key=stage.slot_key, status=Status.SUCCESS, created_at__lt=stage.execution.created_at
     )
-    return before.exclude(outcome="ROLLED_BACK").select_related("pipeline__scope").order_by("-created_at").first()
-
-
+    return (
+        before.exclude(outcome="ROLLED_BACK")
+        .select_related("pipeline__scope")
+        .order_by("-created_at")
+        .first()
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-import deployments.steps  # noqa: F401 - registers every kind of step
+import deployments.steps
 import deployments.strategies  # noqa: F401 - registers every strategy
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.pipeline_schema import PIPELINE_SCHEMA
@@ -143,7 +143,9 @@ def _problems(value: Mapping[str, Any], document: Document) -> Iterator[Problem]
         strategy = spec.get("strategy")
         if strategy is not None and strategy not in known_strategies():
             known = ", ".join(sorted(known_strategies()))
-            yield _problem((*place, "strategy"), f"there is no strategy {strategy}; there are {known}", document)
+            yield _problem(
+                (*place, "strategy"), f"there is no strategy {strategy}; there are {known}", document
+            )
         steps, rollback_steps = _step_documents(spec)
         if not steps:
             text = "the stage has no steps: name a strategy, or list steps under execution"

@@ -207,7 +207,11 @@ def preview_stages(targets: list[Target]) -> list[dict[str, Any]]:
 
 def _preview_step(spec: StepSpec, section: str) -> dict[str, Any]:
     units = [
-        {"name": u.title, "status": "QUEUED", "actions": [{"title": a.title, "state": "WAITING"} for a in u.actions]}
+        {
+            "name": u.title,
+            "status": "QUEUED",
+            "actions": [{"title": a.title, "state": "WAITING"} for a in u.actions],
+        }
         for u in spec.units
     ]
     return {

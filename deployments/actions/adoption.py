@@ -11,9 +11,7 @@ from deployments.actions.timing import is_old_enough_to_deny
 CLOCKS_APART = timedelta(seconds=5)
 
 
-def adopt_service_write(
-    rollout: Rollout, call: CallRecord, *, task_definition: str, before: str
-) -> Verdict:
+def adopt_service_write(rollout: Rollout, call: CallRecord, *, task_definition: str, before: str) -> Verdict:
     """Judge a CreateService, UpdateService or DeleteService.
 
     `task_definition` is the one that the write asked for, `before` the name under which the PRIMARY

@@ -12,7 +12,7 @@ from aws.scaling import Scaling
 from aws.types import EcsService
 
 
-class ActionFailed(Exception):  # noqa: N818 - the house word for an expected end
+class ActionFailed(Exception):
     """What the action wanted is not going to happen; `message` is a sentence for the person watching.
 
     `outcome` is the word of DESIGN 5 (Truth of the outcome) for how the ECS deployment ended.

@@ -27,7 +27,7 @@ class _Pattern:
 
 _PATTERNS = (
     _Pattern(
-        r"CannotPull\w*.*(not found|manifest unknown|does not exist|unauthorized|denied|failed to resolve ref)",
+        r"CannotPull\w*.*(not found|manifest unknown|not exist|unauthorized|denied|failed to resolve ref)",
         "IMAGE_NOT_FOUND",
         "The image of container {container} cannot be pulled: {image}.",
         "Check the image name and tag, and that the execution role may pull from this registry.",
@@ -37,7 +37,7 @@ _PATTERNS = (
         r"CannotPull",
         "IMAGE_PULL_FAILED",
         "The image of container {container} could not be pulled: {image}.",
-        "Check the route of the subnet to the registry (NAT, public IP or endpoint) and the registry's limits.",
+        "Check the route of the subnet to the registry (NAT, public IP, endpoint) and the registry's limits.",
     ),
     _Pattern(
         r"exec format error",
@@ -47,17 +47,17 @@ _PATTERNS = (
         fatal=True,
     ),
     _Pattern(
-        r"ResourceInitializationError.*(secret|parameter).*(can't find|not found|ResourceNotFound|AccessDenied)",
+        r"ResourceInitializationError.*(secret|parameter).*(can't find|not ?found|AccessDenied)",
         "SECRET_MISSING",
         "A secret that the task definition names cannot be read.",
-        "Check valueFrom in secrets, and secretsmanager:GetSecretValue or ssm:GetParameters of the execution role.",
+        "Check valueFrom in secrets, and that the execution role may read secrets and parameters.",
         fatal=True,
     ),
     _Pattern(
         r"ResourceInitializationError.*(log|logger)",
         "LOG_GROUP_MISSING",
         "The log group of the task cannot be used.",
-        "Create the log group, or set awslogs-create-group and allow logs:CreateLogGroup to the execution role.",
+        "Create the log group, or set awslogs-create-group and allow the role logs:CreateLogGroup.",
         fatal=True,
     ),
     _Pattern(
@@ -82,7 +82,7 @@ _PATTERNS = (
         r"failed container health checks",
         "CONTAINER_UNHEALTHY",
         "The health check of a container in the task failed.",
-        "Run the healthCheck command of the task definition inside the image; raise startPeriod if it is slow.",
+        "Run the healthCheck command inside the image; raise startPeriod if the program starts slowly.",
     ),
     _Pattern(
         r"SpotInterruption|TerminationNotice",
@@ -102,9 +102,7 @@ def cause_of(task: EcsTask, container: Container | None) -> Cause:
     }
     for pattern in _PATTERNS:
         if re.search(pattern.text, evidence, re.IGNORECASE | re.DOTALL):
-            return Cause(
-                pattern.code, pattern.message.format(**words), pattern.advice, fatal=pattern.fatal
-            )
+            return Cause(pattern.code, pattern.message.format(**words), pattern.advice, fatal=pattern.fatal)
     return _by_exit_code(container, task)
 
 

@@ -83,7 +83,7 @@ def _moment(task: EcsTask) -> str:
 
 
 def _culprit(task: EcsTask) -> Container | None:
-    """The container that failed: one with an exit code other than zero, else one with a reason, else the first."""
+    """The container that failed: a bad exit code first, else a reason, else the first of all."""
     for container in task.containers:
         if container.exit_code:
             return container
@@ -122,7 +122,9 @@ def _tell(rollout: Rollout, task: EcsTask, container: Container | None, cause: C
 def _last_words(rollout: Rollout, task: EcsTask, container: Container) -> list[str]:
     place = _log_place(rollout, task, container)
     if place is None:
-        return [f"  Container {container.name} has no awslogs configuration, so its output is not to be had here"]
+        return [
+            f"  Container {container.name} has no awslogs configuration, so its output is not to be had here"
+        ]
     group, stream = place
     try:
         said = rollout.logs.tail(group, stream, LOG_LINES)

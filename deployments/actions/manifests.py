@@ -20,7 +20,9 @@ class FetchManifests(Action):
     def start(self, rollout: Rollout) -> None:
         task_definition = _fetch(rollout, TASK_DEFINITION)
         service_definition = _fetch(rollout, SERVICE_DEFINITION)
-        stores = {source.store for kind in (TASK_DEFINITION, SERVICE_DEFINITION) for source in rollout.sources(kind)}
+        stores = {
+            source.store for kind in (TASK_DEFINITION, SERVICE_DEFINITION) for source in rollout.sources(kind)
+        }
         rollout.log(f"Fetched all manifests from {' and '.join(sorted(stores))}")
         for warning in (*task_definition.warnings, *service_definition.warnings):
             rollout.log(warning, "warning")

@@ -17,6 +17,7 @@ from deployments.actions.base import (
 )
 from deployments.actions.timing import is_old_enough_to_deny
 
+
 @action
 @dataclass(frozen=True)
 class SuspendAutoScaling(Action):

@@ -98,7 +98,7 @@ class CreateOrUpdateService(Action):
         if live is not None and live.status == "ACTIVE":
             raise ActionFailed(
                 "SUPERSEDED",
-                f"Service {name} did not exist when this deployment began, but somebody has created it since. "
+                f"Service {name} did not exist when this deployment began, but somebody created it since. "
                 "Run the pipeline again to deploy onto it.",
                 outcome="SUPERSEDED",
             )
@@ -116,7 +116,7 @@ class CreateOrUpdateService(Action):
         if live is None or live.primary is None or live.primary.id != before["primary"]:
             raise ActionFailed(
                 "SUPERSEDED",
-                f"Somebody else changed Service {name} after this deployment looked at it. Nothing was changed; "
+                f"Somebody else changed Service {name} since this deployment looked at it. Nothing was touched: "
                 "run the pipeline again.",
                 outcome="SUPERSEDED",
             )
@@ -132,9 +132,7 @@ class CreateOrUpdateService(Action):
         rollout.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
         return rollout.ecs.update_service(rollout.cluster, name, changes)
 
-    def _wanted_count(
-        self, rollout: Rollout, definition: Mapping[str, Any], live: EcsService
-    ) -> int | None:
+    def _wanted_count(self, rollout: Rollout, definition: Mapping[str, Any], live: EcsService) -> int | None:
         """The count to ask for; None leaves it alone, as auto scaling needs it (P07, R208)."""
         if rollout.recall("scaling before"):
             return None
@@ -154,7 +152,12 @@ class CreateOrUpdateService(Action):
         before = rollout.recall("service before") or {}
         known = {rollout.know("deploymentId"), before.get("primary")}
         service = seen.service
-        if service is None or service.status in GONE or service.primary is None or service.primary.id in known:
+        if (
+            service is None
+            or service.status in GONE
+            or service.primary is None
+            or service.primary.id in known
+        ):
             forget(rollout, "foreign primary")
             return True
         if not is_confirmed(rollout, "foreign primary", seen.begun):
@@ -198,7 +201,12 @@ class CreateOrUpdateService(Action):
         if not existed_before(rollout):
             gone = service is None or service.status in GONE
             return [
-                Check(f"Service {name}", "does not exist", "does not exist" if gone else service_words(service), gone)
+                Check(
+                    f"Service {name}",
+                    "does not exist",
+                    "does not exist" if gone else service_words(service),
+                    gone,
+                )
             ]
         if service is None or service.primary is None:
             return [Check(f"Service {name}", "ACTIVE", "does not exist", ok=False)]
@@ -216,7 +224,11 @@ class CreateOrUpdateService(Action):
 
 def service_words(service: EcsService | None) -> str:
     """An ECS service in three words, for a checklist."""
-    return "does not exist" if service is None else f"{service.status}, {service.running}/{service.desired} running"
+    return (
+        "does not exist"
+        if service is None
+        else f"{service.status}, {service.running}/{service.desired} running"
+    )
 
 
 def existed_before(rollout: Rollout) -> bool:
@@ -248,8 +260,9 @@ def _refuse_foreign_controller(before: Mapping[str, Any]) -> None:
     if controller != "ECS" or strategy != "ROLLING" or raw.get("schedulingStrategy", "REPLICA") != "REPLICA":
         raise ActionFailed(
             "CONTROLLER_NOT_SUPPORTED",
-            f"Service {before['name']} is deployed by other means in AWS ({controller} controller, {strategy} "
-            f"strategy, {raw.get('schedulingStrategy', 'REPLICA')} scheduling). Deploy it there, or create it anew.",
+            f"Service {before['name']} is deployed by other means in AWS: {controller} controller, "
+            f"{strategy} strategy, {raw.get('schedulingStrategy', 'REPLICA')} scheduling. "
+            "Deploy it there, or create it anew.",
         )
 
 

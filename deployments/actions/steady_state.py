@@ -62,7 +62,7 @@ def _ours(rollout: Rollout) -> Ours:
 
 
 def _narrate(rollout: Rollout, service: EcsService, ours: Ours) -> None:
-    """One line per change of the counts, and one when only the rollout itself is still under way (R199, R200)."""
+    """One line per change of the counts, and one when only the rollout is still under way (R199, R200)."""
     deployment = find(service, ours.deployment_id)
     if deployment is None:
         return
@@ -94,7 +94,7 @@ def _diagnose(rollout: Rollout, service: EcsService | None, ours: Ours) -> Diagn
     if diagnosis is not None and not rollout.progress.get("diagnosed"):
         rollout.progress["diagnosed"] = True
         for line in diagnosis.lines:
-            rollout.log(line, "error")
+            rollout.log(line, "error" if line else "info")
     return diagnosis
 
 
@@ -115,11 +115,11 @@ def _is_odd(message: str) -> bool:
     return any(word in message for word in ("unable to", "unhealthy", "failed", "rolling back"))
 
 
-def _fail_on(
-    rollout: Rollout, verdict: Verdict, seen: Seen, ours: Ours, diagnosis: Diagnosis | None
-) -> None:
+def _fail_on(rollout: Rollout, verdict: Verdict, seen: Seen, ours: Ours, diagnosis: Diagnosis | None) -> None:
     if verdict is Verdict.FAILED:
-        raise _failure("FAILED", "AWS gave this deployment up: its tasks failed to start.", diagnosis, rollout)
+        raise _failure(
+            "FAILED", "AWS gave this deployment up: its tasks failed to start.", diagnosis, rollout
+        )
     if verdict is Verdict.ROLLED_BACK_BY_AWS:
         raise _failure(
             "ROLLED_BACK_BY_AWS", "The circuit breaker of the service rolled it back.", diagnosis, rollout
@@ -149,12 +149,12 @@ def _fail_fast(service: EcsService, ours: Ours, diagnosis: Diagnosis) -> None:
         return
     if has_rollback_breaker(service) and ours.primary_before:
         return  # AWS itself is about to roll back; two rollbacks at once would fight.
-    raise diagnosis.failure("FAILED", f"{diagnosis.failures} tasks of this deployment failed, none got healthy. ")
+    raise diagnosis.failure(
+        "FAILED", f"{diagnosis.failures} tasks of this deployment failed, none got healthy. "
+    )
 
 
-def _failure(
-    outcome: str, sentence: str, diagnosis: Diagnosis | None, rollout: Rollout
-) -> ActionFailed:
+def _failure(outcome: str, sentence: str, diagnosis: Diagnosis | None, rollout: Rollout) -> ActionFailed:
     known = diagnosis.as_notes() if diagnosis else rollout.progress.get("first failure")
     if diagnosis is None and known is None:
         return ActionFailed(outcome, sentence, outcome=outcome)

@@ -51,7 +51,9 @@ class RegisterTaskDefinition(Action):
         except Denied as denied:
             if "TagResource" not in denied.action:
                 raise
-            rollout.log(f"{denied.sentence} The task definition is registered without Slipway's tag.", "warning")
+            rollout.log(
+                f"{denied.sentence} The task definition is registered without Slipway's tag.", "warning"
+            )
             return rollout.ecs.register_task_definition(definition, tags={})
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
@@ -79,13 +81,20 @@ class RegisterTaskDefinition(Action):
             # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
             rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
 
-
     def checklist(self, rollout: Rollout) -> list[Check]:
         arn = rollout.know("taskDefinitionArn")
         found = _describe(rollout, arn) if arn else None
         stays = found is not None and found.is_active
         note = "it stays registered and runs nowhere" if stays else ""
-        return [Check(f"Task definition {arn}", "not in use", "ACTIVE" if stays else "deregistered", ok=True, note=note)]
+        return [
+            Check(
+                f"Task definition {arn}",
+                "not in use",
+                "ACTIVE" if stays else "deregistered",
+                ok=True,
+                note=note,
+            )
+        ]
 
 
 def _adopt_deregistration(rollout: Rollout, call: CallRecord) -> Verdict:
@@ -106,7 +115,7 @@ def _describe(rollout: Rollout, name: str) -> TaskDefinition | None:
 def _is_ours(found: TaskDefinition, params: Mapping[str, Any]) -> bool:
     wanted = {tag["key"]: tag["value"] for tag in params.get("tags", [])}
     if INTENT_TAG in wanted:
-        return found.tags.get(INTENT_TAG) == wanted[INTENT_TAG]
+        return bool(found.tags.get(INTENT_TAG) == wanted[INTENT_TAG])
     # Tagging was denied: contents are the only evidence. AWS adds keys, it changes none that was given.
     return all(_contains(found.raw.get(key), value) for key, value in params.items() if key != "tags")
 

@@ -11,7 +11,7 @@ CONFIRMATION = timedelta(seconds=30)
 def is_old_enough_to_deny(rollout: Rollout, call: CallRecord) -> bool:
     """Whether a read made now is late enough after the write to prove that it did not happen.
 
-    Ask before reading. AWS answers reads from copies that lag; half a minute after the write they no longer do.
+    Ask before reading. AWS answers reads from copies that lag; half a minute later they no longer do.
     """
     return rollout.now() - call.sent_at >= DENIAL_AGE
 

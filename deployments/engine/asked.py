@@ -115,8 +115,11 @@ def _fail(shared: Shared, interrupt: Interrupt) -> str:
     step = shared.stage.steps.exclude(status__in=TERMINAL).order_by("section", "position").first()
     shared.execution.outcome = Outcome.FAILED
     shared.execution.failure = {
-        "code": "INTERNAL_ERROR", "message": interrupt.answer, "step": step.identifier if step else None,
-        "container": None, "exit_code": None,
+        "code": "INTERNAL_ERROR",
+        "message": interrupt.answer,
+        "step": step.identifier if step else None,
+        "container": None,
+        "exit_code": None,
     }
     shared.execution.save(update_fields=["outcome", "failure"])
     if step is not None:

@@ -16,7 +16,7 @@ def note(quota: str, error: AwsError, now: datetime) -> None:
     """AWS has throttled a call: everybody who shares this quota waits, twice as long each time."""
     if not isinstance(error, Throttled):
         return
-    times = cache.get_or_set(f"throttled:{quota}:times", 0, timeout=FORGET_AFTER) + 1
+    times = int(cache.get(f"throttled:{quota}:times") or 0) + 1
     cache.set(f"throttled:{quota}:times", times, timeout=FORGET_AFTER)
     wait = min(2 ** (times - 1), LONGEST)
     cache.set(f"throttled:{quota}", now.timestamp() + wait, timeout=wait)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from deployments.actions.base import Action, ActionFailed, Check, NotOurs, Rollout
 from deployments.engine.forward import wait_since
-from deployments.engine.running import Failed, Finished, NeverHappened, Wait, load, run
+from deployments.engine.running import Failed, Finished, Wait, load, run
 from deployments.engine.shared import Shared
 from deployments.log import NewLine, store
 from deployments.models import ActionRun, Call, CheckedItem, StepExecution
@@ -54,7 +54,10 @@ def _next_undo(shared: Shared, step: StepExecution) -> ActionRun | None:
     for partner in partners(shared, step):
         open_rows = partner.actions.exclude(state__in=(ActionState.WAITING, ActionState.SKIPPED))
         row: ActionRun | None = (
-            open_rows.exclude(undo_state=UndoState.SETTLED).select_related("step").order_by("-position").first()
+            open_rows.exclude(undo_state=UndoState.SETTLED)
+            .select_related("step")
+            .order_by("-position")
+            .first()
         )
         if row is not None:
             return row
@@ -170,9 +173,7 @@ def _failed(shared: Shared, step: StepExecution, row: ActionRun, failure: Action
 def _give_up(shared: Shared, step: StepExecution, row: ActionRun, why: str) -> None:
     with shared.lease.commit():
         _say(shared, step, [f"Not restored: {row.title}. {why}"], "error")
-        _change(
-            shared, row, undo_state=UndoState.SETTLED, state=ActionState.NOT_RESTORED, detail=why[:512]
-        )
+        _change(shared, row, undo_state=UndoState.SETTLED, state=ActionState.NOT_RESTORED, detail=why[:512])
 
 
 def _leave_alone(shared: Shared, step: StepExecution, failure: NotOurs) -> None:
@@ -226,8 +227,14 @@ def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: 
     with shared.lease.commit():
         CheckedItem.objects.bulk_create(
             CheckedItem(
-                step=step, attempt=step.attempt, position=index, subject=check.subject,
-                expected=check.expected, found=check.found, ok=check.ok, note=check.note,
+                step=step,
+                attempt=step.attempt,
+                position=index,
+                subject=check.subject,
+                expected=check.expected,
+                found=check.found,
+                ok=check.ok,
+                note=check.note,
             )
             for index, check in enumerate(checks)
         )
@@ -235,7 +242,12 @@ def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: 
         step.status = Status.SUCCESS if restored else Status.FAILED
         step.ended_at = shared.world.now()
         step.save(update_fields=["status", "ended_at"])
-        _say(shared, step, _closing_lines(checks, undone, restored=restored), "success" if restored else "error")
+        _say(
+            shared,
+            step,
+            _closing_lines(checks, undone, restored=restored),
+            "success" if restored else "error",
+        )
         if restored and undone and shared.execution.outcome not in KEPT_OUTCOMES:
             shared.execution.outcome = Outcome.ROLLED_BACK
             shared.execution.save(update_fields=["outcome"])
@@ -248,7 +260,10 @@ def _closing_lines(checks: list[Check], undone: int, *, restored: bool) -> list[
     for check in checks:
         if not check.ok:
             lines.append(f"  expected {check.expected} {check.note}".rstrip())
-    return [*lines, "Rollback verified." if restored else "The rollback is not complete: see the lines above."]
+    return [
+        *lines,
+        "Rollback verified." if restored else "The rollback is not complete: see the lines above.",
+    ]
 
 
 def _end(shared: Shared) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from deployments.engine.lease import LOOK_SECONDS
 from deployments.engine.look import look
@@ -51,7 +51,7 @@ def look_at_group(execution_ids: Sequence[UUID], *, world: World = REAL) -> None
         look(execution_id, world=world, snapshot=snapshot)
 
 
-def _due(now: datetime):  # type: ignore[no-untyped-def]
+def _due(now: datetime) -> QuerySet[Execution]:
     return (
         Execution.objects.filter(look_at__lte=now)
         .filter(Q(look_until__isnull=True) | Q(look_until__lte=now))

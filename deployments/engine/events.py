@@ -9,9 +9,7 @@ from deployments.engine.shared import Shared
 from deployments.models import AwsEvent
 
 
-def new_events(
-    shared: Shared, before: Mapping[str, Any] | None, service: EcsService
-) -> Iterator[str]:
+def new_events(shared: Shared, before: Mapping[str, Any] | None, service: EcsService) -> Iterator[str]:
     """The lines of events that this execution has not shown, oldest first.
 
     AWS returns the last hundred, told apart by id; those from before the step are not ours to show.
@@ -22,7 +20,10 @@ def new_events(
             continue
         shared.keep_event(
             AwsEvent(
-                execution=shared.execution, event_id=event.id, ecs_service=service.arn, at=event.at,
+                execution=shared.execution,
+                event_id=event.id,
+                ecs_service=service.arn,
+                at=event.at,
                 message=event.message,
             )
         )

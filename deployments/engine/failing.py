@@ -20,7 +20,9 @@ def fail(shared: Shared, step: StepExecution, row: ActionRun | None, failure: Ac
     with shared.lease.commit():
         _say(shared, step, row.unit if row else "", failure.message.split("\n"))
         if row is not None:
-            shared.change(row, state=ActionState.FAILED, ended_at=shared.world.now(), detail=failure.message[:512])
+            shared.change(
+                row, state=ActionState.FAILED, ended_at=shared.world.now(), detail=failure.message[:512]
+            )
             row.save(update_fields=[*shared.touched(row)])
         stop(shared, step, Status.FAILED)
         step.failure = notes
@@ -44,8 +46,11 @@ def abort(shared: Shared, *, roll_back: bool, by: str) -> None:
         stop(shared, step, Status.ABORTED)
     shared.execution.outcome = Outcome.ABORTED
     shared.execution.failure = {
-        "code": "ABORTED", "message": text, "step": step.identifier if step else None,
-        "container": None, "exit_code": None,
+        "code": "ABORTED",
+        "message": text,
+        "step": step.identifier if step else None,
+        "container": None,
+        "exit_code": None,
     }
     shared.execution.save(update_fields=["outcome", "failure"])
     if roll_back:
@@ -85,7 +90,9 @@ def stop(shared: Shared, step: StepExecution, status: Status) -> None:
     step.status = status
     step.ended_at = shared.world.now()
     step.save(update_fields=["status", "ended_at"])
-    step.actions.filter(state=ActionState.WAITING).exclude(name__in=_always()).update(state=ActionState.SKIPPED)
+    step.actions.filter(state=ActionState.WAITING).exclude(name__in=_always()).update(
+        state=ActionState.SKIPPED
+    )
     later = shared.execution.stages.filter(position__gt=shared.stage.position)
     for stage in (shared.stage, *later):
         queued = stage.steps.filter(section=StepExecution.Section.EXECUTION, status=Status.QUEUED)

@@ -59,7 +59,10 @@ def advance_action(shared: Shared, row: ActionRun) -> timedelta | None:
         failing.fail(shared, row.step, row, end.failure)
         return None
     assert isinstance(end, Finished)  # noqa: S101 - a start that may send never ends as NeverHappened
-    return _finish_start(shared, row, end.rollout) if row.start_done_at is None else _finish_look(shared, row, end)
+    if row.start_done_at is not None:
+        return _finish_look(shared, row, end)
+    _finish_start(shared, row, end.rollout)
+    return None
 
 
 def _start(action: Action, rollout: Rollout) -> None:

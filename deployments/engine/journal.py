@@ -44,9 +44,7 @@ class JournalCaller:
         self._forbid = forbid_sending
         self._rows = {
             row.number: row
-            for row in Call.objects.filter(
-                action=rollout.row, attempt=rollout.attempt, phase=rollout.phase
-            )
+            for row in Call.objects.filter(action=rollout.row, attempt=rollout.attempt, phase=rollout.phase)
         }
         self.made = 0
 
@@ -61,7 +59,7 @@ class JournalCaller:
         elif row.state == CallState.ANSWERED:
             return dict(json.loads(row.result or "{}"))
         elif row.state == CallState.FAILED:
-            raise from_record(row.error)
+            raise from_record(row.error or {})
         return self._rollout.remote.answer(row) if self._rollout.remote else self._make(row, params)
 
     def _plan(self, number: int, service: str, operation: str, params: Mapping[str, Any]) -> Call:
@@ -169,9 +167,7 @@ class LookCaller:
         self._rollout = rollout
         self._rows = {
             row.number: row
-            for row in Call.objects.filter(
-                action=rollout.row, attempt=rollout.attempt, phase=rollout.phase
-            )
+            for row in Call.objects.filter(action=rollout.row, attempt=rollout.attempt, phase=rollout.phase)
         }
         self.made = 0
         self.begun = rollout.world.now()

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Case, F, Q, When
+from django.db.models import Case, F, Q, QuerySet, When
 
 from deployments.engine.failpoints import failpoint
 from deployments.engine.world import World
@@ -68,7 +68,7 @@ class Lease:
             self._still_ours().update(look_until=None, look_at=woken, nudged_until=None)
         failpoint("look.released")
 
-    def _still_ours(self):  # type: ignore[no-untyped-def]
+    def _still_ours(self) -> QuerySet[Execution]:
         return Execution.objects.filter(pk=self.execution_id, fence=self.fence)
 
 
@@ -91,6 +91,6 @@ def claim(execution_id: UUID, *, owner: str, world: World) -> Lease | None:
 
 def wake(execution_id: UUID, now: datetime) -> None:
     """Bring the next look forward to now; only for executions that are open or asked to reopen."""
-    Execution.objects.filter(pk=execution_id).filter(
-        Q(look_at__gt=now) | Q(look_at__isnull=True)
-    ).update(look_at=now, nudged_until=None)
+    Execution.objects.filter(pk=execution_id).filter(Q(look_at__gt=now) | Q(look_at__isnull=True)).update(
+        look_at=now, nudged_until=None
+    )

@@ -14,7 +14,9 @@ from deployments.models import Execution, StageExecution
 from deployments.states import TERMINAL, Status
 
 
-def look(execution_id: UUID, *, world: World = REAL, snapshot: Snapshot | None = None, owner: str = "") -> bool:
+def look(
+    execution_id: UUID, *, world: World = REAL, snapshot: Snapshot | None = None, owner: str = ""
+) -> bool:
     """Look at one execution, if it is due and nobody else does; False if there was nothing to do."""
     lease = claim(execution_id, owner=owner or _this_process(), world=world)
     if lease is None:

@@ -14,7 +14,9 @@ def note_bug(execution_ids: Sequence[UUID], error: Exception) -> None:
     """
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = f"{type(error).__name__} in {where.name}: {error}"[:255]
-    looked_at = Execution.objects.filter(pk__in=execution_ids, look_until__isnull=False).order_by("-look_until")
+    looked_at = Execution.objects.filter(pk__in=execution_ids, look_until__isnull=False).order_by(
+        "-look_until"
+    )
     execution = looked_at.first()
     if execution is None:
         return

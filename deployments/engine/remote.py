@@ -1,4 +1,4 @@
-"""Calls through a delegate: queued with the commit that plans them, answered into their rows later (rule 8)."""
+"""Calls through a delegate: queued by the commit that plans them, answered into their rows later (rule 8)."""
 
 import json
 from datetime import timedelta
@@ -97,7 +97,11 @@ def acquire(call_id: int, world: World) -> Call | None:
 
 
 def deliver(
-    call_id: int, send_number: int, world: World, *, result: dict[str, Any] | None = None,
+    call_id: int,
+    send_number: int,
+    world: World,
+    *,
+    result: dict[str, Any] | None = None,
     error: AwsError | None = None,
 ) -> bool:
     """Write the answer of one send into its row and wake the execution; False if it came too late."""

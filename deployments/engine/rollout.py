@@ -15,6 +15,7 @@ from deployments.actions.base import Loaded, Seen, Source
 from deployments.engine import sources
 from deployments.engine.events import new_events
 from deployments.engine.journal import JournalCaller, LookCaller, hash_of
+from deployments.engine.lease import Lease
 from deployments.engine.masking import hide, preview
 from deployments.engine.memories import Memories
 from deployments.engine.remote import RemoteCalls
@@ -32,8 +33,14 @@ class EngineRollout:
     """One run of one phase of one action. What it gathers is written by `flush`, inside a commit."""
 
     def __init__(
-        self, shared: Shared, row: ActionRun, phase: str, *, told_in: StepExecution | None = None,
-        forbid_sending: bool = False, judged: str = "",
+        self,
+        shared: Shared,
+        row: ActionRun,
+        phase: str,
+        *,
+        told_in: StepExecution | None = None,
+        forbid_sending: bool = False,
+        judged: str = "",
     ) -> None:
         self.shared = shared
         self.judged = judged
@@ -56,7 +63,7 @@ class EngineRollout:
     # --- what the journal needs -------------------------------------------------------------------
 
     @property
-    def lease(self):  # type: ignore[no-untyped-def]
+    def lease(self) -> Lease:
         return self.shared.lease
 
     @property
@@ -96,12 +103,22 @@ class EngineRollout:
         return answered or datetime.min.replace(tzinfo=self.world.now().tzinfo)
 
     def new_call(
-        self, number: int, service: str, operation: str, params: Mapping[str, Any],
+        self,
+        number: int,
+        service: str,
+        operation: str,
+        params: Mapping[str, Any],
         instead_of: Call | None = None,
     ) -> Call:
         row = instead_of or Call(
-            execution=self.shared.execution, step=self.step, action=self.row, attempt=self.attempt,
-            phase=self.phase, number=number, planned_at=self.world.now(), state=CallState.PLANNED,
+            execution=self.shared.execution,
+            step=self.step,
+            action=self.row,
+            attempt=self.attempt,
+            phase=self.phase,
+            number=number,
+            planned_at=self.world.now(),
+            state=CallState.PLANNED,
         )
         row.service, row.operation, row.is_write = service, operation, is_write(service, operation)
         row.params_hash = hash_of(service, operation, params)
@@ -210,14 +227,18 @@ class EngineRollout:
         self._counts = {"running": running, "desired": desired, "pending": pending}
 
     def log(self, text: str, level: str = "info") -> None:
-        if self.is_replayed or self.phase.startswith("adopt"):
-            if not self._is_new_line():
-                return
+        is_keyed = self.is_replayed or self.phase.startswith("adopt")
+        if is_keyed and not self._is_new_line():
+            return
         unit = self.row.unit if self._told_in == self.step else "Rollback"
         self._lines.append(
             NewLine(
-                at=self.world.now(), step_id=self._told_in.pk, step=self._told_in.identifier, unit=unit,
-                level=level, text=hide(text, self.shared.secrets),
+                at=self.world.now(),
+                step_id=self._told_in.pk,
+                step=self._told_in.identifier,
+                unit=unit,
+                level=level,
+                text=hide(text, self.shared.secrets),
             )
         )
 

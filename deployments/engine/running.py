@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from aws.errors import AwsError
+from delegates.doors import DoorClosed
 from deployments.actions.base import (
     Action,
     ActionFailed,
@@ -17,7 +18,6 @@ from deployments.actions.base import (
     Verdict,
     load_action,
 )
-from delegates.doors import DoorClosed
 from deployments.engine import slots, sources
 from deployments.engine.rollout import EngineRollout
 from deployments.engine.shared import Shared
@@ -88,9 +88,7 @@ def run(
 
     `judged` is the phase whose lost write an adoption judges: it sees what that phase remembered.
     """
-    rollout = EngineRollout(
-        shared, row, phase, told_in=told_in, forbid_sending=forbid_sending, judged=judged
-    )
+    rollout = EngineRollout(shared, row, phase, told_in=told_in, forbid_sending=forbid_sending, judged=judged)
     try:
         action = load(row)
         value = body(action, rollout)
@@ -182,13 +180,15 @@ def _ask_a_person(rollout: EngineRollout, reason: str) -> Wait:
     return Wait(FOR_A_PERSON)
 
 
-def _adopt(
-    shared: Shared, row: ActionRun, call: Call, phase: str, told_in: StepExecution | None
-) -> End:
+def _adopt(shared: Shared, row: ActionRun, call: Call, phase: str, told_in: StepExecution | None) -> End:
     """Ask the world what became of a write without an answer (rule 7)."""
     _give_up_waiting(shared, call)
     record = CallRecord(
-        call.service, call.operation, call.parsed_parameters, call.sent_at, call.send_number
+        call.service,
+        call.operation,
+        call.parsed_parameters,
+        call.sent_at or call.planned_at,
+        call.send_number,
     )
     adopting = f"adopt {phase} {call.number}.{call.send_number}"[:24]
 

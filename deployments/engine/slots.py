@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from deployments.engine.lease import wake
 from deployments.engine.shared import Shared, slot_key
@@ -41,11 +41,13 @@ def hold(shared: Shared) -> bool:
     return taken
 
 
-def ahead_of(stage: StageExecution) -> object:
+def ahead_of(stage: StageExecution) -> QuerySet[StageExecution]:
     """The stages that hold, or wait for, the same slot and came before this one."""
     waiting = StageExecution.objects.filter(slot_key=stage.slot_key).exclude(pk=stage.pk)
     open_stages = waiting.exclude(status__in=TERMINAL)
-    earlier = Q(slot_wanted_at__lt=stage.slot_wanted_at) | Q(slot_wanted_at=stage.slot_wanted_at, pk__lt=stage.pk)
+    earlier = Q(slot_wanted_at__lt=stage.slot_wanted_at) | Q(
+        slot_wanted_at=stage.slot_wanted_at, pk__lt=stage.pk
+    )
     return open_stages.filter(earlier)
 
 
@@ -75,6 +77,8 @@ def _take(shared: Shared) -> bool:
 def _restart_timeouts(shared: Shared) -> None:
     """Time spent in the queue does not count towards a step's time-out."""
     now = shared.world.now()
-    for step in StepExecution.objects.filter(stage=shared.stage, status__in=(Status.RUNNING, Status.ASYNC_WAITING)):
+    for step in StepExecution.objects.filter(
+        stage=shared.stage, status__in=(Status.RUNNING, Status.ASYNC_WAITING)
+    ):
         step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
         step.save(update_fields=["timeout_at"])

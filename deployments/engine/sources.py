@@ -70,10 +70,7 @@ def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
     """Everything that an expression can name at this point of the execution."""
     image, tag = execution.artifact.get("image", ""), execution.artifact.get("tag", "")
     artifact = {"image": f"{image}:{tag}", "imagePath": image, "tag": tag}
-    steps = {
-        step.identifier: {"output": step.outputs}
-        for step in _steps_of(execution)
-    }
+    steps = {step.identifier: {"output": step.outputs} for step in _steps_of(execution)}
     return {
         **stage.values,
         "primary": {"artifact": artifact},

@@ -7,7 +7,7 @@ from aws.errors import AwsError
 from deployments.models import Call
 
 
-class Turn(Exception):  # noqa: N818 - these are not errors
+class Turn(Exception):
     """The action cannot go on in this look."""
 
 

@@ -64,9 +64,7 @@ class Execution(models.Model):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["look_at"], name="execution_due", condition=Q(look_at__isnull=False)
-            ),
+            models.Index(fields=["look_at"], name="execution_due", condition=Q(look_at__isnull=False)),
             models.Index(fields=["scope", "-created_at"], name="execution_newest_in_scope"),
         ]
 

@@ -46,7 +46,9 @@ class Call(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["action", "attempt", "phase", "number"], name="call_number_unique")
+            models.UniqueConstraint(
+                fields=["action", "attempt", "phase", "number"], name="call_number_unique"
+            )
         ]
         indexes = [models.Index(fields=["execution", "id"], name="call_of_execution")]
 
@@ -64,7 +66,7 @@ class Call(models.Model):
 
 
 class Memory(models.Model):
-    """One thing that a step remembers for its undo, or learned for later steps; never overwritten by `remember`."""
+    """One thing that a step remembers for its undo; the first value given stays."""
 
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="memories")
     run = models.PositiveIntegerField()

@@ -34,7 +34,7 @@ class StepKind:
 
     type: str
     title: str
-    spec: type
+    spec: Any
     plan_of: PlanOf
     undone_by: str
     undoes: str

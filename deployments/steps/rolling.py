@@ -14,8 +14,8 @@ from deployments.steps.base import Plan, step, unit
 class EcsRollingDeploySpec:
     """What a pipeline may say of a rolling deployment (R208, R209)."""
 
-    forceNewDeployment: bool = False  # noqa: N815 - the name on the wire
-    sameAsAlreadyRunningInstances: bool = False  # noqa: N815
+    forceNewDeployment: bool = False
+    sameAsAlreadyRunningInstances: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from deployments import operations, queries
 from deployments.forms import RunForm
 from deployments.models import Pipeline
 from rbac.policy import can, require
+from web.lists import granted
 from web.pages import get_visible, page
 from web.paging import keyset
 from web.problems import Problem
@@ -24,7 +25,8 @@ RECENT: Final = 10
 def pipelines(request: HttpRequest) -> HttpResponse:
     """This will list pipelines."""
     shown = keyset(queries.visible_pipelines(request.user, request.current_scope), request)
-    return render(request, "deployments/pipelines.html", {"page": shown})
+    runnable = granted(request, EXECUTE, Pipeline, shown.items)
+    return render(request, "deployments/pipelines.html", {"page": shown, "runnable": runnable})
 
 
 @page

@@ -4,19 +4,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from delegates.doors import open_door
 from deployments.engine.dispatch import due_groups, look_at_group
 from deployments.engine.world import World
 from deployments.log import all_lines
 from deployments.models import Call, Execution, Pipeline
 from deployments.operations import run_pipeline
-from delegates.doors import open_door
 from rbac.models import User
 from sandbox.process import SandboxProcess
 
 
 @dataclass
 class Clock:
-    """A clock that only moves when told; ahead of the real one, so that operations are never in its future."""
+    """A clock that moves when told; ahead of the real one, so that operations are never in its future."""
 
     moment: datetime = field(default_factory=lambda: datetime.now(UTC) + timedelta(seconds=30))
 

@@ -1,4 +1,4 @@
-"""A worker killed at any named place: the end is the same as without, nothing happens twice, no line is lost."""
+"""A worker killed at any named place: the end is the same, nothing happens twice, no line is lost."""
 
 import os
 import random
@@ -72,7 +72,7 @@ def killed_at(
 
     def run(at: int, tag: str) -> tuple[Quick, Execution, str]:
         cache.clear()
-        dice = random.Random(7)  # noqa: S311 - the same every time
+        dice = random.Random(7)
         ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{next(numbers):012d}")
         schedule = Quick(dice=dice, odds=Odds(), ecs=ecs)
         schedule.countdown = Countdown(at, _die_in_process)

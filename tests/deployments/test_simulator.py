@@ -1,4 +1,4 @@
-"""Hundreds of seeded schedules of the real engine on a fake ECS: deaths, two workers, lost and late answers."""
+"""Hundreds of seeded schedules of the real engine on a fake ECS: deaths, two workers, lost answers."""
 
 import os
 import random
@@ -19,7 +19,9 @@ from tests.deployments.simulator.verdict import violations
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SCHEDULES_EACH = 25
-FACTS = SandboxFacts("us-east-1", "demo", ("subnet-11111111",), "sg-11111111", "arn:aws:iam::123456789012:role/r")
+FACTS = SandboxFacts(
+    "us-east-1", "demo", ("subnet-11111111",), "sg-11111111", "arn:aws:iam::123456789012:role/r"
+)
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def simulate(transactional_db: None, account: object, settings: Settings) -> Cal
 
     def one(seed: int) -> list[str]:
         cache.clear()
-        dice = random.Random(seed)  # noqa: S311 - reproducible on purpose
+        dice = random.Random(seed)
         odds = Odds.from_dice(dice)
         ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{seed:012d}", breaker=odds.breaker)
         schedule = Schedule(dice=dice, odds=odds, ecs=ecs)

@@ -1,4 +1,4 @@
-"""A small ECS for the simulator: one service, virtual time, reads that may lag, and a record of every effect."""
+"""A small ECS for the simulator: one service, virtual time, lagging reads, a record of every effect."""
 
 import copy
 import random
@@ -56,17 +56,17 @@ class FakeEcs:
 
     # --- verbs ------------------------------------------------------------------------------------
 
-    def _GetCallerIdentity(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+    def _GetCallerIdentity(self, _params: Any, _by: str) -> dict[str, Any]:
         return {"Account": self.account, "Arn": "arn:aws:iam::1:user/x"}
 
-    def _DescribeScalableTargets(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+    def _DescribeScalableTargets(self, _params: Any, _by: str) -> dict[str, Any]:
         return {"ScalableTargets": []}
 
-    def _DescribeServices(self, params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+    def _DescribeServices(self, params: Any, _by: str) -> dict[str, Any]:
         seen = self._as_read()
         return {"services": [seen] if seen and seen["serviceName"] in params["services"] else []}
 
-    def _RegisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+    def _RegisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:
         self.count += 1
         name = f"{params['family']}:{self.count}"
         arn = f"arn:aws:ecs:us-east-1:{self.account}:task-definition/{name}"
@@ -76,22 +76,24 @@ class FakeEcs:
         self._note("RegisterTaskDefinition", {**params, "arn": arn, "tags": tags}, by)
         return self.definitions[name]
 
-    def _DescribeTaskDefinition(self, params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+    def _DescribeTaskDefinition(self, params: Any, _by: str) -> dict[str, Any]:
         wanted = params["taskDefinition"].rsplit("/", 1)[-1]
         if ":" not in wanted:
             live = [n for n, d in self.definitions.items() if d["taskDefinition"]["status"] == "ACTIVE"]
             wanted = max(live, key=lambda name: int(name.split(":")[1])) if live else ""
         if wanted not in self.definitions:
-            raise NotFound("ClientException", "Unable to describe task definition.", "ecs", "DescribeTaskDefinition")
+            raise NotFound(
+                "ClientException", "Unable to describe task definition.", "ecs", "DescribeTaskDefinition"
+            )
         return self.definitions[wanted]
 
-    def _DeregisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+    def _DeregisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:
         found = self._DescribeTaskDefinition(params, by)
         found["taskDefinition"]["status"] = "INACTIVE"
         self._note("DeregisterTaskDefinition", params, by)
         return found
 
-    def _CreateService(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+    def _CreateService(self, params: Any, by: str) -> dict[str, Any]:
         if self.service is not None and self.service["status"] == "ACTIVE":
             if self.service["token"] == params.get("clientToken"):
                 return {"service": self.service}
@@ -99,15 +101,21 @@ class FakeEcs:
         self.service = {
             "serviceName": params["serviceName"],
             "serviceArn": f"arn:aws:ecs:us-east-1:{self.account}:service/demo/{params['serviceName']}",
-            "clusterArn": "demo", "status": "ACTIVE", "taskDefinition": params["taskDefinition"],
-            "desiredCount": params["desiredCount"], "runningCount": 0, "pendingCount": 0,
-            "deployments": [], "events": [], "token": params.get("clientToken"),
+            "clusterArn": "demo",
+            "status": "ACTIVE",
+            "taskDefinition": params["taskDefinition"],
+            "desiredCount": params["desiredCount"],
+            "runningCount": 0,
+            "pendingCount": 0,
+            "deployments": [],
+            "events": [],
+            "token": params.get("clientToken"),
         }
         self._deploy(params["taskDefinition"])
         self._note("CreateService", params, by)
         return {"service": self.service}
 
-    def _UpdateService(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+    def _UpdateService(self, params: Any, by: str) -> dict[str, Any]:
         service = self._active("UpdateService")
         service["desiredCount"] = params.get("desiredCount", service["desiredCount"])
         wanted = params.get("taskDefinition", service["taskDefinition"])
@@ -119,27 +127,27 @@ class FakeEcs:
         self._note("UpdateService", params, by)
         return {"service": service}
 
-    def _DeleteService(self, params: Any, by: str) -> dict[str, Any]:  # noqa: N802
+    def _DeleteService(self, params: Any, by: str) -> dict[str, Any]:
         service = self._active("DeleteService")
         service["status"], self.gone_at = "DRAINING", self.now() + timedelta(seconds=20)
         self._note("DeleteService", params, by)
         return {"service": service}
 
-    def _ListTasks(self, params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+    def _ListTasks(self, params: Any, _by: str) -> dict[str, Any]:
         if params.get("desiredStatus") != "STOPPED" or self.service is None:
             return {"taskArns": []}
         return {"taskArns": [task["taskArn"] for task in self._stopped()]}
 
-    def _DescribeTasks(self, params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+    def _DescribeTasks(self, params: Any, _by: str) -> dict[str, Any]:
         return {"tasks": [task for task in self._stopped() if task["taskArn"] in params["tasks"]]}
 
-    def _GetLogEvents(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+    def _GetLogEvents(self, _params: Any, _by: str) -> dict[str, Any]:
         return {"events": [{"timestamp": 0, "message": "FATAL no"}]}
 
-    def _ListServiceDeployments(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+    def _ListServiceDeployments(self, _params: Any, _by: str) -> dict[str, Any]:
         return {"serviceDeployments": []}
 
-    def _DescribeServiceRevisions(self, _params: Any, _by: str) -> dict[str, Any]:  # noqa: N802
+    def _DescribeServiceRevisions(self, _params: Any, _by: str) -> dict[str, Any]:
         return {"serviceRevisions": []}
 
     # --- what ECS does by itself ------------------------------------------------------------------
@@ -167,10 +175,16 @@ class FakeEcs:
         service["deployments"].insert(
             0,
             {
-                "id": f"ecs-svc/{self.dice.randrange(10**18, 10**19)}", "status": "PRIMARY",
-                "taskDefinition": arn, "desiredCount": service["desiredCount"], "runningCount": 0,
-                "pendingCount": service["desiredCount"], "failedTasks": 0, "rolloutState": "IN_PROGRESS",
-                "createdAt": self.now().isoformat(), "bad": self._is_bad(arn),
+                "id": f"ecs-svc/{self.dice.randrange(10**18, 10**19)}",
+                "status": "PRIMARY",
+                "taskDefinition": arn,
+                "desiredCount": service["desiredCount"],
+                "runningCount": 0,
+                "pendingCount": service["desiredCount"],
+                "failedTasks": 0,
+                "rolloutState": "IN_PROGRESS",
+                "createdAt": self.now().isoformat(),
+                "bad": self._is_bad(arn),
             },
         )
         self._event("has started 1 tasks: (task x).")
@@ -213,9 +227,12 @@ class FakeEcs:
             for number in range(deployment["failedTasks"]):
                 tasks.append(
                     {
-                        "taskArn": f"arn:task/{deployment['id'][8:]}{number}", "lastStatus": "STOPPED",
-                        "startedBy": deployment["id"], "stopCode": "EssentialContainerExited",
-                        "stoppedReason": "Essential container in task exited", "createdAt": f"{number}",
+                        "taskArn": f"arn:task/{deployment['id'][8:]}{number}",
+                        "lastStatus": "STOPPED",
+                        "startedBy": deployment["id"],
+                        "stopCode": "EssentialContainerExited",
+                        "stoppedReason": "Essential container in task exited",
+                        "createdAt": f"{number}",
                         "containers": [{"name": "web", "exitCode": 1}],
                     }
                 )
@@ -226,7 +243,8 @@ class FakeEcs:
     def _event(self, text: str) -> None:
         assert self.service is not None
         event = {
-            "id": f"{self.dice.randrange(10**12)}", "createdAt": self.now().isoformat(),
+            "id": f"{self.dice.randrange(10**12)}",
+            "createdAt": self.now().isoformat(),
             "message": f"(service {self.service['serviceName']}) {text}",
         }
         self.service["events"].insert(0, event)
@@ -243,5 +261,3 @@ class FakeEcs:
         if self.lag_until is not None and self.now() < self.lag_until and self.past:
             return self.past[0][1]
         return self.service
-
-

@@ -1,4 +1,4 @@
-"""One simulated schedule: the real engine on the fake ECS, with everything that can go wrong, from one seed."""
+"""One simulated schedule: the real engine on the fake ECS, with all that can go wrong, from one seed."""
 
 import random
 from collections.abc import Mapping
@@ -236,5 +236,7 @@ class Schedule:
 
     def open_writes(self, execution: Execution) -> list[Call]:
         return list(
-            Call.objects.filter(execution=execution, is_write=True, state__in=(CallState.SENT, CallState.UNKNOWN))
+            Call.objects.filter(
+                execution=execution, is_write=True, state__in=(CallState.SENT, CallState.UNKNOWN)
+            )
         )

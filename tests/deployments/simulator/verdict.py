@@ -9,7 +9,13 @@ from deployments.models import ActionRun, CheckedItem, Execution, Memory, Slot
 from deployments.states import ActionState
 from tests.deployments.simulator.schedule import Schedule
 
-ONCE = ("Creating Task Definition", "Created Task Definition", "Creating Service", "Updating Service", "Deleting service")
+ONCE = (
+    "Creating Task Definition",
+    "Created Task Definition",
+    "Creating Service",
+    "Updating Service",
+    "Deleting service",
+)
 
 
 def violations(schedule: Schedule, execution: Execution, before: str | None) -> list[str]:
@@ -36,9 +42,7 @@ def _log(execution: Execution) -> list[str]:
 
 def _effects(schedule: Schedule) -> list[str]:
     ours = [effect for effect in schedule.ecs.effects if effect.by == "slipway"]
-    count = Counter(
-        (effect.operation, effect.params.get("taskDefinition", "")) for effect in ours
-    )
+    count = Counter((effect.operation, effect.params.get("taskDefinition", "")) for effect in ours)
     return [f"{times} effects of {what}" for what, times in count.items() if times > 1]
 
 
@@ -56,14 +60,20 @@ def _end(schedule: Schedule, execution: Execution, before: str | None) -> list[s
         return [] if ours and running != before else [f"COMPLETED but {running} runs"]
     if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS") and running != before:
         return [f"{execution.outcome} but {running} runs instead of {before}"]
-    if execution.outcome == "ROLLED_BACK" and not CheckedItem.objects.filter(step__stage__execution=execution).exists():
+    if (
+        execution.outcome == "ROLLED_BACK"
+        and not CheckedItem.objects.filter(step__stage__execution=execution).exists()
+    ):
         return ["ROLLED_BACK without a checklist"]
     wanted_rollback = execution.status == "FAILED" or schedule.odds.roll_back
-    not_restored = ActionRun.objects.filter(
-        step__stage__execution=execution, state=ActionState.NOT_RESTORED
-    ).exists() or CheckedItem.objects.filter(step__stage__execution=execution, ok=False).exists()
+    not_restored = (
+        ActionRun.objects.filter(step__stage__execution=execution, state=ActionState.NOT_RESTORED).exists()
+        or CheckedItem.objects.filter(step__stage__execution=execution, ok=False).exists()
+    )
     if wanted_rollback and running != before and not not_restored:
-        return [f"{execution.status}/{execution.outcome}: {running} runs instead of {before}, and nobody says so"]
+        return [
+            f"{execution.status}/{execution.outcome}: {running} runs instead of {before}, and nobody says so"
+        ]
     return []
 
 
