@@ -184,6 +184,7 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else Non
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+CSRF_FAILURE_VIEW = "web.views.csrf_failure"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -225,10 +226,24 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Slipway API",
     "DESCRIPTION": "Delegates and Amazon ECS deployments.",
     "VERSION": "1",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {
+        "ScopeKind": "rbac.models.Scope.Kind",
+        "ConnectorKind": "connectors.models.Connector.Kind",
+        "EnvironmentKind": "deployments.models.Environment.Kind",
+        "ManifestKind": "deployments.models.Manifest.Kind",
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {
+        "ScopeKind": "rbac.models.Scope.Kind",
+        "ConnectorKind": "connectors.models.Connector.Kind",
+        "EnvironmentKind": "deployments.models.Environment.Kind",
+        "ManifestKind": "deployments.models.Manifest.Kind",
+        "ExecutionStatus": "deployments.states.Status",
+    },
 }
 
 # --- Logs of the processes themselves ---------------------------------------------------------------
