@@ -7,11 +7,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from connectors.models import Connector, FileNode
-from web.lists import visible_here
+from web.lists import granted, visible_here
 from web.pages import get_visible, page
 from web.paging import keyset
 
 VIEW: Final = "core_connector_view"
+ACCESS: Final = "core_connector_access"
 VIEW_FILE: Final = "core_file_view"
 # A tree is drawn whole; a file store larger than this is read through the API.
 MOST_FILES: Final = 1000
@@ -22,7 +23,9 @@ MOST_FILES: Final = 1000
 def connectors(request: HttpRequest) -> HttpResponse:
     """This will list connectors with the result of their last test."""
     found = visible_here(request, VIEW, Connector.objects.select_related("scope", "secret"))
-    return render(request, "connectors/connectors.html", {"page": keyset(found, request)})
+    shown = keyset(found, request)
+    testable = granted(request, ACCESS, Connector, shown.items)
+    return render(request, "connectors/connectors.html", {"page": shown, "testable": testable})
 
 
 @page

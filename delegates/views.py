@@ -18,7 +18,7 @@ def test(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_visible(request, "core_connector_view", connectors, pk=pk)
     tested = test_connector(actor=request.user, connector=found)
     if request.headers.get("HX-Request"):
-        return render(request, "connectors/parts/_connector.html", {"connector": found})
+        return render(request, "connectors/parts/_connector.html", {"connector": found, "testable": {pk}})
     level = messages.SUCCESS if tested.ok else messages.ERROR
     messages.add_message(request, level, f"{found.name}: {tested.message}")
     return redirect("connectors")

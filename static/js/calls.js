@@ -1,7 +1,7 @@
 // The AWS calls of an execution, read from the API when the tab is open, page by page.
 
 import { chip, h, one } from "./dom.js";
-import { timeNode } from "./times.js";
+import { clock } from "./times.js";
 
 const JSON_SPACES = 2;
 
@@ -18,13 +18,12 @@ function errorText(error) {
 }
 
 function row(call) {
-  const times = call.repeats > 1 ? ` \u00d7${call.repeats}` : "";
+  const times = call.repeats > 1 ? ` \u00d7 ${call.repeats.toLocaleString()}` : "";
   return h("tr", {},
-    h("td", { class: "num tight muted" }, String(call.number)),
-    h("th", { scope: "row" }, h("code", {}, `${call.service}:${call.operation}`), times, call.write ? h("strong", { class: "small" }, " write") : null, details(call)),
+    h("td", { class: "tight muted mono" }, h("time", { datetime: call.at, title: call.at }, clock(call.at, "local"))),
+    h("th", { scope: "row" }, h("code", {}, `${call.service}:${call.operation}`), call.write ? h("strong", { class: "small" }, " write") : null, times,
+      h("span", { class: "sub" }, [call.action, call.phase].filter(Boolean).join(" \u00b7 ")), details(call)),
     h("td", {}, chip(call.state), errorText(call.error)),
-    h("td", { class: "wide" }, call.step, h("span", { class: "sub" }, [call.phase, call.action].filter(Boolean).join(" \u00b7 "))),
-    h("td", { class: "tight wide" }, timeNode(call.at)),
     h("td", { class: "num tight" }, call.duration_ms === null || call.duration_ms === undefined ? "" : `${call.duration_ms.toLocaleString()} ms`),
   );
 }

@@ -35,7 +35,7 @@ function copyBySelection(text) {
 async function copyFrom(button) {
   if (!(await copyText(button.dataset.copy))) return announce("Copying is not allowed here.");
   const before = [...button.childNodes];
-  button.replaceChildren(icon("check"));
+  button.replaceChildren(icon("check"), button.classList.contains("button") ? "Copied" : "");
   button.classList.add("done");
   announce("Copied");
   setTimeout(() => {

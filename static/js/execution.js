@@ -10,7 +10,7 @@ import { wireTabs } from "./tabs.js";
 
 const CONNECTION = {
   live: ["Live", "success"], reconnecting: ["Reconnecting", "running"], polling: ["Polling", "warning"],
-  ended: ["Ended", "queued"], gone: ["Not available", "unknown"],
+  ended: ["Ended", "success"], gone: ["Not available", "unknown"],
 };
 const TONES = { live: "success", reconnecting: "running", polling: "waiting", ended: "queued", gone: "failed" };
 

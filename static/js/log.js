@@ -196,18 +196,24 @@ export class LogPane {
   }
 
   nextFailure() {
-    const after = this.failureAt ?? 0;
-    let first = null;
+    const starts = this.failures();
+    if (!starts.length) return announce("No error line so far.");
+    this.failureAt = starts.find((number) => number > (this.failureAt ?? 0)) ?? starts[0];
+    this.toLine(this.failureAt);
+  }
+
+  // The first line with a text of each run of error lines: a diagnosis is one failure, however long it is.
+  failures() {
+    const starts = [];
+    let waiting = true;
     for (const line of this.lines.loaded()) {
-      if (levelOf(line) !== "error") continue;
-      first ??= line.number;
-      if (line.number <= after) continue;
-      this.failureAt = line.number;
-      return this.toLine(line.number);
+      if (levelOf(line) !== "error") waiting = true;
+      else if (waiting && line.plain.trim()) {
+        starts.push(line.number);
+        waiting = false;
+      }
     }
-    if (first === null) return announce("No error line so far.");
-    this.failureAt = first;
-    return this.toLine(first);
+    return starts;
   }
 
   setSearch(text) {

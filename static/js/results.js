@@ -12,11 +12,14 @@ function empty(form, title, text) {
   return h("div", { class: "empty" }, icon(form), h("h2", {}, title), h("p", {}, text));
 }
 
+const expressionOf = (step, name) => `<+execution.steps.${step.identifier}.output.${name}>`;
+
 function outputRow(step, name, value) {
-  const expression = `<+execution.steps.${step.identifier}.output.${name}>`;
+  const expression = expressionOf(step, name);
   return h("tr", {},
-    h("th", { scope: "row" }, h("span", { class: "name" }, name), h("span", { class: "copy sub" }, h("code", {}, expression), copyButton(expression, `Copy ${name} as an expression`))),
+    h("th", { scope: "row" }, h("span", { class: "name" }, name)),
     h("td", {}, h("span", { class: "copy" }, h("code", {}, written(value)), copyButton(written(value), `Copy the value of ${name}`))),
+    h("td", { class: "tight" }, h("button", { type: "button", class: "button small", "data-copy": expression, title: expression }, "Copy expression")),
   );
 }
 
@@ -24,8 +27,9 @@ export function drawOutputs(steps) {
   const having = steps.filter((step) => Object.keys(step.outputs || {}).length);
   if (!having.length) return [empty("pipelines", "No outputs yet", "What a step learns, such as the ARN of the task definition it registered, shows up here and can be used by later steps.")];
   return having.map((step) =>
-    h("section", {}, h("h2", {}, step.name),
-      h("div", { class: "table-wrap", tabindex: "0" }, h("table", { class: "table compact" }, head("Output, and how later steps name it", "Value"),
+    h("section", { class: "stack" }, h("h2", {}, step.name),
+      h("p", { class: "soft small" }, "A later step takes an output with an expression such as ", h("code", {}, expressionOf(step, Object.keys(step.outputs)[0])), "."),
+      h("div", { class: "table-wrap", tabindex: "0" }, h("table", { class: "table compact" }, head("Output", "Value", "For later steps"),
         h("tbody", {}, Object.entries(step.outputs).map(([name, value]) => outputRow(step, name, value)))))));
 }
 

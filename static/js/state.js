@@ -27,7 +27,7 @@ function notice(tone, form, ...lines) {
 
 function failureNotice({ message, step, container, exit_code: exit, code }) {
   const where = [step && `Step ${step}`, container && `container ${container}`, exit !== null && exit !== undefined && `exit code ${exit}`, code];
-  const box = notice("failed", "failed", h("strong", {}, message), h("span", { class: "soft small" }, where.filter(Boolean).join(" \u00b7 ")));
+  const box = notice("failed", "failed", h("strong", {}, message), " ", h("span", { class: "soft small" }, where.filter(Boolean).join(" \u00b7 ")));
   box.append(h("button", { type: "button", class: "button small actions", "data-first-error": true }, "Go to first error"));
   box.classList.add("failure");
   return box;
