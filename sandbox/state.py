@@ -14,7 +14,7 @@ import moto.backends
 from moto.core.base_backend import BackendDict
 
 # Raise this when the shape of what is kept changes: an older file is then left aside.
-SHAPE = 1
+SHAPE = 2
 LOCK = type(RLock())
 Backends = dict[str, dict[str, dict[str, Any]]]
 

@@ -15,6 +15,7 @@ from sandbox.images import behavior_of_task
 
 STOPPED_KEPT = 3600.0
 INACTIVE_KEPT = 3600.0
+PURGED_EVERY = 10.0
 
 
 class SandboxEcs(EC2ContainerServiceBackend):
@@ -27,6 +28,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         self.tasks: dict[str, dict[str, Task]] = {}
         self.tokens: dict[tuple[str, str, str], tuple[str, list[str], float]] = {}
         self.tasks_made = 0
+        self.purged_at = 0.0
 
     @property
     def _url_module(self) -> Any:
@@ -42,9 +44,17 @@ class SandboxEcs(EC2ContainerServiceBackend):
     def all_tasks(self) -> list[Task]:
         return [task for tasks in self.tasks.values() for task in tasks.values()]
 
-    def tasks_of(self, service: Service) -> list[Task]:
+    def unstopped_tasks(self) -> list[Task]:
+        return [task for task in self.all_tasks() if task.last_status != "STOPPED"]
+
+    def tasks_of(self, service: Service, *, stopped: bool = False) -> list[Task]:
+        """The tasks of a service that are not yet STOPPED, or all that are still known."""
         tasks = self.tasks.get(service.cluster_name, {}).values()
-        return [t for t in tasks if t.service_arn == service.service_arn]
+        return [
+            t
+            for t in tasks
+            if t.service_arn == service.service_arn and (stopped or t.last_status != "STOPPED")
+        ]
 
     def service_of(self, task: Task) -> Service | None:
         if task.service_arn is None:
@@ -125,7 +135,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         self.tasks_made += 1
         if not network_configuration:
             return
-        taken = {t.ip for t in self.all_tasks() if t.last_status != "STOPPED"}
+        taken = {t.ip for t in self.unstopped_tasks()}
         task.ip, task.availability_zone, attachment = network.place(
             self.account_id, self.region_name, network_configuration, number=self.tasks_made, taken=taken
         )
@@ -137,6 +147,9 @@ class SandboxEcs(EC2ContainerServiceBackend):
 
     def purge(self) -> bool:
         """Forget what AWS forgets: tasks an hour after they stopped, services an hour after they went."""
+        if CLOCK.elapsed - self.purged_at < PURGED_EVERY:
+            return False
+        self.purged_at = CLOCK.elapsed
         changed = False
         for tasks in self.tasks.values():
             for arn, task in list(tasks.items()):

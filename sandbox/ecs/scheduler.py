@@ -181,7 +181,7 @@ def _start(backend: "SandboxEcs", service: Service, deployment: Deployment, coun
         events.no_instances(service)
         return 0
     made = [backend.start_service_task(service, deployment) for _ in range(count)]
-    unhealthy = [t for t in backend.tasks_of(service) if _is_unreplaced(t)]
+    unhealthy = [t for t in backend.tasks_of(service, stopped=True) if _is_unreplaced(t)]
     for task, replaced in zip(made, unhealthy, strict=False):
         task.replaces_unhealthy = replaced.is_replaced = True
     events.started(service, made)
@@ -251,7 +251,7 @@ def _roll_out(service: Service, primary: Deployment, view: View) -> bool:
 def tick(backend: "SandboxEcs") -> bool:
     """Let everything in one account and region move on; True if anything changed."""
     changed = False
-    for task in backend.all_tasks():
+    for task in backend.unstopped_tasks():
         changed |= lifecycle.advance(backend, task)
     for service in list(backend.services.values()):
         changed |= reconcile(backend, service)
