@@ -1,8 +1,10 @@
 """Request ids, refusals, the current scope, the API's description."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from rest_framework.test import APIClient
@@ -163,3 +165,7 @@ def test_the_pages_of_the_api_run_no_inline_script(client: Client):
     script = client.get("/api/docs/?script=")
     assert script["Content-Type"] == "application/javascript"
     assert b"/api/schema/" in script.content
+
+
+def test_the_description_of_the_api_is_valid_and_complete(tmp_path: Path):
+    call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "schema.yaml"))
