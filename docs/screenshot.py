@@ -59,7 +59,8 @@ def _take(page: Page, url: str, execution: str) -> None:
     page.goto(f"{url}/sign-in/")
     page.fill("input[name=username]", "deployer")
     page.fill("input[name=password]", PASSWORD)
-    page.click("button[type=submit]")
+    with page.expect_navigation():
+        page.press("input[name=password]", "Enter")
     page.goto(f"{url}/deployments/{execution}/")
     # The second rollout in full swing: both tasks run, and the log tells of it.
     page.get_by_text("Waiting for", exact=False).last.wait_for(timeout=SECONDS * 1000)

@@ -62,7 +62,9 @@ def web() -> Program:
     return Program(
         "web",
         (
-            *_python("uvicorn", "config.asgi:application"),
+            # Static files are read in a thread and not in the loop, which is as it should be.
+            *(sys.executable, "-W", "ignore:StreamingHttpResponse must consume synchronous iterators"),
+            *("-m", "uvicorn", "config.asgi:application"),
             *("--host", "127.0.0.1", "--port", str(settings.ENV.port)),
             # Compression costs about 30 KiB for every open socket and saves nothing on short lines.
             *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--ws-max-size", "65536"),
