@@ -102,12 +102,12 @@ def read_environment() -> Environment:
 
 def _with_own_keys(environment: Environment) -> Environment:
     """Fill in keys that were not given from files that only this user can read, made on first use."""
+    keys = environment.home / "keys"
     return environment.model_copy(
         update={
-            "secret_key": environment.secret_key
-            or _kept_in(environment.home / "keys" / "secret_key", secrets.token_urlsafe(64)),
+            "secret_key": environment.secret_key or _kept_in(keys / "secret_key", secrets.token_urlsafe(64)),
             "field_encryption_keys": environment.field_encryption_keys
-            or (_kept_in(environment.home / "keys" / "field_encryption_key", Fernet.generate_key().decode()),),
+            or (_kept_in(keys / "field_encryption_key", Fernet.generate_key().decode()),),
         }
     )
 

@@ -228,12 +228,6 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "ENUM_NAME_OVERRIDES": {
-        "ScopeKind": "rbac.models.Scope.Kind",
-        "ConnectorKind": "connectors.models.Connector.Kind",
-        "EnvironmentKind": "deployments.models.Environment.Kind",
-        "ManifestKind": "deployments.models.Manifest.Kind",
-    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

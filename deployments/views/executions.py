@@ -13,9 +13,10 @@ from deployments import operations, queries
 from deployments.models import Execution
 from deployments.states import TERMINAL, Status
 from rbac.policy import can
-from web.pages import get_visible, page
+from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
+from web.reader import chosen_scope, reader
 from web.statuses import LOOKS
 
 VIEW: Final = "core_pipeline_view"
@@ -38,11 +39,11 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 @page
 @require_safe
-def executions(request: HttpRequest) -> HttpResponse:
+def executions(request: PageRequest) -> HttpResponse:
     """This will list executions, newest first."""
     chosen = request.GET.get("status", "")
     statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
-    found = queries.visible_executions(request.user, request.current_scope)
+    found = queries.visible_executions(reader(request), chosen_scope(request))
     if statuses:
         found = found.filter(status__in=statuses)
     shown = keyset(found, request, order="created_at")
@@ -50,18 +51,18 @@ def executions(request: HttpRequest) -> HttpResponse:
     return render(request, "deployments/executions.html", context)
 
 
-def _found(request: HttpRequest, pk: uuid.UUID) -> Execution:
+def _found(request: PageRequest, pk: uuid.UUID) -> Execution:
     everything = Execution.objects.select_related("pipeline__scope", "scope", "started_by")
     return get_visible(request, VIEW, everything, pk=pk)
 
 
 @page
 @require_safe
-def execution(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+def execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will show one execution; its script keeps it up to date."""
     found = _found(request, pk)
     context = {
-        "document": queries.execution_document(found, request.user),
+        "document": queries.execution_document(found, reader(request)),
         "statuses": LOOKS,
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", found.pipeline),
@@ -71,12 +72,12 @@ def execution(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 @page
 @require_POST
-def abort(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+def abort(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask the engine to stop, and to put things back if that was chosen."""
     found = _found(request, pk)
     roll_back = bool(request.POST.get("roll_back"))
     try:
-        operations.abort_execution(actor=request.user, execution=found, roll_back=roll_back)
+        operations.abort_execution(actor=reader(request), execution=found, roll_back=roll_back)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)
@@ -84,11 +85,11 @@ def abort(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 @page
 @require_POST
-def roll_back(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+def roll_back(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask for a rollback; it may become an execution of its own."""
     found = _found(request, pk)
     try:
-        found = operations.roll_back_execution(actor=request.user, execution=found)
+        found = operations.roll_back_execution(actor=reader(request), execution=found)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=found.pk)
@@ -96,11 +97,11 @@ def roll_back(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 @page
 @require_POST
-def retry(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+def retry(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask for another attempt of the step that failed."""
     found = _found(request, pk)
     try:
-        operations.retry_execution(actor=request.user, execution=found)
+        operations.retry_execution(actor=reader(request), execution=found)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)

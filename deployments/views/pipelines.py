@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -11,9 +11,10 @@ from deployments.forms import RunForm
 from deployments.models import Pipeline
 from rbac.policy import can, require
 from web.lists import granted
-from web.pages import get_visible, page
+from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
+from web.reader import chosen_scope, reader
 
 VIEW: Final = "core_pipeline_view"
 EXECUTE: Final = "core_pipeline_execute"
@@ -22,19 +23,21 @@ RECENT: Final = 10
 
 @page
 @require_safe
-def pipelines(request: HttpRequest) -> HttpResponse:
+def pipelines(request: PageRequest) -> HttpResponse:
     """This will list pipelines."""
-    shown = keyset(queries.visible_pipelines(request.user, request.current_scope), request)
+    shown = keyset(queries.visible_pipelines(reader(request), chosen_scope(request)), request)
     runnable = granted(request, EXECUTE, Pipeline, shown.items)
     return render(request, "deployments/pipelines.html", {"page": shown, "runnable": runnable})
 
 
 @page
 @require_safe
-def pipeline(request: HttpRequest, pk: int) -> HttpResponse:
+def pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """This will show a pipeline, its YAML and its newest executions."""
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-    recent = queries.visible_executions(request.user).filter(pipeline=found).order_by("-created_at")[:RECENT]
+    recent = (
+        queries.visible_executions(reader(request)).filter(pipeline=found).order_by("-created_at")[:RECENT]
+    )
     may_run = can(request.user, EXECUTE, found)
     context = {"pipeline": found, "recent": recent, "may_run": may_run}
     return render(request, "deployments/pipeline.html", context)
@@ -42,7 +45,7 @@ def pipeline(request: HttpRequest, pk: int) -> HttpResponse:
 
 @page
 @require_http_methods(["GET", "HEAD", "POST"])
-def run_pipeline(request: HttpRequest, pk: int) -> HttpResponse:
+def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """This will show what a run would do, and start it."""
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     require(request.user, EXECUTE, found)
@@ -50,7 +53,7 @@ def run_pipeline(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         tag = form.cleaned_data["tag"]
         try:
-            made = operations.run_pipeline(actor=request.user, pipeline=found, artifact_tag=tag, inputs={})
+            made = operations.run_pipeline(actor=reader(request), pipeline=found, artifact_tag=tag, inputs={})
             return redirect("execution", pk=made.pk)
         except Problem as problem:
             form.refuse(problem)
