@@ -34,6 +34,7 @@ check: lint types wiring test ## Everything that must hold before a change lands
 lint: $(VENV)/dev.stamp ## Format, style and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/djade --check --target-version 5.2 $$(find templates -name '*.html')
 	$(BIN)/lint-imports --no-logo
 
 .PHONY: types
