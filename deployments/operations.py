@@ -46,8 +46,12 @@ def save_pipeline(*, actor: User, scope: Scope, yaml: str, pipeline: Pipeline | 
                 errors=[{"path": "pipeline.identifier", "message": f"must stay {pipeline.identifier}"}],
             )
         pipeline.name, pipeline.yaml = spec.name, yaml
-        pipeline.version += 1 if pipeline.pk else 0
-        pipeline.save()
+        if pipeline.pk is None:
+            pipeline.save()
+        else:
+            # Never the whole row: a run that starts meanwhile counts its number up in it.
+            pipeline.version += 1
+            pipeline.save(update_fields=["name", "yaml", "version", "updated_at"])
         action = "pipeline.update" if before else "pipeline.create"
         record(actor=actor, action=action, thing=pipeline, before=before, after={"yaml": yaml})
     return pipeline

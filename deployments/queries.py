@@ -169,20 +169,23 @@ def _status_of(rows: list[ActionRun]) -> str:
     return Status.SUCCESS if finished else Status.RUNNING
 
 
+def ahead_of(stage: StageExecution) -> QuerySet[StageExecution]:
+    """The stages that hold, or wait for, the same slot and came before this one."""
+    waiting = StageExecution.objects.filter(slot_key=stage.slot_key).exclude(pk=stage.pk)
+    open_stages = waiting.exclude(status__in=TERMINAL)
+    earlier = Q(slot_wanted_at__lt=stage.slot_wanted_at) | Q(
+        slot_wanted_at=stage.slot_wanted_at, pk__lt=stage.pk
+    )
+    return open_stages.filter(earlier)
+
+
 def _queue(execution: Execution, stages: list[StageExecution]) -> dict[str, Any] | None:
     """Where a stage stands that waits for its ECS service (rule 13)."""
     if execution.status != Status.QUEUED:
         return None
     for stage in stages:
         if stage.status == Status.QUEUED and stage.slot_key:
-            ahead = (
-                StageExecution.objects.filter(slot_key=stage.slot_key)
-                .exclude(status__in=TERMINAL)
-                .exclude(pk=stage.pk)
-                .filter(slot_wanted_at__lt=stage.slot_wanted_at)
-                .select_related("execution")
-                .order_by("slot_wanted_at")
-            )
+            ahead = ahead_of(stage).select_related("execution").order_by("slot_wanted_at", "pk")
             others = list(ahead)
             waits_for = f"#{others[0].execution.number}" if others else None
             return {"position": len(others), "waits_for": waits_for, "ecs_service": stage.ecs_service}

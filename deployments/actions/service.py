@@ -116,7 +116,7 @@ class CreateOrUpdateService(Action):
         if live is None or live.primary is None or live.primary.id != before["primary"]:
             raise ActionFailed(
                 "SUPERSEDED",
-                f"Somebody else changed Service {name} since this deployment looked at it. Nothing was touched: "
+                f"Somebody else changed Service {name} since this one looked at it. Nothing is changed; "
                 "run the pipeline again.",
                 outcome="SUPERSEDED",
             )

@@ -2,12 +2,11 @@
 
 from datetime import timedelta
 
-from django.db.models import Q, QuerySet
-
 from deployments.engine.lease import wake
 from deployments.engine.shared import Shared, slot_key
 from deployments.models import Slot, StageExecution, StepExecution
-from deployments.states import TERMINAL, Status
+from deployments.queries import ahead_of
+from deployments.states import Status
 
 WAIT = timedelta(seconds=15)
 
@@ -39,16 +38,6 @@ def hold(shared: Shared) -> bool:
         if taken:
             _restart_timeouts(shared)
     return taken
-
-
-def ahead_of(stage: StageExecution) -> QuerySet[StageExecution]:
-    """The stages that hold, or wait for, the same slot and came before this one."""
-    waiting = StageExecution.objects.filter(slot_key=stage.slot_key).exclude(pk=stage.pk)
-    open_stages = waiting.exclude(status__in=TERMINAL)
-    earlier = Q(slot_wanted_at__lt=stage.slot_wanted_at) | Q(
-        slot_wanted_at=stage.slot_wanted_at, pk__lt=stage.pk
-    )
-    return open_stages.filter(earlier)
 
 
 def release(shared: Shared) -> None:

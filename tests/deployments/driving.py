@@ -80,6 +80,11 @@ class Drive:
     def log(self, execution: Execution) -> list[str]:
         return [line["text"] for line in all_lines(execution.pk)]
 
+    def mark(self) -> int:
+        """The number of the last call that the account has seen."""
+        journal = self.sandbox.journal()
+        return int(journal[-1]["number"]) if journal else 0
+
     def effects(self, after: int = 0) -> list[str]:
         """The operations that changed something in AWS, in order."""
         return [entry["operation"] for entry in self.sandbox.journal(after) if entry["effect"]]
@@ -91,7 +96,7 @@ class Drive:
         found: dict[str, Any] = answer["services"][0] if answer["services"] else {}
         return found
 
-    def call(self, service: str, operation: str, **params: Any) -> dict[str, Any]:
+    def call(self, service: str, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         """What another client would do in the same account."""
         return open_door(self._connector, "us-east-1").call(service, operation, params)
 
