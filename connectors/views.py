@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from connectors.models import Connector, FileNode
 from web.lists import granted, visible_here
-from web.pages import get_visible, page
+from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 
 VIEW: Final = "core_connector_view"
@@ -20,7 +20,7 @@ MOST_FILES: Final = 1000
 
 @page
 @require_safe
-def connectors(request: HttpRequest) -> HttpResponse:
+def connectors(request: PageRequest) -> HttpResponse:
     """This will list connectors with the result of their last test."""
     found = visible_here(request, VIEW, Connector.objects.select_related("scope", "secret"))
     shown = keyset(found, request)
@@ -30,7 +30,7 @@ def connectors(request: HttpRequest) -> HttpResponse:
 
 @page
 @require_safe
-def files(request: HttpRequest) -> HttpResponse:
+def files(request: PageRequest) -> HttpResponse:
     """This will show the file store as a tree, and the content of the file that was chosen."""
     found = visible_here(request, VIEW_FILE, FileNode.objects.select_related("scope", "updated_by"))
     nodes = list(found.defer("content").order_by("scope__path", "path")[:MOST_FILES])

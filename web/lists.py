@@ -4,18 +4,17 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest
 
-from rbac.models import Scope
 from rbac.policy import Principal, visible_to
+from web.pages import PageRequest
 
 Thing = TypeVar("Thing", bound=Model)
 
 
-def visible_here(request: HttpRequest, permission: str, queryset: QuerySet[Thing]) -> QuerySet[Thing]:
+def visible_here(request: PageRequest, permission: str, queryset: QuerySet[Thing]) -> QuerySet[Thing]:
     """This will narrow a queryset to what the reader may see in the chosen scope."""
     principal: Principal = request.user
-    scope: Scope | None = getattr(request, "current_scope", None)
+    scope = request.current_scope
     if scope is None:
         return queryset.none()
     path = getattr(queryset.model, "SCOPE_PATH", "scope")
@@ -23,7 +22,7 @@ def visible_here(request: HttpRequest, permission: str, queryset: QuerySet[Thing
     return visible_to(principal, permission, queryset).filter(Q(**{path: scope}) | below)
 
 
-def granted(request: HttpRequest, permission: str, model: type[Thing], items: Iterable[Thing]) -> set[Any]:
+def granted(request: PageRequest, permission: str, model: type[Thing], items: Iterable[Thing]) -> set[Any]:
     """This will say on which rows of a list the reader may do something more; one query for all of them."""
     principal: Principal = request.user
     shown = model._default_manager.filter(pk__in=[item.pk for item in items])

@@ -16,7 +16,6 @@ from rbac.policy import can
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
-from web.reader import chosen_scope, reader
 from web.statuses import LOOKS
 
 VIEW: Final = "core_pipeline_view"
@@ -43,7 +42,7 @@ def executions(request: PageRequest) -> HttpResponse:
     """This will list executions, newest first."""
     chosen = request.GET.get("status", "")
     statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
-    found = queries.visible_executions(reader(request), chosen_scope(request))
+    found = queries.visible_executions(request.user, request.current_scope)
     if statuses:
         found = found.filter(status__in=statuses)
     shown = keyset(found, request, order="created_at")
@@ -62,7 +61,7 @@ def execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will show one execution; its script keeps it up to date."""
     found = _found(request, pk)
     context = {
-        "document": queries.execution_document(found, reader(request)),
+        "document": queries.execution_document(found, request.user),
         "statuses": LOOKS,
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", found.pipeline),
@@ -77,7 +76,7 @@ def abort(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     found = _found(request, pk)
     roll_back = bool(request.POST.get("roll_back"))
     try:
-        operations.abort_execution(actor=reader(request), execution=found, roll_back=roll_back)
+        operations.abort_execution(actor=request.user, execution=found, roll_back=roll_back)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)
@@ -89,7 +88,7 @@ def roll_back(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask for a rollback; it may become an execution of its own."""
     found = _found(request, pk)
     try:
-        found = operations.roll_back_execution(actor=reader(request), execution=found)
+        found = operations.roll_back_execution(actor=request.user, execution=found)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=found.pk)
@@ -101,7 +100,7 @@ def retry(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask for another attempt of the step that failed."""
     found = _found(request, pk)
     try:
-        operations.retry_execution(actor=reader(request), execution=found)
+        operations.retry_execution(actor=request.user, execution=found)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)

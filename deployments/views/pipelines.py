@@ -14,7 +14,6 @@ from web.lists import granted
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
-from web.reader import chosen_scope, reader
 
 VIEW: Final = "core_pipeline_view"
 EXECUTE: Final = "core_pipeline_execute"
@@ -25,7 +24,7 @@ RECENT: Final = 10
 @require_safe
 def pipelines(request: PageRequest) -> HttpResponse:
     """This will list pipelines."""
-    shown = keyset(queries.visible_pipelines(reader(request), chosen_scope(request)), request)
+    shown = keyset(queries.visible_pipelines(request.user, request.current_scope), request)
     runnable = granted(request, EXECUTE, Pipeline, shown.items)
     return render(request, "deployments/pipelines.html", {"page": shown, "runnable": runnable})
 
@@ -35,9 +34,7 @@ def pipelines(request: PageRequest) -> HttpResponse:
 def pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """This will show a pipeline, its YAML and its newest executions."""
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-    recent = (
-        queries.visible_executions(reader(request)).filter(pipeline=found).order_by("-created_at")[:RECENT]
-    )
+    recent = queries.visible_executions(request.user).filter(pipeline=found).order_by("-created_at")[:RECENT]
     may_run = can(request.user, EXECUTE, found)
     context = {"pipeline": found, "recent": recent, "may_run": may_run}
     return render(request, "deployments/pipeline.html", context)
@@ -53,7 +50,7 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         tag = form.cleaned_data["tag"]
         try:
-            made = operations.run_pipeline(actor=reader(request), pipeline=found, artifact_tag=tag, inputs={})
+            made = operations.run_pipeline(actor=request.user, pipeline=found, artifact_tag=tag, inputs={})
             return redirect("execution", pk=made.pk)
         except Problem as problem:
             form.refuse(problem)

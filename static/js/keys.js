@@ -11,7 +11,8 @@ export const bindKey = (key, action) => actions.set(key, action);
 const isOn = () => localStorage.getItem(SETTING) !== "off";
 
 function isTyping(target) {
-  return target.closest("input, textarea, select, [contenteditable]") || one("dialog[open]");
+  // A dialog that was just closed may keep the focus on a field inside it for a moment.
+  return target.closest("input, textarea, select, [contenteditable]")?.checkVisibility() || one("dialog[open]");
 }
 
 function go(key) {

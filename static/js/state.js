@@ -27,8 +27,9 @@ function notice(tone, form, ...lines) {
 
 function failureNotice({ message, step, container, exit_code: exit, code }) {
   const where = [step && `Step ${step}`, container && `container ${container}`, exit !== null && exit !== undefined && `exit code ${exit}`, code];
-  const box = notice("failed", "failed", h("strong", {}, message), " ", h("span", { class: "soft small" }, where.filter(Boolean).join(" \u00b7 ")));
-  box.append(h("button", { type: "button", class: "button small actions", "data-first-error": true }, "Go to first error"));
+  const wished = code === "ABORTED";
+  const box = notice(wished ? "aborted" : "failed", wished ? "aborted" : "failed", h("strong", {}, message), " ", h("span", { class: "soft small" }, where.filter(Boolean).join(" \u00b7 ")));
+  if (!wished) box.append(h("button", { type: "button", class: "button small actions", "data-first-error": true }, "Go to first error"));
   box.classList.add("failure");
   return box;
 }
@@ -38,13 +39,11 @@ function notices(state) {
   if (state.failure) found.push(failureNotice(state.failure));
   if (state.queue) {
     const text = `Waits for its turn on this ECS service: position ${state.queue.position}.`;
-    found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` First ends ${spokenWait(state.queue.waits_for)}.` : "")));
+    found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` Execution ${state.queue.waits_for} is ahead of it.` : "")));
   }
   if (state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
   return found;
 }
-
-const spokenWait = (waits) => (typeof waits === "object" ? `execution ${waits.number ?? waits.id}` : waits);
 
 // --- overview --------------------------------------------------------------------------------------
 

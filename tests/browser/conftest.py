@@ -62,7 +62,9 @@ def visit(page: Page, complaints: list[str], live_server: LiveServer, deployer: 
     """Go to an address of the site as the deployer."""
     client = Client()
     client.force_login(deployer)
-    cookies = [{"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()]
+    cookies = [
+        {"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()
+    ]
     page.context.add_cookies(cookies)
     return lambda path: page.goto(f"{live_server.url}{path}")
 

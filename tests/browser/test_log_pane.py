@@ -13,8 +13,9 @@ TEXTS = "[...document.querySelectorAll('.log-row .x')].map(row => row.textConten
 NUMBERS = "[...document.querySelectorAll('.log-row')].map(row => Number(row.dataset.n))"
 FILL = """count => {
     const at = "2026-11-21T10:00:00.000000+00:00";
+    const kind = { at, step: "s", unit: "u", level: "info" };
     const lines = Array.from({ length: count }, (_, index) => (
-        { number: index + 1, at, step: "s", unit: "u", level: "info", text: `line ${index + 1} of a long log` }));
+        { ...kind, number: index + 1, text: `line ${index + 1} of a long log` }));
     window.slipway.pane.add(lines);
 }"""
 
@@ -133,7 +134,9 @@ def test_scrolling_up_ends_following_and_says_what_is_new(page: Page, opened: Wi
     expect(page.locator("[data-n='502']")).to_be_in_viewport()
 
 
-def test_a_link_to_lines_loads_and_picks_them(page: Page, visit: Visit, execution: Execution, wire: Wire) -> None:
+def test_a_link_to_lines_loads_and_picks_them(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
     wire.log = [line(number) for number in range(1, 2501)]
     Execution.objects.filter(pk=execution.pk).update(log_next=2501)
     visit(f"/deployments/{execution.pk}/#L120-L122")

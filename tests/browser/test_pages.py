@@ -38,7 +38,13 @@ def addresses(execution: Execution) -> list[str]:
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_no_page_breaks_the_policy_or_its_width(
-    page: Page, visit: Visit, live_server: LiveServer, execution: Execution, wire: Wire, theme: str, width: int
+    page: Page,
+    visit: Visit,
+    live_server: LiveServer,
+    execution: Execution,
+    wire: Wire,
+    theme: str,
+    width: int,
 ) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.context.add_cookies([{"name": "slipway_theme", "value": theme, "url": live_server.url}])
