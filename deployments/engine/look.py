@@ -46,7 +46,7 @@ def _move_on(lease: Lease, snapshot: Snapshot) -> datetime | None:
 
 
 def _shared(lease: Lease, execution: Execution, snapshot: Snapshot) -> Shared:
-    stages = list(execution.stages.select_related("connector", "execution").order_by("position"))
+    stages = list(execution.stages.select_related("connector__secret", "execution").order_by("position"))
     stage = next((s for s in stages if s.status not in TERMINAL), stages[-1])
     return Shared(
         execution=execution,

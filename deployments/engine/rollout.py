@@ -257,11 +257,18 @@ class EngineRollout:
     # --- writing it down --------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write everything gathered so far; inside a fenced commit."""
-        self._memories.flush()
+        """Write everything gathered so far; inside a fenced commit. A look is written whole or not at all."""
+        self._flush_calls()
+        if self.is_replayed:
+            self._flush_rest()
+
+    def _flush_calls(self) -> None:
         for call in self._calls:
             call.save()
         self._calls = []
+
+    def _flush_rest(self) -> None:
+        self._memories.flush()
         store(self.shared.execution.pk, self._lines)
         self._lines = []
         self.row.save(update_fields=[*self.shared.touched(self.row), "log_cursors"])
@@ -271,7 +278,8 @@ class EngineRollout:
         """The last write of this run of the phase: facts, progress, counts, and reads consumed."""
         if keep_progress:
             self.row.progress = self.progress
-        self.flush()
+        self._flush_calls()
+        self._flush_rest()
         self.row.save(update_fields=["progress"])
         if self._facts:
             self.step.outputs = {**self.step.outputs, **self._facts}
@@ -279,6 +287,14 @@ class EngineRollout:
         self.shared.save_view(self.step, self._counts)
         if self._consumed:
             Call.objects.filter(pk__in=[call.pk for call in self._consumed]).update(result="")
+
+    def abandon(self) -> None:
+        """This look was cut short: it will be made again, so what it wanted to say is not said."""
+        if self.is_replayed:
+            return
+        self._lines, self._facts, self._counts, self._consumed = [], {}, None, []
+        self.progress = dict(self.row.progress)
+        self.shared.forget_events()
 
     def drop_results(self) -> None:
         """The phase is over: its answers, which may hold values, are not needed again (rule 6)."""

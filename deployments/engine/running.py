@@ -118,6 +118,7 @@ def _turned(shared: Shared, rollout: EngineRollout, turn: Exception) -> End:
     if isinstance(turn, Trouble):
         return _in_trouble(shared, rollout, turn)
     if isinstance(turn, Parked):
+        rollout.abandon()
         _write_down(rollout)
         return Wait(max(turn.until - shared.world.now(), timedelta(0)))
     return Wait(timedelta(0)) if isinstance(turn, OutOfTime) else Wait(None)
@@ -148,11 +149,11 @@ def _write_down(rollout: EngineRollout) -> None:
 def _in_trouble(shared: Shared, rollout: EngineRollout, trouble: Trouble) -> Wait:
     """AWS could not be asked: back off, and tell the watcher once."""
     row = rollout.row
+    rollout.abandon()
     if row.trouble == 0:
-        EngineRollout.log(rollout, f"{trouble.error.sentence} Slipway tries again.", "warning")
+        rollout.log(f"{trouble.error.sentence} Slipway tries again.", "warning")
     shared.change(row, trouble=row.trouble + 1)
-    with rollout.lease.commit():
-        rollout.flush()
+    _write_down(rollout)
     return Wait(timedelta(seconds=min(2**row.trouble, LONGEST_TROUBLE)))
 
 

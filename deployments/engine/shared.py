@@ -64,6 +64,11 @@ class Shared:
         self.known_events.add(event.event_id)
         self._events.append(event)
 
+    def forget_events(self) -> None:
+        """A look that was cut short has shown nothing."""
+        self.known_events.difference_update(event.event_id for event in self._events)
+        self._events = []
+
     def flush_events(self) -> None:
         AwsEvent.objects.bulk_create(self._events, ignore_conflicts=True)
         self._events = []

@@ -65,6 +65,7 @@ def _deploy_before(ecs: FakeEcs) -> str:
 
 
 @pytest.mark.parametrize("chunk", range(20))
+@pytest.mark.timeout(300)
 def test_no_schedule_breaks_a_promise(simulate: Callable[[int], list[str]], chunk: int) -> None:
     first = int(os.environ.get("SLIPWAY_SIMULATOR_SEED", "0")) + chunk * SCHEDULES_EACH
     broken = [line for seed in range(first, first + SCHEDULES_EACH) for line in simulate(seed)]

@@ -8,8 +8,8 @@ from typing import Any
 
 from aws.errors import Invalid, NotFound
 
-ROLLOUT = timedelta(seconds=25)
-FAILS_EVERY = timedelta(seconds=10)
+ROLLOUT = timedelta(seconds=12)
+FAILS_EVERY = timedelta(seconds=4)
 
 
 @dataclass
@@ -38,6 +38,7 @@ class FakeEcs:
     breaker: bool = False
     count: int = 0
     gone_at: datetime | None = None
+    rolled_back_at: datetime | None = None
 
     def call(self, operation: str, params: dict[str, Any], by: str) -> dict[str, Any]:
         """Make one call; raises `AwsError` as AWS would refuse it."""
@@ -202,6 +203,8 @@ class FakeEcs:
             if self.gone_at is not None and self.now() >= self.gone_at:
                 service["status"] = "INACTIVE"
             return
+        if self.rolled_back_at is not None and self.now() >= self.rolled_back_at + ROLLOUT:
+            service["deployments"] = [d for d in service["deployments"] if d["rolloutState"] != "FAILED"]
         primary = service["deployments"][0]
         age = self.now() - datetime.fromisoformat(primary["createdAt"])
         if primary["bad"]:
@@ -219,6 +222,7 @@ class FakeEcs:
             old[0].update(status="PRIMARY", rolloutState="COMPLETED", runningCount=service["desiredCount"])
             service["deployments"] = [old[0], primary]
             service["taskDefinition"] = old[0]["taskDefinition"]
+            self.rolled_back_at = self.now()
             self._event("rolling back to deployment.")
 
     def _stopped(self) -> list[dict[str, Any]]:

@@ -174,9 +174,9 @@ class Schedule:
     def run(self, execution: Execution) -> Execution:
         """Let it all happen until the execution is over."""
         began = self.moment
-        self.quiet_after = began + timedelta(minutes=12)
-        abort_at = began + timedelta(seconds=self.dice.uniform(0, 150)) if self.odds.abort else None
-        foreign_at = began + timedelta(seconds=self.dice.uniform(0, 150)) if self.odds.foreigner else None
+        self.quiet_after = began + timedelta(minutes=6)
+        abort_at = began + timedelta(seconds=self.dice.uniform(0, 60)) if self.odds.abort else None
+        foreign_at = began + timedelta(seconds=self.dice.uniform(0, 60)) if self.odds.foreigner else None
         set_hook(self._failpoint)
         try:
             while self.moment - began < LONGEST:
@@ -190,13 +190,20 @@ class Schedule:
                     self.history.append(f"{self.moment:%H:%M:%S} a foreign deployment")
                     self.ecs.foreign_deployment()
                     foreign_at = None
+                self._pass_time(execution, [one for one in (abort_at, foreign_at) if one])
                 self._tick()
         finally:
             set_hook(None)
         return execution
 
+    def _pass_time(self, execution: Execution, wishes: list[datetime]) -> None:
+        """Go to the next moment at which anything is due, and a little further."""
+        held = [one for one in (execution.look_until, execution.nudged_until) if one]
+        looks = max([execution.look_at or self.moment, *held])
+        due = min([looks, *wishes, *(one[0] for one in (*self.deliveries, *self.late))])
+        self.moment = max(self.moment, due) + timedelta(seconds=self.dice.choice((0.1, 0.5, 1, 2)))
+
     def _tick(self) -> None:
-        self.moment += timedelta(seconds=self.dice.choice((0.5, 1, 1, 2, 5)))
         self._deliver_due()
         self._deliver_late()
         try:
