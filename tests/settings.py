@@ -31,6 +31,7 @@ if not os.environ.get("REDIS_URL"):
 
 # Pages are rendered without collecting static files first.
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+WHITENOISE_USE_FINDERS = True
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 
 _database = DATABASES["default"]

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from deployments.log import all_lines
 from deployments.models import ActionRun, CheckedItem, Execution, Memory, Slot
@@ -84,13 +84,10 @@ def _found(execution: Execution) -> str | None:
     return found["task_definition"] if found else None
 
 
-def _after_foreigner(schedule: Schedule, at: object) -> list[str]:
-    """We may have been about to write when somebody else did, but not long after."""
-    later = [
-        effect
-        for effect in schedule.ecs.effects
-        if effect.by == "slipway"
-        and effect.operation in ("UpdateService", "DeleteService")
-        and effect.at > at + timedelta(seconds=45)  # type: ignore[operator]
-    ]
-    return [f"{effect.operation} long after a foreign deployment" for effect in later]
+def _after_foreigner(schedule: Schedule, at: datetime) -> list[str]:
+    """We may have been about to write when somebody else did, and may undo that; but we begin nothing later."""
+    ours = [effect for effect in schedule.ecs.effects if effect.by == "slipway" and effect.at > at]
+    writes = [effect for effect in ours if effect.operation in ("UpdateService", "DeleteService")]
+    if writes and writes[0].at > at + timedelta(seconds=45):
+        return [f"{writes[0].operation} long after a foreign deployment"]
+    return []
