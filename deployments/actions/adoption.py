@@ -14,8 +14,8 @@ CLOCKS_APART = timedelta(seconds=5)
 def adopt_service_write(rollout: Rollout, call: CallRecord, *, task_definition: str, before: str) -> Verdict:
     """Judge a CreateService, UpdateService or DeleteService.
 
-    `task_definition` is the one that the write asked for, `before` the name under which the PRIMARY
-    deployment id right before the write is remembered.
+    `task_definition` is the one that the write asked for, `before` the name under which the ids of the
+    deployments right before the write are remembered: an undo's task definition was running before, too.
     """
     late = is_old_enough_to_deny(rollout, call)
     name = call.params.get("service") or call.params["serviceName"]
@@ -24,14 +24,14 @@ def adopt_service_write(rollout: Rollout, call: CallRecord, *, task_definition: 
         return _adopt_delete(service, late)
     if service is None or service.status != "ACTIVE":
         return DidNot() if late else AskAgain()
-    remembered = rollout.recall(before)
+    remembered = rollout.recall(before) or []
     if ours := _ours(service, call, task_definition, remembered):
         return Happened({"service": _as_answered(service, ours)})
     if not late:
         return AskAgain()
     if passed := _already_over(rollout, service, call.sent_at, task_definition):
         return Happened({"service": {**service.raw, "deployments": [passed]}})
-    if service.primary is not None and service.primary.id != remembered:
+    if service.primary is not None and service.primary.id not in remembered:
         raise ActionFailed(
             "SUPERSEDED",
             f"Somebody else changed Service {name} (deployment {service.primary.id}) while the answer to our "
@@ -48,13 +48,13 @@ def _adopt_delete(service: EcsService | None, late: bool) -> Verdict:
 
 
 def _ours(
-    service: EcsService, call: CallRecord, task_definition: str, remembered: str | None
+    service: EcsService, call: CallRecord, task_definition: str, remembered: list[str]
 ) -> Deployment | None:
     """The deployment that this write began: our task definition under an id that was not there before."""
     if call.operation == "UpdateService" and "taskDefinition" not in call.params:
         return _counted(service, call.params)
     for deployment in service.deployments:
-        if deployment.id != remembered and deployment.task_definition == task_definition:
+        if deployment.id not in remembered and deployment.task_definition == task_definition:
             return deployment
     return None
 

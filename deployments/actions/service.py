@@ -127,7 +127,7 @@ class CreateOrUpdateService(Action):
             changes["desiredCount"] = count
         if self.force:
             changes["forceNewDeployment"] = True
-        rollout.remember("primary before update", live.primary.id)
+        rollout.remember("deployments before update", [one.id for one in live.deployments])
         shown = live.desired if count is None else count
         rollout.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
         return rollout.ecs.update_service(rollout.cluster, name, changes)
@@ -143,7 +143,10 @@ class CreateOrUpdateService(Action):
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         return adopt_service_write(
-            rollout, call, task_definition=rollout.know("taskDefinitionArn"), before="primary before update"
+            rollout,
+            call,
+            task_definition=rollout.know("taskDefinitionArn"),
+            before="deployments before update",
         )
 
     def may_undo(self, rollout: Rollout) -> bool:
@@ -178,7 +181,7 @@ class CreateOrUpdateService(Action):
     def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
         before = rollout.recall("service before") or {}
         return adopt_service_write(
-            rollout, call, task_definition=before.get("task_definition", ""), before="primary before undo"
+            rollout, call, task_definition=before.get("task_definition", ""), before="deployments before undo"
         )
 
     def is_undone(self, rollout: Rollout) -> bool:
@@ -277,8 +280,7 @@ def _delete(rollout: Rollout, name: str, live: EcsService | None) -> None:
 def _restore(rollout: Rollout, name: str, live: EcsService) -> None:
     before = rollout.recall("service before")
     changes = _differences(rollout, before, live)
-    primary = live.primary
-    rollout.remember("primary before undo", primary.id if primary else "")
+    rollout.remember("deployments before undo", [one.id for one in live.deployments])
     if not changes:
         rollout.log(f"Service {name} is already as it was before")
         return

@@ -85,7 +85,7 @@ def _found(execution: Execution) -> str | None:
 
 
 def _after_foreigner(schedule: Schedule, at: datetime) -> list[str]:
-    """We may have been about to write when somebody else did, and may undo that; but we begin nothing later."""
+    """We may have been about to write when somebody else did, and undo that; we begin nothing later."""
     ours = [effect for effect in schedule.ecs.effects if effect.by == "slipway" and effect.at > at]
     writes = [effect for effect in ours if effect.operation in ("UpdateService", "DeleteService")]
     if writes and writes[0].at > at + timedelta(seconds=45):
