@@ -7,7 +7,7 @@ import pytest
 from deployments.log import all_lines
 from tests.deployments.driving import Drive
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 WRITES = ("RegisterTaskDefinition", "UpdateService")
 

@@ -8,7 +8,7 @@ from deployments.operations import abort_execution, retry_execution, roll_back_e
 from deployments.queries import execution_document
 from tests.deployments.driving import Drive
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
 TASK_FILE = "/ECS Tutorial/RegisterTaskDefinitionRequest.yaml"
