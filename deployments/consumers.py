@@ -42,6 +42,8 @@ class ExecutionConsumer(AsyncJsonWebsocketConsumer):
         self.jobs = [asyncio.create_task(self._tell_states()), asyncio.create_task(self._look_again())]
         await self._catch_up()
         self.is_replaying = False
+        # An execution that is over ends its stream once everything was replayed.
+        self.state_wanted.set()
 
     async def disconnect(self, code: int) -> None:
         for job in self.jobs:

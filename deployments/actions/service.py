@@ -187,7 +187,10 @@ class CreateOrUpdateService(Action):
     def is_undone(self, rollout: Rollout) -> bool:
         service = rollout.see_service(rollout.know("serviceName")).service
         if not existed_before(rollout):
-            return service is None or service.status == "INACTIVE"
+            is_gone = service is None or service.status == "INACTIVE"
+            if is_gone:
+                rollout.show_counts(running=0, desired=0, pending=0)
+            return is_gone
         before = rollout.recall("service before")
         if service is None or service.primary is None:
             return False

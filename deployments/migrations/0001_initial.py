@@ -105,7 +105,7 @@ class Migration(migrations.Migration):
                         max_length=128,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z_][A-Za-z0-9_$]{0,127}$",
+                                "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
                                 "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters).",
                             )
                         ],
@@ -312,7 +312,7 @@ class Migration(migrations.Migration):
                         max_length=128,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z_][A-Za-z0-9_$]{0,127}$",
+                                "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
                                 "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters).",
                             )
                         ],
@@ -418,7 +418,7 @@ class Migration(migrations.Migration):
                         max_length=128,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z_][A-Za-z0-9_$]{0,127}$",
+                                "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
                                 "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters).",
                             )
                         ],
@@ -463,7 +463,7 @@ class Migration(migrations.Migration):
                         max_length=128,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z_][A-Za-z0-9_$]{0,127}$",
+                                "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
                                 "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters).",
                             )
                         ],

@@ -7,7 +7,7 @@ from django.db import models
 
 from rbac.models import Scope
 
-IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_$]{0,127}$"
+IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_$]{0,127}\Z"
 valid_identifier = RegexValidator(
     IDENTIFIER, "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters)."
 )
