@@ -32,7 +32,7 @@ from deployments.engine.turns import (
     Trouble,
 )
 from deployments.models import ActionRun, Call, StepExecution
-from deployments.states import CallState
+from deployments.states import CallState, Status
 
 SOON = timedelta(seconds=2)
 FOR_A_PERSON = timedelta(seconds=60)
@@ -108,7 +108,7 @@ def run(
         return _ask_a_person(rollout, str(stuck))
     except (InterruptWaiting, OutOfTime, Parked, SlotWanted, Trouble) as turn:
         return _turned(shared, rollout, turn)
-    _clear_trouble(shared, row)
+    _recover(shared, row)
     return Finished(rollout, value)
 
 
@@ -157,9 +157,12 @@ def _in_trouble(shared: Shared, rollout: EngineRollout, trouble: Trouble) -> Wai
     return Wait(timedelta(seconds=min(2**row.trouble, LONGEST_TROUBLE)))
 
 
-def _clear_trouble(shared: Shared, row: ActionRun) -> None:
+def _recover(shared: Shared, row: ActionRun) -> None:
+    """What was in the way is gone."""
     if row.trouble:
         shared.change(row, trouble=0)
+    if shared.execution.status == Status.INTERVENTION_WAITING:
+        _go_on(shared, row)
 
 
 def _code_of(error: AwsError) -> str:
@@ -176,9 +179,18 @@ def _ask_a_person(rollout: EngineRollout, reason: str) -> Wait:
         shared.change(row, detail=text[:512])
         with shared.lease.commit():
             rollout.flush()
-            shared.execution.status = "INTERVENTION_WAITING"
+            shared.execution.status = Status.INTERVENTION_WAITING
             shared.execution.save(update_fields=["status"])
     return Wait(FOR_A_PERSON)
+
+
+def _go_on(shared: Shared, row: ActionRun) -> None:
+    """What an execution waited for has come: it runs again."""
+    shared.change(row, detail="")
+    with shared.lease.commit():
+        rolling_back = shared.execution.rolling_back
+        shared.execution.status = Status.ROLLING_BACK if rolling_back else Status.RUNNING
+        shared.execution.save(update_fields=["status"])
 
 
 def _adopt(shared: Shared, row: ActionRun, call: Call, phase: str, told_in: StepExecution | None) -> End:
