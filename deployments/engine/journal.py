@@ -7,13 +7,14 @@ Rules 6 to 9 of DESIGN 5. `JournalCaller` serves `start` and `undo`, whose calls
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aws.caller import is_write
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
 from deployments.engine import backoff
 from deployments.engine.failpoints import failpoint
 from deployments.engine.interrupts import is_abort_waiting
+from deployments.engine.journaled import Journaled
 from deployments.engine.lease import SEND_WITHIN_SECONDS
 from deployments.engine.turns import (
     InterruptWaiting,
@@ -26,9 +27,6 @@ from deployments.engine.turns import (
 from deployments.models import Call
 from deployments.states import CallState
 
-if TYPE_CHECKING:
-    from deployments.engine.rollout import EngineRollout
-
 
 def hash_of(service: str, operation: str, params: Mapping[str, Any]) -> str:
     """What tells two calls apart: service, operation and parameters."""
@@ -39,7 +37,7 @@ def hash_of(service: str, operation: str, params: Mapping[str, Any]) -> str:
 class JournalCaller:
     """Makes the calls of one run of `start` or `undo`, or answers them from the journal."""
 
-    def __init__(self, rollout: "EngineRollout", *, forbid_sending: bool = False) -> None:
+    def __init__(self, rollout: Journaled, *, forbid_sending: bool = False) -> None:
         self._rollout = rollout
         self._forbid = forbid_sending
         self._rows = {
@@ -163,7 +161,7 @@ class JournalCaller:
 class LookCaller:
     """Makes the reads of one look. `begun` is when the last answer was asked for."""
 
-    def __init__(self, rollout: "EngineRollout") -> None:
+    def __init__(self, rollout: Journaled) -> None:
         self._rollout = rollout
         self._rows = {
             row.number: row

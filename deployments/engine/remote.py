@@ -2,20 +2,18 @@
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import transaction
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
 from deployments.engine.interrupts import is_abort_waiting
+from deployments.engine.journaled import Journaled
 from deployments.engine.lease import wake
 from deployments.engine.turns import InterruptWaiting, NeedsAdoption, Parked, Trouble
 from deployments.engine.world import RemoteDoor, World
 from deployments.models import Call
 from deployments.states import CallState
-
-if TYPE_CHECKING:
-    from deployments.engine.rollout import EngineRollout
 
 PARKED = timedelta(seconds=15)
 ANSWER_WITHIN = timedelta(seconds=60)
@@ -24,7 +22,7 @@ ANSWER_WITHIN = timedelta(seconds=60)
 class RemoteCalls:
     """The calls of one action whose door is a delegate; every method may park the execution."""
 
-    def __init__(self, rollout: "EngineRollout", door: RemoteDoor) -> None:
+    def __init__(self, rollout: Journaled, door: RemoteDoor) -> None:
         self._rollout = rollout
         self._door = door
 
