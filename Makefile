@@ -17,7 +17,7 @@ help: ## Show this list
 
 .PHONY: run
 run: $(VENV)/run.stamp ## Start Slipway with a pretend AWS account and a demo; Ctrl-C ends it
-	@exec $(BIN)/python -m ops
+	@exec $(BIN)/python -m ops --ends-with-parent
 
 .PHONY: test
 test: $(VENV)/dev.stamp chromium ## Run all tests on SQLite

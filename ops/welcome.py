@@ -12,7 +12,7 @@ def welcome(seconds: float) -> str:
         ("Sign in as", f"admin, deployer or viewer, password {demo_password()}"),
         ("API key", demo_api_key()),
         ("API", f"{settings.PUBLIC_URL}/api/docs/"),
-        ("Try", "Pipelines, rolling_demo, Run; then once more with the tag crash"),
+        ("Try", "Pipelines, Rolling demo, Run; then once more with the tag crash"),
         ("State", f"{settings.HOME} (SLIPWAY_HOME)"),
     ]
     width = max(len(name) for name, _ in rows)
