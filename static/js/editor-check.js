@@ -1,0 +1,76 @@
+// Asks the server what is wrong with the text while it is written, and lists the answer below it.
+
+import { h, shape } from "./dom.js";
+
+const AFTER = 400;
+
+const place = (one) => (one.line ? `Line ${one.line}${one.column ? `, column ${one.column}` : ""}` : "");
+const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+export function countText(problems) {
+  const errors = problems.filter((one) => one.level === "error").length;
+  const warnings = problems.length - errors;
+  return [errors && plural(errors, "error"), warnings && plural(warnings, "warning")].filter(Boolean).join(", ") || "No problems found.";
+}
+
+export class Check {
+  // shown(problems) marks lines; said(text) is read out; jump(problem) goes there.
+  constructor(area, list, { shown, said, jump }) {
+    Object.assign(this, { area, list, shown, said, jump, problems: [], at: -1 });
+    this.take(this.served());
+  }
+
+  // What the server drew into the page when it refused the form.
+  served() {
+    return [...this.list.querySelectorAll("li")].map(({ dataset: { line, column, path, level }, dataset }) => ({
+      line: Number(line) || null, column: Number(column) || null, path: path || "", level: level || "error", message: dataset.message,
+    }));
+  }
+
+  soon() {
+    if (!this.area.dataset.check) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.now(), AFTER);
+  }
+
+  async now() {
+    this.asked?.abort();
+    this.asked = new AbortController();
+    const body = new URLSearchParams([...new FormData(this.area.form)].filter(([, value]) => typeof value === "string"));
+    try {
+      const response = await fetch(this.area.dataset.check, { method: "POST", body, signal: this.asked.signal, headers: { Accept: "application/json" } });
+      const answer = await response.json();
+      if (!response.ok) return this.said(`Not checked: ${answer.detail || response.status}`);
+      const level = (name) => (answer[`${name}s`] || []).map((one) => ({ ...one, level: name }));
+      this.take([...level("error"), ...level("warning")]);
+      this.said([countText(this.problems), answer.note].filter(Boolean).join(" "));
+    } catch (error) {
+      if (error.name !== "AbortError") this.said("Not checked: the server did not answer.");
+    }
+    return undefined;
+  }
+
+  take(problems) {
+    this.problems = problems;
+    this.at = -1;
+    this.shown(problems);
+    this.list.hidden = problems.length === 0;
+    this.list.replaceChildren(...problems.map((one) => this.item(one)));
+  }
+
+  item(one) {
+    const tone = one.level === "error" ? "failed" : "waiting";
+    const words = [h("strong", {}, place(one)), one.path ? h("code", {}, one.path) : null, h("span", {}, one.message)];
+    const icon = shape(one.level === "error" ? "s-failed" : "s-warning", `icon mark tone-${tone}`, one.level);
+    const inner = one.line ? h("button", { type: "button", onclick: () => this.jump(one) }, icon, words) : h("p", {}, icon, words);
+    return h("li", {}, inner);
+  }
+
+  step(by) {
+    const placed = this.problems.filter((one) => one.line);
+    if (!placed.length) return;
+    this.at = (this.at + by + placed.length) % placed.length;
+    this.jump(placed[this.at]);
+    this.said(`${place(placed[this.at])}: ${placed[this.at].message}`);
+  }
+}

@@ -1,0 +1,118 @@
+// The list of suggestions under the caret: the textarea keeps the focus, the list is spoken of by its ids.
+
+import { h } from "./dom.js";
+import { suggestions } from "./editor-guide.js";
+import { ROW } from "./editor-paint.js";
+import { jsonPlace, yamlPlace } from "./editor-place.js";
+import { placeOf, replace } from "./editor-text.js";
+
+export class Complete {
+  constructor(area, paint, page, said) {
+    Object.assign(this, { area, paint, said, guide: null, found: [], at: -1, place: null });
+    this.list = h("ul", { class: "editor-list", role: "listbox", id: `${area.id}-suggestions`, "aria-label": "Suggestions", hidden: true });
+    this.ruler = h("span", { class: "editor-ruler", "aria-hidden": "true" });
+    page.append(this.ruler, this.list);
+    area.setAttribute("aria-autocomplete", "list");
+    area.setAttribute("aria-haspopup", "listbox");
+    this.list.addEventListener("mousedown", (event) => {
+      event.preventDefault();
+      const option = event.target.closest("[role=option]");
+      if (option) this.accept(Number(option.dataset.at));
+    });
+    area.addEventListener("blur", () => this.close());
+    area.addEventListener("scroll", () => this.close(), { passive: true });
+    this.load();
+  }
+
+  get isOpen() {
+    return !this.list.hidden;
+  }
+
+  // The guide is in the page, or behind an address that is asked once the text gets the focus.
+  load() {
+    const { guide, complete } = this.area.dataset;
+    const element = guide && document.getElementById(guide);
+    if (element) this.guide = JSON.parse(element.textContent);
+    else if (complete) this.area.addEventListener("focus", () => this.fetch(complete), { once: true });
+  }
+
+  async fetch(address) {
+    const response = await fetch(address, { headers: { Accept: "application/json" } }).catch(() => null);
+    if (response?.ok) this.guide = await response.json();
+  }
+
+  open({ asked = false } = {}) {
+    this.place = this.guide && this.area.selectionStart === this.area.selectionEnd ? this.here() : null;
+    const isWorthIt = this.place && (asked || this.place.prefix || this.place.kind !== "key");
+    const found = isWorthIt ? suggestions(this.guide, this.place) : [];
+    if (asked && !found.length) this.said("No suggestions here.");
+    if (!found.length) return this.close();
+    this.found = found;
+    return this.show();
+  }
+
+  here() {
+    const { value, selectionStart: offset } = this.area;
+    const { language } = this.paint;
+    const place = language === "json" ? jsonPlace(value, offset) : language === "yaml" ? yamlPlace(this.paint, placeOf(value, offset), offset) : null;
+    return place && { ...place, language };
+  }
+
+  show() {
+    const option = (one, at) =>
+      h("li", { role: "option", id: `${this.list.id}-${at}`, "data-at": at, "aria-selected": "false" }, h("span", { class: "mono" }, one.text), one.detail ? h("small", {}, one.detail) : null);
+    const wasOpen = this.isOpen;
+    this.list.replaceChildren(...this.found.map(option));
+    this.list.hidden = false;
+    this.area.setAttribute("aria-controls", this.list.id);
+    this.put();
+    this.choose(0);
+    if (!wasOpen) this.said(`${this.found.length} suggestion${this.found.length === 1 ? "" : "s"}; arrows choose, Enter takes one.`);
+  }
+
+  // Beside the caret; above it where there is no room below.
+  put() {
+    const { row, column } = placeOf(this.area.value, this.area.selectionStart);
+    this.ruler.textContent = this.paint.lines[row].slice(0, column);
+    const { clientHeight, clientWidth, scrollTop, scrollLeft } = this.area;
+    const left = this.ruler.offsetLeft + this.ruler.offsetWidth - scrollLeft;
+    const top = this.ruler.offsetTop + (row + 1) * ROW - scrollTop;
+    const height = this.list.offsetHeight;
+    this.list.style.left = `${Math.max(0, Math.min(left, clientWidth - this.list.offsetWidth - 8))}px`;
+    this.list.style.top = `${top + height > clientHeight && top - ROW - height > 0 ? top - ROW - height : top}px`;
+  }
+
+  choose(at) {
+    this.list.children[this.at]?.setAttribute("aria-selected", "false");
+    this.at = (at + this.found.length) % this.found.length;
+    const option = this.list.children[this.at];
+    option.setAttribute("aria-selected", "true");
+    option.scrollIntoView({ block: "nearest" });
+    this.area.setAttribute("aria-activedescendant", option.id);
+  }
+
+  accept(at = this.at) {
+    const { insert } = this.found[at];
+    const { from, to, kind } = this.place;
+    this.close();
+    replace(this.area, from, to, insert);
+    if (kind === "key" && insert.endsWith(" ")) this.open();
+  }
+
+  close() {
+    if (!this.isOpen) return;
+    this.list.hidden = true;
+    this.area.removeAttribute("aria-activedescendant");
+    this.area.removeAttribute("aria-controls");
+  }
+
+  // Says whether the key was for the list.
+  key(event) {
+    const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (move) this.choose(this.at + move);
+    else if (event.key === "Enter") this.accept();
+    else if (event.key === "Escape") this.close();
+    else return false;
+    return true;
+  }
+}

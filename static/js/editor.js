@@ -1,0 +1,171 @@
+// The editor: a plain textarea that works without script, with colours, line numbers, checks and suggestions.
+//
+// The page includes "parts/_editor.html" (its head names what it takes), css/editor.css and this module. What
+// is posted is the textarea; native undo, search and screen readers keep working on it. The server is asked:
+//
+//   data-check     POST of the whole form, while writing. Answers {"errors": [problem], "warnings": [problem],
+//                  "note": "Checked as a task definition."}; a problem is {"line": 1, "column": 5,
+//                  "path": "a.b", "message": "…"}, from 1, each but the message optional.
+//   data-complete  GET, once, of a guide; or data-guide, the id of a <script type="application/json"> with one:
+//                  {"schema": JSON Schema (properties, items, enum, const, $ref within, allOf, anyOf, oneOf; of
+//                   the last two only branches that agree with the keys already written, such as a step's type),
+//                   "values": {"pipeline.stages.stage.spec.service.serviceRef": ["web", {"value", "detail"}]}
+//                   (by the path of keys, list items left out),
+//                   "expressions": ["service.name", {"value": "infra.cluster", "detail": "…"}]}
+//   data-dirty     the text differs from what is stored: a form that was refused and is shown again
+//
+// Events on the textarea: "editor:check" asks for a check now. Each `form [data-save]` is what Ctrl-S presses.
+
+import { all, h, icon, one } from "./dom.js";
+import { Check } from "./editor-check.js";
+import { Complete } from "./editor-complete.js";
+import { Paint } from "./editor-paint.js";
+import { backStep, indent, newLine, placeOf } from "./editor-text.js";
+
+const TABS = "slipway.editor.tabs";
+const KEYS = [
+  ["Ctrl Space", "suggests what can be written here"],
+  ["Ctrl S", "saves"],
+  ["Tab", "goes to the next field, or indents once that is turned on"],
+  ["Ctrl M", "turns indenting with Tab on and off"],
+  ["Esc, then Tab", "leaves the editor while Tab indents"],
+  ["Ctrl ] and Ctrl [", "indent and outdent, always"],
+  ["F8", "goes to the next problem"],
+];
+
+class Editor {
+  constructor(area) {
+    this.area = area;
+    this.root = area.closest(".editor");
+    this.isLeaving = false;
+    this.stored = area.dataset.dirty === undefined ? area.value : null;
+    this.build(area.dataset.editor);
+    this.paint.read(area.value);
+    this.listen();
+    this.setTabs(localStorage.getItem(TABS) === "on");
+    this.stand();
+    if (area.value.trim()) this.check.soon();
+  }
+
+  build(language) {
+    const gutter = h("div", { class: "editor-gutter", "aria-hidden": "true" });
+    const painted = h("div", { class: "editor-paint", "aria-hidden": "true" });
+    const page = h("div", { class: "editor-page" }, painted);
+    this.state = one("[data-editor-state]", this.root);
+    const body = h("div", { class: "editor-body" }, gutter, page);
+    this.area.before(this.bar(language), body);
+    page.append(this.area);
+    this.root.classList.add("on");
+    this.paint = new Paint(this.area, language, gutter, painted);
+    const said = (text) => { this.state.textContent = text; };
+    this.check = new Check(this.area, one(".editor-problems", this.root), {
+      said,
+      shown: (problems) => this.paint.mark(problems),
+      jump: (problem) => this.goTo(problem.line, problem.column || 1),
+    });
+    this.complete = new Complete(this.area, this.paint, page, said);
+  }
+
+  bar(language) {
+    const rows = KEYS.map(([keys, text]) => [h("dt", {}, h("kbd", {}, keys)), h("dd", {}, text)]);
+    this.where = h("span", { class: "muted small" });
+    this.unsaved = h("span", { class: "status tone-waiting plain-weight", hidden: true }, "Unsaved changes");
+    this.tabs = h("button", { type: "button", class: "button small quiet", title: "Ctrl M", onclick: () => this.setTabs(!this.isIndenting) }, "Tab indents");
+    const help = h("details", { class: "menu right" }, h("summary", { class: "button small quiet" }, "Keys", icon("down")), h("dl", { class: "menu-body keys editor-keys" }, rows));
+    const isEditable = !this.area.readOnly;
+    return h("div", { class: "editor-bar" }, h("span", { class: "small soft" }, language === "text" ? "Text" : language.toUpperCase()), this.where,
+      h("span", { class: "end" }, this.unsaved, isEditable ? [this.tabs, help] : null));
+  }
+
+  listen() {
+    const { area } = this;
+    area.addEventListener("keydown", (event) => this.onKey(event));
+    area.addEventListener("input", (event) => this.onInput(event));
+    area.addEventListener("editor:check", () => this.check.now());
+    area.addEventListener("focus", () => { this.isLeaving = false; });
+    document.addEventListener("selectionchange", () => document.activeElement === area && this.stand());
+    area.form?.addEventListener("submit", () => { this.isSaving = true; });
+    addEventListener("pageshow", () => { this.isSaving = false; });
+    addEventListener("beforeunload", (event) => {
+      if (this.isDirty && !this.isSaving) event.preventDefault();
+    });
+  }
+
+  get isDirty() {
+    return this.area.value !== this.stored;
+  }
+
+  onInput(event) {
+    this.paint.read(this.area.value);
+    this.stand();
+    this.check.soon();
+    const isTyped = event.inputType === "insertText" && event.data && /[\w<+. "-]$/.test(event.data);
+    if (isTyped || (this.complete.isOpen && event.inputType?.startsWith("delete"))) this.complete.open();
+    else this.complete.close();
+  }
+
+  onKey(event) {
+    if (event.isComposing) return;
+    const wasLeaving = this.isLeaving;
+    this.isLeaving = event.key === "Escape" && !this.complete.isOpen;
+    const isTaken = this.command(event) || (this.complete.isOpen && !event.ctrlKey && this.complete.key(event)) || (!this.area.readOnly && this.edit(event, wasLeaving));
+    if (isTaken) event.preventDefault();
+  }
+
+  // Says whether the key was one of ours; so do the next ones.
+  command(event) {
+    if (event.key === "F8") this.check.step(event.shiftKey ? -1 : 1);
+    else if (!(event.ctrlKey || event.metaKey) || event.altKey) return false;
+    else if (event.key === "s") this.save();
+    else if (event.key === "m" && event.ctrlKey) this.setTabs(!this.isIndenting, true);
+    else if (event.code === "Space" && event.ctrlKey) this.complete.open({ asked: true });
+    else if (event.key === "]" || event.key === "[") return !this.area.readOnly && (indent(this.area, event.key === "["), true);
+    else return false;
+    return true;
+  }
+
+  edit(event, wasLeaving) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return false;
+    if (event.key === "Enter" && !event.shiftKey) newLine(this.area, this.paint.language);
+    else if (event.key === "Backspace") return backStep(this.area);
+    else if (event.key === "Tab" && this.isIndenting && !wasLeaving) indent(this.area, event.shiftKey);
+    else return false;
+    return true;
+  }
+
+  save() {
+    const { form } = this.area;
+    const button = form && (one("[data-save]", form) || one("button:not([type=button])", form));
+    if (button && !button.disabled) form.requestSubmit(button);
+  }
+
+  setTabs(isOn, isSaid = false) {
+    this.isIndenting = isOn;
+    this.tabs.setAttribute("aria-pressed", String(isOn));
+    localStorage.setItem(TABS, isOn ? "on" : "off");
+    if (isSaid) this.state.textContent = isOn ? "Tab indents now. Escape, then Tab leaves." : "Tab leaves the editor.";
+  }
+
+  stand() {
+    const { row, column } = placeOf(this.area.value, this.area.selectionStart);
+    this.paint.stand(row);
+    this.where.textContent = `Line ${row + 1}, column ${column + 1}`;
+    this.unsaved.hidden = !this.isDirty;
+  }
+
+  goTo(line, column) {
+    const { lines } = this.paint;
+    const row = Math.min(line, lines.length) - 1;
+    let start = 0;
+    for (let up = 0; up < row; up += 1) start += lines[up].length + 1;
+    const at = start + Math.min(column - 1, lines[row].length);
+    this.area.focus();
+    this.area.setSelectionRange(at, at);
+    this.paint.scrollTo(row);
+    this.stand();
+  }
+}
+
+export const wireEditors = (root = document) => all("textarea[data-editor]", root).map((area) => new Editor(area));
+
+wireEditors();
