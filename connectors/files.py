@@ -10,12 +10,10 @@ from django.db.models import QuerySet
 from django.db.models.functions import Left
 
 from connectors.models import FileNode
+from guards.limits import PATH_CHARACTERS, PATH_PART_CHARACTERS, SPEC_BYTES
+from guards.text import size_fault, text_fault
 from rbac.models import Scope
 from web.problems import BadInput, Problem
-
-MOST_BYTES = 256 * 1024
-MOST_PATH = 1024
-MOST_NAME = 255
 
 _REFERENCE = re.compile(r"(account:|org:|)(/.*)\Z", re.DOTALL)
 _LEVELS = {"account:": Scope.Kind.ACCOUNT, "org:": Scope.Kind.ORGANIZATION}
@@ -86,8 +84,8 @@ def clean_path(path: str) -> str:
 def clean_content(content: str) -> str:
     """The text as it is stored, with plain line ends. Raises `BadInput` if it cannot be kept."""
     cleaned = content.replace("\r\n", "\n")
-    if message := _content_problem(cleaned):
-        raise BadInput(message, errors=[{"path": "content", "message": message}])
+    if fault := text_fault(cleaned) or size_fault(cleaned, SPEC_BYTES):
+        raise BadInput(f"A file is a text: {fault.sentence}", errors=[fault.as_error() | {"path": "content"}])
     return cleaned
 
 
@@ -141,23 +139,13 @@ def _same_path_above(owner: Scope, path: str) -> list[str]:
 def _path_problem(path: str) -> str:
     if not path.startswith("/") or path == "":
         return "A path starts with a slash, such as /folder/file.yaml."
-    if len(path) > MOST_PATH:
-        return f"A path may have {MOST_PATH} characters at most."
+    if len(path) > PATH_CHARACTERS:
+        return f"A path may have {PATH_CHARACTERS} at most."
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in path):
         return "A path may not hold control characters."
     if any(
-        part in ("", ".", "..") or part != part.strip() or len(part) > MOST_NAME
+        part in ("", ".", "..") or part != part.strip() or len(part) > PATH_PART_CHARACTERS
         for part in path.split("/")[1:]
     ):
         return "Every part of a path needs a name that is not . or .., without spaces around it."
     return ""
-
-
-def _content_problem(content: str) -> str:
-    if "\0" in content:
-        return "A file may not hold a NUL character."
-    try:
-        size = len(content.encode())
-    except UnicodeEncodeError:
-        return "A file may not hold half of a surrogate pair."
-    return f"A file may have {MOST_BYTES // 1024} KiB at most." if size > MOST_BYTES else ""

@@ -6,7 +6,18 @@ from pathlib import Path
 
 from django.conf import settings
 
-_PACKAGES = ("config", "rbac", "web", "connectors", "delegates", "deployments", "ops", "sandbox", "static")
+_PACKAGES = (
+    "config",
+    "rbac",
+    "web",
+    "connectors",
+    "delegates",
+    "deployments",
+    "guards",
+    "ops",
+    "sandbox",
+    "static",
+)
 _VARIABLES = ("SLIPWAY_DEMO_PASSWORD", "SLIPWAY_DEMO_API_KEY", "DATABASE_URL", "PUBLIC_URL")
 
 

@@ -3,6 +3,8 @@
 from django.core.exceptions import ValidationError
 from django.db.models import Model, ProtectedError
 
+from guards.limits import NAME_CHARACTERS
+from guards.text import name_fault
 from rbac.models.scope import valid_identifier
 from web.problems import BadInput, Conflict
 
@@ -10,9 +12,8 @@ from web.problems import BadInput, Conflict
 def clean_name(name: str) -> str:
     """The name without spaces around it. Raises `BadInput` if nothing printable is left."""
     cleaned = name.strip()
-    if not cleaned or len(cleaned) > 128 or not cleaned.isprintable():
-        message = "A name has 1 to 128 printable characters."
-        raise BadInput(message, errors=[{"path": "name", "message": message}])
+    if fault := name_fault(cleaned, NAME_CHARACTERS):
+        raise BadInput(fault.sentence, errors=[fault.as_error() | {"path": "name"}])
     return cleaned
 
 

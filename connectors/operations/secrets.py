@@ -5,6 +5,8 @@ from django.db.models import ProtectedError
 
 from connectors.models import Secret
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
+from guards.limits import SECRET_BYTES
+from guards.text import size_fault, text_fault
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import require
@@ -12,7 +14,6 @@ from web.problems import BadInput
 
 # A shorter value could not be masked in a log without hiding half of the log.
 FEWEST_CHARACTERS = 6
-MOST_BYTES = 64 * 1024
 
 
 def create_secret(*, actor: User, scope: Scope, identifier: str, name: str, value: str) -> Secret:
@@ -63,15 +64,11 @@ def delete_secret(*, actor: User, secret: Secret) -> None:
 
 
 def _check_value(value: str) -> None:
-    message = ""
     if len(value) < FEWEST_CHARACTERS:
         message = f"A secret has at least {FEWEST_CHARACTERS} characters."
-    elif "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-        message = "A secret may not hold NUL characters or halves of surrogate pairs."
-    elif len(value.encode()) > MOST_BYTES:
-        message = f"A secret may have {MOST_BYTES // 1024} KiB at most."
-    if message:
         raise BadInput(message, errors=[{"path": "value", "message": message}])
+    if fault := text_fault(value) or size_fault(value, SECRET_BYTES):
+        raise BadInput(f"A secret is a text: {fault.sentence}", errors=[fault.as_error() | {"path": "value"}])
 
 
 def _shown(secret: Secret) -> dict[str, str]:

@@ -3,10 +3,11 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from connectors.files import MOST_BYTES, FileMissing, StoredFile, read_file, read_files, reference_of
+from connectors.files import FileMissing, StoredFile, read_file, read_files, reference_of
 from connectors.models import FileNode
 from connectors.operations import create_folder, delete_file, save_file
 from connectors.queries import files_in
+from guards.limits import SPEC_BYTES
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
 from web.problems import BadInput, ChangedMeanwhile, Conflict
@@ -59,7 +60,7 @@ def test_a_path_that_is_none_is_refused(project: Scope, admin: User, path: str) 
 
 
 @pytest.mark.parametrize(
-    "content", ["nul \0", "half \udfff", "x" * (MOST_BYTES + 1), "é" * (MOST_BYTES // 2 + 1)]
+    "content", ["nul \0", "half \udfff", "x" * (SPEC_BYTES + 1), "é" * (SPEC_BYTES // 2 + 1)]
 )
 def test_content_that_cannot_be_kept_is_refused(project: Scope, admin: User, content: str) -> None:
     with pytest.raises(BadInput):
@@ -68,7 +69,7 @@ def test_content_that_cannot_be_kept_is_refused(project: Scope, admin: User, con
 
 
 def test_a_file_of_the_largest_size_is_kept(project: Scope, admin: User) -> None:
-    assert save(admin, project, "/a.yaml", "x" * MOST_BYTES).size == MOST_BYTES
+    assert save(admin, project, "/a.yaml", "x" * SPEC_BYTES).size == SPEC_BYTES
 
 
 def test_a_file_and_a_folder_never_share_a_path(project: Scope, admin: User) -> None:

@@ -7,10 +7,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rest_framework.exceptions import ParseError
 
-from web.parsers import MAX_BYTES, MAX_DEPTH, GuardedJSONParser, GuardedYAMLParser
-from web.problems import TooLarge
+from guards.limits import BODY_BYTES, JSON_DEPTH
+from web.parsers import GuardedJSONParser, GuardedYAMLParser
+from web.problems import BadInput, TooLarge
 
 
 def parse(body: bytes) -> dict[str, object]:
@@ -44,14 +44,14 @@ def test_an_object_is_read():
         b'{"a": 1, "a": 2}',
         b'{"a": "\xff"}',
         b'{"a": "\xed\xa0\x80"}',
-        b'{"a": ' + b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1) + b"}",
+        b'{"a": ' + b"[" * (JSON_DEPTH + 1) + b"]" * (JSON_DEPTH + 1) + b"}",
         b'{"a":' * 20_000,
         b"[" * 100_000,
     ],
     ids=lambda body: repr(body[:30]),
 )
 def test_what_would_hurt_further_in_is_refused(body: bytes):
-    with pytest.raises(ParseError):
+    with pytest.raises(BadInput):
         parse(body)
 
 
@@ -71,13 +71,13 @@ def test_a_large_body_is_refused_without_being_read_whole():
     stream = Endless()
     with pytest.raises(TooLarge):
         GuardedJSONParser().parse(stream)
-    assert stream.asked == MAX_BYTES + 1
+    assert stream.asked == BODY_BYTES + 1
 
 
 def test_yaml_is_kept_as_text():
     assert GuardedYAMLParser().parse(io.BytesIO(b"a: 1\n")) == {"yaml": "a: 1\n"}
     for body in (b"a: \x00", b"a: \xff"):
-        with pytest.raises(ParseError):
+        with pytest.raises(BadInput):
             GuardedYAMLParser().parse(io.BytesIO(body))
 
 
@@ -101,5 +101,5 @@ def test_every_good_object_is_read_as_it_was_written(value: dict[str, object]):
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(body: bytes):
-    with contextlib.suppress(ParseError):
+    with contextlib.suppress(BadInput):
         assert isinstance(parse(body), dict)

@@ -1,0 +1,68 @@
+"""Every limit on what comes from outside, each with its unit and its reason; docs/limits.md lists them."""
+
+from typing import Final
+
+
+class Limit(int):
+    """The most that is taken; an int, so that it compares and formats as one."""
+
+    what: str
+    unit: str
+    source: str
+
+    def __new__(cls, number: int, unit: str, what: str, source: str) -> "Limit":
+        limit = super().__new__(cls, number)
+        limit.unit, limit.what, limit.source = unit, what, source
+        return limit
+
+    def __str__(self) -> str:
+        """The number as people read it: 256 KiB, 20,000 values."""
+        kibibytes, rest = divmod(int(self), 1024)
+        if self.unit == "bytes" and kibibytes and not rest:
+            return f"{kibibytes:,} KiB"
+        return f"{int(self):,} {self.unit}"
+
+    def __format__(self, spec: str) -> str:
+        return format(int(self), spec) if spec else str(self)
+
+
+OWN = "our own"
+POSTGRES = "PostgreSQL"
+
+# --- Requests ---------------------------------------------------------------------------------------
+BODY_BYTES: Final = Limit(2 * 1024 * 1024, "bytes", "the body of a request", f"{OWN}: a file, escaped")
+BODY_SECONDS: Final = Limit(30, "seconds", "the time that a body may take to arrive", OWN)
+ADDRESS_BYTES: Final = Limit(8 * 1024, "bytes", "an address with its query", "RFC 9110, section 4.1")
+QUERY_FIELDS: Final = Limit(100, "fields", "what follows the ? of an address", OWN)
+FORM_FIELDS: Final = Limit(1000, "fields", "a form of a page", OWN)
+FORM_FILES: Final = Limit(0, "files", "a form of a page; files are pasted or sent by API", OWN)
+HEADER_KEY_CHARACTERS: Final = Limit(128, "characters", "an Idempotency-Key", OWN)
+CURSOR_CHARACTERS: Final = Limit(1024, "characters", "a cursor of a list", OWN)
+PAGE_ROWS: Final = Limit(200, "rows", "a page of a list", OWN)
+REQUESTS_PER_MINUTE: Final = Limit(600, "requests", "one caller of the API in a minute", "ASVS 2.4.1")
+REQUESTS_AT_ONCE: Final = Limit(100, "requests", "one caller of the API in ten seconds", "ASVS 2.4.1")
+
+# --- Sockets ----------------------------------------------------------------------------------------
+SOCKET_BYTES: Final = Limit(64 * 1024, "bytes", "a message of a browser", "ASVS 4.4")
+SOCKET_MESSAGES: Final = Limit(20, "messages", "one browser in a second", "ASVS 4.4")
+SOCKET_DEPTH: Final = Limit(8, "levels", "the nesting of a message of a browser", OWN)
+SOCKET_VALUES: Final = Limit(1000, "values", "a message of a browser", OWN)
+
+# --- Documents --------------------------------------------------------------------------------------
+JSON_DEPTH: Final = Limit(64, "levels", "the nesting of a JSON body", OWN)
+JSON_VALUES: Final = Limit(20_000, "values", "a JSON body", OWN)
+SPEC_BYTES: Final = Limit(256 * 1024, "bytes", "a file, a manifest, a pipeline", "four times what ECS takes")
+SPEC_DEPTH: Final = Limit(40, "levels", "the nesting of a YAML or JSON document", OWN)
+SPEC_VALUES: Final = Limit(20_000, "values", "a YAML or JSON document", OWN)
+INTEGER: Final = Limit(2**63 - 1, "as a value", "a whole number, and as far below zero", f"{POSTGRES} bigint")
+NUMBER_CHARACTERS: Final = Limit(40, "characters", "a number as it is written", OWN)
+
+# --- Texts ------------------------------------------------------------------------------------------
+NAME_CHARACTERS: Final = Limit(128, "characters", "a name", OWN)
+DESCRIPTION_CHARACTERS: Final = Limit(4096, "characters", "a description", OWN)
+PATH_CHARACTERS: Final = Limit(1024, "characters", "a path of the file store", OWN)
+PATH_PART_CHARACTERS: Final = Limit(255, "characters", "one name in a path", "file systems")
+SECRET_BYTES: Final = Limit(64 * 1024, "bytes", "the value of a secret", "AWS Secrets Manager")
+EXPRESSION_CHARACTERS: Final = Limit(4096, "characters", "a text with an expression in it", OWN)
+
+LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

@@ -1,0 +1,71 @@
+"""Texts: what no database can hold, what misleads in a name, and how long is too long."""
+
+import re
+import unicodedata
+from typing import Final
+
+from guards.fault import Fault, place_of
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_CONTROL: Final = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# Marks, embeddings, overrides and isolates: they make a name read as another one (Unicode TR 36, 3.3).
+_BIDI: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_LINE_ENDS: Final = re.compile("[\n\r\u2028\u2029]")
+
+
+def text_fault(text: str) -> Fault | None:
+    """What keeps a text from being stored: NUL (PostgreSQL has none), or half of a surrogate pair."""
+    position = text.find("\0")
+    if position >= 0:
+        line, column = place_of(text, position)
+        return Fault("a NUL character is not allowed", "remove it", line, column)
+    if not text.isascii() and (found := _SURROGATE.search(text)):
+        line, column = place_of(text, found.start())
+        return Fault("half of a surrogate pair is not a character", "send it as UTF-8", line, column)
+    return None
+
+
+def control_fault(text: str) -> Fault | None:
+    """As `text_fault`, refusing every control character but tab and the line ends too."""
+    if fault := text_fault(text):
+        return fault
+    if found := _CONTROL.search(text):
+        line, column = place_of(text, found.start())
+        what = f"the control character U+{ord(found[0]):04X} is not allowed"
+        return Fault(what, "remove it", line, column)
+    return None
+
+
+def size_fault(text: str, most: int) -> Fault | None:
+    """Refuses more than `most` bytes of UTF-8; `text` must be one that `text_fault` found right."""
+    # A character has one to four bytes, so most texts need not be encoded to know.
+    if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
+        return None
+    return Fault(f"the text is larger than {most // 1024} KiB", "make it shorter")
+
+
+def name_fault(name: str, most: int) -> Fault | None:
+    """What is wrong with a name of `most` characters: it is one line, and reads as what it is."""
+    if fault := text_fault(name):
+        return fault
+    if not name.strip():
+        return Fault("a name is missing", f"give one of 1 to {int(most)} characters")
+    if len(name) > most:
+        return Fault(f"a name may have {int(most)} characters at most", f"leave out {len(name) - most}")
+    for position, character in enumerate(name):
+        if what := _misleading(character):
+            return Fault(f"a name may not hold {what}", "remove it", 1, position + 1)
+    return None
+
+
+def _misleading(character: str) -> str:
+    """How to call a character that a name may not hold; nothing for the others."""
+    if _BIDI.match(character):
+        return f"U+{ord(character):04X}, which turns the direction of the text"
+    if _LINE_ENDS.match(character):
+        return "a line end"
+    category = unicodedata.category(character)
+    # Emoji are joined by U+200D, and scripts need U+200C: both are Cf, and seen as what they are.
+    if category in ("Cc", "Cn", "Co") or (category == "Cf" and character not in "\u200c\u200d"):
+        return f"U+{ord(character):04X}, which cannot be seen"
+    return ""

@@ -1,0 +1,113 @@
+"""Builds a value from what a parser tells, without recursion, and refuses depth, mass and repeated keys."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from guards.fault import Fault, Path, Refused
+
+At = TypeVar("At")
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a text says, and on which line (from 1) each part of it stands."""
+
+    value: Any
+    lines: dict[Path, int] = field(default_factory=dict, repr=False)
+
+
+class _Open:
+    """A mapping or list whose end has not come yet; `path` is kept where lines are."""
+
+    __slots__ = ("awaits_key", "is_mapping", "key", "path", "value")
+
+    def __init__(self, path: Path, value: Any) -> None:
+        self.path = path
+        self.value = value
+        self.is_mapping = self.awaits_key = type(value) is dict
+        self.key = ""
+
+
+class Tree(Generic[At]):
+    """A value that grows.
+
+    `place` turns a parser's position into line and column, `line` into the line alone; without `line`, the
+    lines of the parts are not kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        depth: int,
+        values: int,
+        place: Callable[[At], tuple[int, int]],
+        line: Callable[[At], int] | None = None,
+    ) -> None:
+        self.depth = int(depth)
+        self.left = int(values)
+        self.values = int(values)
+        self.place = place
+        self.line = line
+        self.lines: dict[Path, int] = {}
+        self.open: list[_Open] = []
+        self.inner: _Open | None = None
+        self.root: Any = None
+
+    @property
+    def path(self) -> Path:
+        """Where the next value goes."""
+        parts: list[str | int] = []
+        for number, inner in enumerate(self.open):
+            is_last = number == len(self.open) - 1
+            parts.append(inner.key if inner.is_mapping else len(inner.value) - (not is_last))
+        if self.inner is not None and self.inner.awaits_key:
+            parts.pop()
+        return tuple(parts)
+
+    def start(self, value: dict[str, Any] | list[Any], at: At) -> None:
+        """Begin a mapping or a list. Raises `Refused`."""
+        if len(self.open) >= self.depth:
+            raise self.refused(at, f"nested deeper than {self.depth} levels", "flatten it")
+        self.inner = _Open(self.put(value, at), value)
+        self.open.append(self.inner)
+
+    def end(self) -> None:
+        """End the innermost one."""
+        self.open.pop()
+        self.inner = self.open[-1] if self.open else None
+
+    def key(self, key: str, at: At) -> None:
+        """Take the key of the value that comes next. Raises `Refused` on one that is there already."""
+        inner = self.open[-1]
+        inner.key, inner.awaits_key = key, False
+        if key in inner.value:
+            first = f" on line {self.lines[(*inner.path, key)]}" if self.line else ""
+            raise self.refused(at, f'the key "{key[:100]}" is already given{first}', "keep one of them")
+        if self.line is not None:
+            # The key's line, not the value's: that is where a person looks for it.
+            self.lines[(*inner.path, key)] = self.line(at)
+
+    def put(self, value: Any, at: At) -> Path:
+        """Put a value where it belongs, and return where that is. Raises `Refused`."""
+        self.left -= 1
+        if self.left < 0:
+            raise self.refused(at, f"more than {self.values} values", "split it")
+        inner = self.inner
+        path: Path = ()
+        if inner is None:
+            self.root = value
+        elif inner.is_mapping:
+            inner.value[inner.key] = value
+            inner.awaits_key = True
+            return (*inner.path, inner.key) if self.line else ()
+        else:
+            path = (*inner.path, len(inner.value)) if self.line else ()
+            inner.value.append(value)
+        if self.line is not None:
+            self.lines[path] = self.line(at)
+        return path
+
+    def refused(self, at: At, what: str, fix: str = "") -> Refused:
+        """The refusal of what stands at a position."""
+        return Refused(Fault(what, fix, *self.place(at), self.path))

@@ -1,0 +1,166 @@
+"""Reads YAML or JSON that strangers wrote: guarded, strict, and with the line of every value.
+
+JSON is read as YAML, which also takes JSON with a forgotten quote (T09). Scalars follow YAML 1.2: `yes` is a
+word, `012` is twelve, dates are text. Values are built from the parser's events, so nothing here recurses;
+the library's own loader ends the process at 50,000 brackets, and is never called.
+"""
+
+import json
+import re
+from typing import Any, Final, NoReturn
+
+import yaml
+
+from guards import limits
+from guards.fault import Fault, Refused, place_of
+from guards.json import number_of
+from guards.text import size_fault, text_fault
+from guards.tree import Parsed, Tree
+
+_EVENTS: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_WORDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NUMBER: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_BASED: Final = re.compile(r"0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
+_NOT_A_NUMBER: Final = re.compile(r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z")
+_SURROGATE_PAIR: Final = re.compile(
+    r"(?<!\\)((?:\\\\)*)((?:\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
+_DIRECTIVE: Final = re.compile("^%", re.MULTILINE)
+_CORE: Final = "tag:yaml.org,2002:"
+_COLLECTION_TAGS: Final = (None, f"{_CORE}map", f"{_CORE}seq")
+_TEXT_TAGS: Final = (None, f"{_CORE}str", "!")
+
+
+def read_yaml(
+    text: str,
+    *,
+    depth: int = limits.SPEC_DEPTH,
+    values: int = limits.SPEC_VALUES,
+    most: int = limits.SPEC_BYTES,
+) -> Parsed:
+    """Read one document. Raises `Refused` on anything else, in milliseconds whatever the text is."""
+    if fault := text_fault(text) or size_fault(text, most):
+        raise Refused(fault if fault.line else Fault(fault.what, fault.fix, 1, 1))
+    if found := _DIRECTIVE.search(text):
+        # The parser compares every %TAG with every other before it says a word.
+        what = "directives (%) are not allowed"
+        raise Refused(Fault(what, "remove the line", *place_of(text, found.start())))
+    reader = _Reader(depth=depth, values=values)
+    try:
+        for event in yaml.parse(_readable(text), Loader=_EVENTS):
+            reader.take(event)
+    except yaml.reader.ReaderError as problem:
+        what = f"the character U+{problem.character:04X} is not allowed"
+        raise Refused(Fault(what, "remove it", *place_of(text, problem.position))) from problem
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        what, fix = _in_plain_words(problem)
+        raise Refused(Fault(what, fix, *_start_of(mark), reader.tree.path)) from problem
+    return reader.parsed()
+
+
+def _readable(text: str) -> str:
+    """JSON writes characters beyond the 16-bit range as two escapes, which YAML does not know."""
+    if "\\u" not in text or not text.lstrip().startswith(("{", "[")):
+        return text
+    return _SURROGATE_PAIR.sub(lambda pair: pair[1] + json.loads(f'"{pair[2]}"'), text)
+
+
+def _in_plain_words(problem: yaml.MarkedYAMLError) -> tuple[str, str]:
+    said = problem.problem or "this is not YAML"
+    if "cannot start any token" in said:
+        return "a tab or a reserved character starts this value", "indent with spaces, or put it in quotes"
+    if "mapping values are not allowed" in said:
+        return (
+            "a second colon in one line, or wrong indentation",
+            "quote the value if the colon belongs to it",
+        )
+    return f"{said} ({problem.context})" if problem.context else said, ""
+
+
+class _Reader:
+    """Turns the parser's events into values, refusing what a specification does not need."""
+
+    def __init__(self, *, depth: int, values: int) -> None:
+        self.tree: Tree[Any] = Tree(depth=depth, values=values, place=_start_of, line=_line_of)
+        self.documents = 0
+
+    def take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._start(event)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self.tree.end()
+        elif isinstance(event, yaml.AliasEvent):
+            self._refuse(event, "aliases (*name) are not allowed", "write the value out")
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                self._refuse(event, "only one document may be in a file", "remove the --- and what follows")
+
+    def parsed(self) -> Parsed:
+        if self.documents == 0 or self.tree.root is None:
+            raise Refused(Fault("the document is empty", "", 1, 1))
+        return Parsed(self.tree.root, self.tree.lines)
+
+    def _expects_key(self) -> bool:
+        return self.tree.inner is not None and self.tree.inner.awaits_key
+
+    def _start(self, event: yaml.CollectionStartEvent) -> None:
+        if event.tag not in _COLLECTION_TAGS:
+            self._refuse(event, f"the tag {event.tag} is not allowed", "remove it")
+        if self._expects_key():
+            self._refuse(event, "a key must be a plain word", "put it in quotes if it is one")
+        self.tree.start({} if isinstance(event, yaml.MappingStartEvent) else [], event.start_mark)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        if fault := text_fault(event.value):
+            self._refuse(event, fault.what, fault.fix)
+        if self._expects_key():
+            self.tree.key(event.value, event.start_mark)
+        else:
+            self.tree.put(self._value_of(event), event.start_mark)
+
+    def _value_of(self, event: yaml.ScalarEvent) -> Any:
+        if event.tag not in _TEXT_TAGS:
+            self._refuse(event, f"the tag {event.tag} is not allowed", "remove it")
+        is_plain = event.implicit[0] and event.tag is None
+        return self._plain(event) if is_plain else event.value
+
+    def _plain(self, event: yaml.ScalarEvent) -> Any:
+        text = event.value
+        if text in _WORDS:
+            return _WORDS[text]
+        if _NOT_A_NUMBER.match(text):
+            self._refuse(event, f"{text} is not a number", "put it in quotes if it is text")
+        if not (_NUMBER.match(text) or _BASED.match(text)):
+            return text
+        number = _based(text) if _BASED.match(text) else number_of(text)
+        if number is None:
+            self._refuse(event, "the number is too large", "put it in quotes if it is text")
+        return number
+
+    def _refuse(self, event: yaml.Event, what: str, fix: str) -> NoReturn:
+        raise self.tree.refused(event.start_mark, what, fix)
+
+
+def _start_of(mark: Any) -> tuple[int, int]:
+    """Line and column of a mark, from 1; the parser counts from 0, and has none for an empty text."""
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
+
+
+def _line_of(mark: Any) -> int:
+    line: int = mark.line
+    return line + 1
+
+
+def _based(text: str) -> int | None:
+    if len(text) > limits.NUMBER_CHARACTERS:
+        return None
+    number = int(text[2:], 8 if text[1] == "o" else 16)
+    return number if number <= limits.INTEGER else None

@@ -1,0 +1,64 @@
+"""Texts and names: what no database holds, and what reads as something else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guards.text import control_fault, name_fault, size_fault, text_fault
+
+
+@pytest.mark.parametrize("text", ["a\0", "\ud800", "é\udfff", "line\n\0"])
+def test_what_cannot_be_stored_is_refused(text: str) -> None:
+    assert text_fault(text)
+    assert control_fault(text)
+
+
+def test_the_place_is_named() -> None:
+    fault = text_fault("first\nsec\0ond")
+    assert fault is not None
+    assert fault.sentence == "Line 2, column 4: a NUL character is not allowed; remove it."
+
+
+@pytest.mark.parametrize("text", ["a\x1b[31m", "\x7f", "a\x85", "\x01"])
+def test_control_characters_are_refused_where_they_have_no_meaning(text: str) -> None:
+    assert text_fault(text) is None
+    assert control_fault(text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "  ",
+        "a\nb",
+        "a\u2028b",
+        "evil\u202etxt",
+        "a\u2066b",
+        "a\u200bb",
+        "\ufeffa",
+        "\x1b[1m",
+        "\u200e",
+        "a" * 129,
+    ],
+)
+def test_a_name_that_misleads_is_refused(name: str) -> None:
+    assert name_fault(name, 128)
+
+
+@pytest.mark.parametrize("name", ["a", "Größe", "発送", "👩‍🚀 crew", "می‌خواهم", "a" * 128, '"><img src=x>'])
+def test_a_name_in_any_script_is_taken(name: str) -> None:
+    assert name_fault(name, 128) is None
+
+
+@given(st.text(max_size=60), st.integers(0, 60))
+def test_the_size_is_that_of_the_utf_8(text: str, most: int) -> None:
+    if text_fault(text) is None:
+        assert (size_fault(text, most) is not None) == (len(text.encode()) > most)
+
+
+@given(st.text(max_size=40))
+def test_a_good_name_is_one_line_that_can_be_stored(name: str) -> None:
+    if name_fault(name, 40) is None:
+        assert name.encode()
+        assert len(name.splitlines()) == 1 or "\x85" not in name
+        assert not set(name) & set("\0\n\r\u202e\u2028")
