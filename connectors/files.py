@@ -95,6 +95,22 @@ def folders_of(path: str) -> list[str]:
     return ["/" + "/".join(parts[:length]) for length in range(1, len(parts) + 1)]
 
 
+def split_reference(ref: str) -> tuple[str, str]:
+    """The prefix and the path of a reference, both empty where it is none."""
+    match = _REFERENCE.match(ref)
+    return (match[1], match[2].rstrip("/")) if match else ("", "")
+
+
+def means(ref: str, scope: Scope, owner: Scope) -> bool:
+    """Whether a reference, written in `scope`, names something in the file store of `owner`."""
+    prefix, path = split_reference(ref)
+    if not path:
+        return False
+    if not prefix:
+        return scope.pk == owner.pk
+    return owner.kind == _LEVELS[prefix] and owner.path in scope.ancestor_paths()
+
+
 def _resolve(scope: Scope, ref: str) -> tuple[Scope, str, str]:
     """The scope, the prefix and the path that a reference means, seen from a scope."""
     match = _REFERENCE.match(ref)

@@ -8,3 +8,7 @@ class DeploymentsConfig(AppConfig):
 
     name = "deployments"
     verbose_name = "Deployments"
+
+    def ready(self) -> None:
+        # Enters what the file store below cannot know: who refers to a file, and what is wrong with one.
+        import deployments.manifest_files  # noqa: F401

@@ -2,6 +2,7 @@
 
 from connectors.models.connector import Connector
 from connectors.models.file_node import FileNode
+from connectors.models.file_version import FileVersion
 from connectors.models.secret import Secret
 
-__all__ = ["Connector", "FileNode", "Secret"]
+__all__ = ["Connector", "FileNode", "FileVersion", "Secret"]

@@ -1,7 +1,8 @@
 """Everything that a person can do to connectors, secrets and files; page, API and admin all call these."""
 
 from connectors.operations.connectors import create_connector, delete_connector, update_connector
-from connectors.operations.files import create_folder, delete_file, save_file
+from connectors.operations.file_moves import move_file
+from connectors.operations.files import create_folder, delete_file, restore_file, save_file
 from connectors.operations.secrets import create_secret, delete_secret, update_secret
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "delete_connector",
     "delete_file",
     "delete_secret",
+    "move_file",
+    "restore_file",
     "save_file",
     "update_connector",
     "update_secret",

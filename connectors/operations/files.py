@@ -1,4 +1,4 @@
-"""Saving and deleting files and folders of the file store."""
+"""Saving, restoring and deleting files and folders of the file store."""
 
 from typing import Any
 
@@ -6,32 +6,51 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from connectors.file_users import refuse_used
 from connectors.files import clean_content, clean_path, folders_of, inside
-from connectors.models import FileNode
+from connectors.models import FileNode, FileVersion
 from rbac.audit import record
 from rbac.models import Scope, User
-from rbac.policy import require
-from web.problems import ChangedMeanwhile, Conflict
+from rbac.policy import NotVisible, require
+from web.problems import BadInput, ChangedMeanwhile, Conflict
+
+LONGEST_NOTE = 200
 
 
 def save_file(
-    *, actor: User, scope: Scope, path: str, content: str, expected_version: int | None = None
+    *,
+    actor: User,
+    scope: Scope,
+    path: str,
+    content: str,
+    expected_version: int | None = None,
+    note: str = "",
 ) -> FileNode:
-    """Create a file or replace its content, making the folders above it.
+    """Create a file or replace its content, making the folders above it; the version is kept for ever.
 
     `expected_version` is the version that the writer saw, 0 for none. Raises `ChangedMeanwhile` if it is no
-    longer that one, `Conflict` if a folder has the path, `BadInput` for a bad path or content.
+    longer that one, `Conflict` if a folder has the path, `BadInput` for a bad path, content or note.
     """
     require(actor, "core_file_edit", scope)
-    path, content = clean_path(path), clean_content(content)
+    path, content, note = clean_path(path), clean_content(content), _clean_note(note)
     with transaction.atomic():
-        _make_folders(actor, scope, path)
+        make_folders(actor, scope, path)
         node = FileNode.objects.filter(scope=scope, path=path).first()
         if node is None:
-            return _create(actor, scope, path, content, expected_version)
+            return _create(actor, scope, path, content, expected_version, note)
         if node.is_folder:
             raise Conflict(f"{path} is a folder.")
-        return _replace(actor, node, content, expected_version)
+        return _replace(actor, node, content, expected_version, note)
+
+
+def restore_file(*, actor: User, node: FileNode, version: int) -> FileNode:
+    """Save what a file held at an earlier version as its newest one. Raises `NotVisible` for none."""
+    require(actor, "core_file_edit", node)
+    earlier = FileVersion.objects.filter(node=node, version=version).first()
+    if earlier is None:
+        raise NotVisible(f"{node.path} has no version {version}.")
+    with transaction.atomic():
+        return _replace(actor, node, earlier.content, None, f"Version {version} restored")
 
 
 def create_folder(*, actor: User, scope: Scope, path: str) -> FileNode:
@@ -41,37 +60,65 @@ def create_folder(*, actor: User, scope: Scope, path: str) -> FileNode:
     with transaction.atomic():
         if FileNode.objects.filter(scope=scope, path=path).exists():
             raise Conflict(f"There is already something at {path}.")
-        _make_folders(actor, scope, path)
+        make_folders(actor, scope, path)
         node = _insert(FileNode(scope=scope, path=path, is_folder=True, updated_by=actor))
-        record(actor=actor, action="folder.create", thing=node, after=_shown(node))
+        record(actor=actor, action="folder.create", thing=node, after=shown(node))
     return node
 
 
-def delete_file(*, actor: User, node: FileNode, with_content: bool = False) -> None:
-    """Delete a file, or a folder: an empty one, or any `with_content`. Raises `Conflict` otherwise."""
+def delete_file(
+    *, actor: User, node: FileNode, with_content: bool = False, although_used: bool = False
+) -> None:
+    """Delete a file with its history, or a folder: an empty one, or any `with_content`.
+
+    Raises `Conflict` for a folder that is not empty, and `FileUsed` while something refers to it, unless that
+    is accepted by `although_used`.
+    """
     require(actor, "core_file_delete", node)
     with transaction.atomic():
         held_nodes = inside(FileNode.objects.filter(scope=node.scope), node.path)
         held = held_nodes.count() if node.is_folder else 0
         if held and not with_content:
             raise Conflict(f"{node.path} is not empty: {held} files and folders are in it.")
+        if not although_used:
+            refuse_used(node, actor)
         what = "folder.delete" if node.is_folder else "file.delete"
-        record(actor=actor, action=what, thing=node, before=_shown(node) | {"held": held})
+        record(actor=actor, action=what, thing=node, before=shown(node) | {"held": held})
         if held:
             held_nodes.delete()
         node.delete()
 
 
-def _create(actor: User, scope: Scope, path: str, content: str, expected_version: int | None) -> FileNode:
+def make_folders(actor: User, scope: Scope, path: str) -> None:
+    """Make the folders above a path that are not there. Raises `Conflict` if one of them is a file."""
+    above = folders_of(path)
+    there = dict(FileNode.objects.filter(scope=scope, path__in=above).values_list("path", "is_folder"))
+    for folder in above:
+        if folder not in there:
+            node = _insert(FileNode(scope=scope, path=folder, is_folder=True, updated_by=actor))
+            record(actor=actor, action="folder.create", thing=node, after=shown(node))
+        elif not there[folder]:
+            raise Conflict(f"{folder} is a file, so nothing can lie in it.")
+
+
+def shown(node: FileNode) -> dict[str, Any]:
+    """What the audit trail keeps of a file; never its content."""
+    return {"path": node.path, "version": node.version, "bytes": node.size}
+
+
+def _create(
+    actor: User, scope: Scope, path: str, content: str, expected_version: int | None, note: str
+) -> FileNode:
     if expected_version:
-        raise ChangedMeanwhile(f"{path} has been deleted meanwhile.")
+        raise ChangedMeanwhile(f"{path} has been deleted or renamed meanwhile.")
     node = _insert(FileNode(scope=scope, path=path, content=content, updated_by=actor))
-    record(actor=actor, action="file.create", thing=node, after=_shown(node))
+    _keep(actor, node, note)
+    record(actor=actor, action="file.create", thing=node, after=shown(node))
     return node
 
 
-def _replace(actor: User, node: FileNode, content: str, expected_version: int | None) -> FileNode:
-    before = _shown(node)
+def _replace(actor: User, node: FileNode, content: str, expected_version: int | None, note: str) -> FileNode:
+    before = shown(node)
     wanted = FileNode.objects.filter(pk=node.pk)
     if expected_version is not None:
         wanted = wanted.filter(version=expected_version)
@@ -81,19 +128,23 @@ def _replace(actor: User, node: FileNode, content: str, expected_version: int | 
     if not changed:
         raise ChangedMeanwhile(f"{node.path} is at version {node.version} now. Load it and try again.")
     node.refresh_from_db()
-    record(actor=actor, action="file.update", thing=node, before=before, after=_shown(node))
+    _keep(actor, node, note)
+    record(actor=actor, action="file.update", thing=node, before=before, after=shown(node) | {"note": note})
     return node
 
 
-def _make_folders(actor: User, scope: Scope, path: str) -> None:
-    above = folders_of(path)
-    there = dict(FileNode.objects.filter(scope=scope, path__in=above).values_list("path", "is_folder"))
-    for folder in above:
-        if folder not in there:
-            node = _insert(FileNode(scope=scope, path=folder, is_folder=True, updated_by=actor))
-            record(actor=actor, action="folder.create", thing=node, after=_shown(node))
-        elif not there[folder]:
-            raise Conflict(f"{folder} is a file, so nothing can lie in it.")
+def _keep(actor: User, node: FileNode, note: str) -> None:
+    FileVersion.objects.create(
+        node=node, version=node.version, content=node.content, note=note, by=actor, at=node.updated_at
+    )
+
+
+def _clean_note(note: str) -> str:
+    cleaned = " ".join(note.split())
+    if len(cleaned) > LONGEST_NOTE or not cleaned.isprintable():
+        message = f"A note has {LONGEST_NOTE} printable characters at most."
+        raise BadInput(message, errors=[{"path": "note", "message": message}])
+    return cleaned
 
 
 def _insert(node: FileNode) -> FileNode:
@@ -103,7 +154,3 @@ def _insert(node: FileNode) -> FileNode:
     except IntegrityError as exc:
         raise Conflict(f"Somebody else is creating {node.path} right now. Try again.") from exc
     return node
-
-
-def _shown(node: FileNode) -> dict[str, Any]:
-    return {"path": node.path, "version": node.version, "bytes": node.size}

@@ -1,0 +1,106 @@
+"""What manifests mean for the file store: who refers to a file, and as what its text is checked."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from django.urls import reverse
+
+from connectors.file_checks import FileCheck, FileKind, FileProblem, FileText, file_kind, language_of
+from connectors.file_users import FileUser, FileUsers, file_users
+from connectors.files import means, split_reference
+from connectors.models import FileNode
+from deployments.manifests.check import ManifestProblem, check_manifest
+from deployments.manifests.document import BadDocument, Document, parse
+from deployments.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
+from deployments.models import Manifest, Service
+from rbac.models import Scope
+from rbac.policy import Principal, visible_to
+
+_FILE_STORE = "FileStore"
+_SPOKEN = {
+    TASK_DEFINITION: "a task definition",
+    SERVICE_DEFINITION: "a service definition",
+    SCALABLE_TARGET: "a scalable target",
+    SCALING_POLICY: "a scaling policy",
+}
+# What only one kind of manifest has; asked in this order.
+_TELLING_KEYS = (
+    (TASK_DEFINITION, {"containerdefinitions"}),
+    (SCALING_POLICY, {"policyname", "policytype"}),
+    (SCALABLE_TARGET, {"mincapacity", "maxcapacity"}),
+    (SERVICE_DEFINITION, {"servicename", "desiredcount", "deploymentconfiguration", "networkconfiguration"}),
+)
+
+
+@file_users
+def services_with(node: FileNode, principal: Principal) -> FileUsers:
+    """The services whose manifests are this file, lie in this folder, or come from the folder it is in."""
+    found = {one.service_id for one in _manifests_of(node.scope) if _touches(one, node)}
+    services = Service.objects.filter(pk__in=found).select_related("scope")
+    seen = visible_to(principal, "core_service_view", services).order_by("scope__path", "identifier")
+    shown = tuple(FileUser(f"service {one.name}", reverse("service", args=[one.pk])) for one in seen)
+    return FileUsers(shown, hidden=len(found) - len(shown))
+
+
+def check_text(text: FileText) -> FileCheck | None:
+    """Check YAML and JSON, and what is a manifest as AWS would: by who refers to it, else by its keys."""
+    if language_of(text.path) == "text":
+        return None
+    name = text.path.rsplit("/", 1)[-1]
+    if not text.content.strip():
+        return FileCheck(note="The file is empty.")
+    try:
+        document = parse(text.content, name)
+    except BadDocument as bad:
+        return FileCheck((FileProblem(_sentence(bad.message), bad.line, bad.column),))
+    kinds = sorted(_kinds_wanted(text)) or _kinds_guessed(document.value)
+    return _check_as(kinds, document) if kinds else FileCheck(note="It can be read.")
+
+
+file_kind(FileKind(check_text))
+
+
+def _check_as(kinds: Iterable[str], document: Document) -> FileCheck:
+    checked = [check_manifest(kind, document) for kind in kinds]
+    spoken = " and ".join(_SPOKEN[kind] for kind in kinds)
+    return FileCheck(
+        tuple(_problem(one) for each in checked for one in each.problems),
+        tuple(_problem(one) for each in checked for one in each.warnings),
+        f"Checked as {spoken}.",
+    )
+
+
+def _problem(found: ManifestProblem) -> FileProblem:
+    return FileProblem(_sentence(found.message), found.line, None, found.path)
+
+
+def _sentence(message: str) -> str:
+    return message[:1].upper() + message[1:]
+
+
+def _kinds_wanted(text: FileText) -> set[str]:
+    node = FileNode(scope=text.scope, path=text.path)
+    return {one.kind for one in _manifests_of(text.scope) if _touches(one, node)} & set(_SPOKEN)
+
+
+def _kinds_guessed(value: object) -> list[str]:
+    if not isinstance(value, Mapping):
+        return []
+    keys = {str(key).casefold() for key in value}
+    return next(([kind] for kind, telling in _TELLING_KEYS if keys & telling), [])
+
+
+def _manifests_of(scope: Scope) -> Iterator[Manifest]:
+    """The manifests from the file store of everything at a scope or below it."""
+    rows = Manifest.objects.filter(store=_FILE_STORE).select_related("service__scope")
+    here = rows.filter(service__scope=scope) | rows.filter(service__scope__path__startswith=f"{scope.path}/")
+    yield from here.only("kind", "paths", "service__scope")
+
+
+def _touches(manifest: Manifest, node: FileNode) -> bool:
+    for ref in manifest.paths:
+        path = split_reference(str(ref))[1]
+        is_same = path == node.path or node.path.startswith(f"{path}/")
+        is_held = node.is_folder and path.startswith(f"{node.path}/")
+        if (is_same or is_held) and means(str(ref), manifest.service.scope, node.scope):
+            return True
+    return False
