@@ -6,7 +6,7 @@ import pytest
 
 pytest_plugins = ["tests.fixtures.people", "tests.fixtures.processes", "tests.fixtures.browser"]
 
-INSTALL_A_BROWSER = "Install one to run them too (Debian: apt-get install chromium)."
+INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium awscli)."
 
 
 # Policy, encrypted columns, claims and fences: what these packages promise, the database has to keep.
@@ -40,4 +40,4 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     if count := _skipped(config):
-        print(f"{count} tests were skipped, for want of a browser mostly. {INSTALL_A_BROWSER}")
+        print(f"{count} tests were skipped, for want of a browser or the AWS CLI mostly. {INSTALL_THEM}")

@@ -3,11 +3,11 @@
 import pytest
 
 from sandbox.process import SandboxProcess
-from tests.sandbox.account import Aws
+from tests.contract.account import Aws
 
 
 @pytest.fixture
 def aws(sandbox_process: SandboxProcess) -> Aws:
-    sandbox_process.clear_faults()
-    sandbox_process.reset()
-    return Aws(sandbox_process, sandbox_process.seed())
+    account = Aws.pretend(sandbox_process)
+    account.empty()
+    return account

@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, ReadTimeoutError
 
-from tests.sandbox.account import CLUSTER, Aws, client
+from tests.contract.account import CLUSTER, Aws, client
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from urllib.error import HTTPError
 import pytest
 
 from sandbox.process import SandboxProcess, start_sandbox
-from tests.sandbox.account import Aws
+from tests.contract.account import Aws
 
 Start = Callable[..., Aws]
 
@@ -22,7 +22,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         def started(*, paused: bool = True, speed: float = 1.0) -> Aws:
             process = start_sandbox(paused=paused, speed=speed, state=tmp_path)
             stack.callback(process.kill)
-            return Aws(process, process.seed())
+            return Aws.pretend(process)
 
         yield started
 
@@ -34,11 +34,11 @@ def test_a_deployment_goes_on_where_a_restart_interrupted_it(start: Start) -> No
     new = aws.roll("v2")["deployments"][0]["id"]
     aws.advance(10)
     events, tasks, last = aws.events(), aws.tasks(), aws.sandbox.journal()[-1]["number"]
-    load_balancer = aws.client("elbv2").create_load_balancer(Name="lb", Subnets=list(aws.seed["subnets"]))
+    load_balancer = aws.client("elbv2").create_load_balancer(Name="lb", Subnets=list(aws.endpoint.subnets))
     aws.sandbox.stop()
 
     again = start()
-    assert again.seed == aws.seed
+    assert again.sandbox.seed()["subnets"] == list(aws.endpoint.subnets)
     assert again.events() == events
     assert [t["taskArn"] for t in again.tasks()] == [t["taskArn"] for t in tasks]
     assert again.sandbox.journal()[-1]["number"] > last
@@ -81,11 +81,12 @@ def test_a_state_of_another_version_is_left_aside(
 
 
 def test_the_ids_of_the_seed_are_the_same_every_time(aws: Aws, sandbox_process: SandboxProcess) -> None:
+    before = sandbox_process.seed()
     sandbox_process.reset()
-    assert sandbox_process.seed() == aws.seed
-    assert aws.seed["cluster"] == "demo"
+    assert sandbox_process.seed() == before
+    assert before["cluster"] == "demo"
     found = aws.client("iam").get_role(RoleName="ecsTaskExecutionRole")["Role"]["Arn"]
-    assert found == aws.seed["execution_role_arn"]
+    assert found == aws.endpoint.execution_role_arn
 
 
 def test_a_reset_empties_the_account(aws: Aws, sandbox_process: SandboxProcess) -> None:

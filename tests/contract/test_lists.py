@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.sandbox.account import CLUSTER, Aws
+from tests.contract.account import CLUSTER, Aws
 
 
 def revision(arn: str) -> int:
     return int(arn.rpartition(":")[2])
 
 
+@pytest.mark.source("ECS API, RegisterTaskDefinition; DeleteTaskDefinitions")
+@pytest.mark.needs_sandbox("a family without revisions")
 def test_a_revision_number_is_never_used_twice(aws: Aws) -> None:
     first, second = aws.register(), aws.register()
     aws.ecs.deregister_task_definition(taskDefinition=second)
@@ -21,6 +23,8 @@ def test_a_revision_number_is_never_used_twice(aws: Aws) -> None:
     assert [revision(first), revision(second), revision(aws.register())] == [1, 2, 3]
 
 
+@pytest.mark.source("ECS API, DescribeTaskDefinition: taskDefinition")
+@pytest.mark.needs_sandbox("a family without revisions")
 def test_a_family_stands_for_its_latest_active_revision(aws: Aws) -> None:
     aws.register()
     second = aws.register("v2")
@@ -34,6 +38,7 @@ def test_a_family_stands_for_its_latest_active_revision(aws: Aws) -> None:
         aws.ecs.describe_task_definition(taskDefinition="ghost")
 
 
+@pytest.mark.source("ECS API, TaskDefinition; PortMapping: hostPort")
 def test_a_task_definition_comes_back_as_it_was_registered_with_defaults(aws: Aws) -> None:
     found = aws.ecs.describe_task_definition(taskDefinition=aws.register(cpu="1 vCPU", memory="2GB"))
     definition = found["taskDefinition"]
@@ -44,12 +49,14 @@ def test_a_task_definition_comes_back_as_it_was_registered_with_defaults(aws: Aw
     assert (container["essential"], container["environment"], container["cpu"]) == (True, [], 0)
 
 
+@pytest.mark.source("ECS API, DeleteTaskDefinitions")
 def test_an_active_revision_is_not_deleted(aws: Aws) -> None:
     arn = aws.register()
     (failure,) = aws.ecs.delete_task_definitions(taskDefinitions=[arn])["failures"]
     assert "still in ACTIVE status" in failure["reason"]
 
 
+@pytest.mark.source("ECS API, DescribeTaskDefinition: include")
 def test_tags_of_a_task_definition_are_shown_when_asked_for(aws: Aws) -> None:
     tags = [{"key": "intent", "value": "42"}]
     arn = aws.register(tags=tags)
@@ -60,6 +67,8 @@ def test_tags_of_a_task_definition_are_shown_when_asked_for(aws: Aws) -> None:
     assert sorted(t["key"] for t in found) == ["intent", "more"]
 
 
+@pytest.mark.source("ECS API, ListTaskDefinitions: sort")
+@pytest.mark.needs_sandbox("a family without revisions")
 def test_task_definitions_are_listed_by_family_in_either_order(aws: Aws) -> None:
     arns = [aws.register() for _ in range(3)] + [aws.register(family="other")]
     listed = aws.ecs.list_task_definitions(familyPrefix="myapp", sort="DESC")["taskDefinitionArns"]
@@ -67,6 +76,8 @@ def test_task_definitions_are_listed_by_family_in_either_order(aws: Aws) -> None
     assert aws.ecs.list_task_definition_families()["families"] == ["myapp", "other"]
 
 
+@pytest.mark.source("ECS API, CreateService: propagateTags, enableECSManagedTags")
+@pytest.mark.needs_sandbox("its clock")
 def test_tags_travel_from_service_or_definition_to_new_tasks(aws: Aws) -> None:
     tags = [{"key": "team", "value": "web"}]
     aws.create(tags=tags, propagateTags="SERVICE", enableECSManagedTags=True)
@@ -80,6 +91,7 @@ def test_tags_travel_from_service_or_definition_to_new_tasks(aws: Aws) -> None:
     assert aws.service()["tags"] == []
 
 
+@pytest.mark.source("ECS API, ListServices: maxResults")
 def test_services_are_listed_ten_at_a_time(aws: Aws) -> None:
     definition = aws.register()
     for number in range(12):
@@ -91,6 +103,8 @@ def test_services_are_listed_ten_at_a_time(aws: Aws) -> None:
     assert "nextToken" not in rest
 
 
+@pytest.mark.source("ECS API, ListTasks")
+@pytest.mark.needs_sandbox("its clock")
 def test_tasks_are_listed_by_service_state_starter_and_family(aws: Aws) -> None:
     deployment = aws.create(count=2)["deployments"][0]["id"]
     aws.create(serviceName="other", taskDefinition=aws.register(family="other"))
@@ -112,6 +126,8 @@ def test_tasks_are_listed_by_service_state_starter_and_family(aws: Aws) -> None:
         listed(serviceName="ghost")
 
 
+@pytest.mark.source("ECS developer guide, idempotency")
+@pytest.mark.needs_sandbox("its journal")
 def test_a_client_token_makes_a_service_only_once(aws: Aws) -> None:
     definition = aws.register()
     first = aws.create(taskDefinition=definition, clientToken="t1")
@@ -124,6 +140,8 @@ def test_a_client_token_makes_a_service_only_once(aws: Aws) -> None:
     assert response["resourceIds"] == [first["serviceArn"]]
 
 
+@pytest.mark.source("ECS developer guide, idempotency")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_client_token_runs_tasks_only_once(aws: Aws) -> None:
     run = {
         "cluster": CLUSTER,
@@ -143,6 +161,8 @@ def test_a_client_token_runs_tasks_only_once(aws: Aws) -> None:
     assert aws.ecs.run_task(**{**run, "count": 1})["tasks"]
 
 
+@pytest.mark.source("ECS API, StopTask")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_run_task_runs_until_it_is_stopped(aws: Aws) -> None:
     made = aws.ecs.run_task(
         cluster=CLUSTER,
@@ -163,6 +183,8 @@ def test_a_run_task_runs_until_it_is_stopped(aws: Aws) -> None:
     assert task["stoppedAt"] > task["stoppingAt"] > task["startedAt"]
 
 
+@pytest.mark.source("ECS API, Cluster: runningTasksCount")
+@pytest.mark.needs_sandbox("an empty cluster")
 def test_a_cluster_counts_its_services_and_tasks(aws: Aws) -> None:
     aws.create(count=2)
     aws.advance(60)
@@ -170,6 +192,7 @@ def test_a_cluster_counts_its_services_and_tasks(aws: Aws) -> None:
     assert (cluster["activeServicesCount"], cluster["runningTasksCount"]) == (1, 2)
 
 
+@pytest.mark.source("ECS developer guide, API failure reasons")
 def test_missing_things_are_failures_not_errors(aws: Aws) -> None:
     found = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=["0" * 32])
     assert found["failures"][0]["reason"] == "MISSING"

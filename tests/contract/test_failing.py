@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.account import BREAKER, CLUSTER, LOG_GROUP, Aws, states
+from tests.contract.account import BREAKER, CLUSTER, LOG_GROUP, Aws, states
 
 HEALTH_CHECK = {"command": ["CMD-SHELL", "true"], "interval": 10, "retries": 3}
 
 
+@pytest.mark.source("ECS developer guide, stopped task error codes")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_crash_prints_a_few_lines_and_exits_one(aws: Aws) -> None:
     aws.create("crash")
     aws.advance(40)
@@ -21,6 +23,8 @@ def test_crash_prints_a_few_lines_and_exits_one(aws: Aws) -> None:
     assert lines[-1] == "FATAL giving up after 3 attempts, exiting with code 1"
 
 
+@pytest.mark.source("ECS API, Container: exitCode")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_only_the_container_that_crashed_has_its_exit_code(aws: Aws) -> None:
     containers = [aws.container("v1"), aws.container("crash", name="side", portMappings=[])]
     aws.create(taskDefinition=aws.register(containerDefinitions=containers))
@@ -29,6 +33,8 @@ def test_only_the_container_that_crashed_has_its_exit_code(aws: Aws) -> None:
     assert {c["name"]: c["exitCode"] for c in task["containers"]} == {"web": 0, "side": 1}
 
 
+@pytest.mark.source("ECS developer guide, CannotPullContainer task errors")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_nopull_fails_to_start_and_names_the_image(aws: Aws) -> None:
     aws.create("nopull")
     aws.advance(80)
@@ -42,6 +48,8 @@ def test_nopull_fails_to_start_and_names_the_image(aws: Aws) -> None:
     assert aws.service()["deployments"][0]["failedTasks"] == 1
 
 
+@pytest.mark.source("ECS developer guide, service throttle logic")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_starts_that_fail_are_tried_again_less_and_less_often(aws: Aws) -> None:
     aws.create("nopull")
     aws.advance(3000)
@@ -53,6 +61,8 @@ def test_starts_that_fail_are_tried_again_less_and_less_often(aws: Aws) -> None:
     assert states(aws.service()["deployments"]) == [("PRIMARY", "IN_PROGRESS")]
 
 
+@pytest.mark.source("ECS developer guide, ResourceInitializationError")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_task_with_no_log_group_to_write_to_does_not_start(aws: Aws) -> None:
     container = aws.container()
     container["logConfiguration"]["options"]["awslogs-group"] = "/ecs/missing"
@@ -64,6 +74,8 @@ def test_a_task_with_no_log_group_to_write_to_does_not_start(aws: Aws) -> None:
     assert "The specified log group does not exist" in task["stoppedReason"]
 
 
+@pytest.mark.source("ECS API, LogConfiguration: awslogs-create-group")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_log_group_is_made_if_the_container_asks_for_it(aws: Aws) -> None:
     container = aws.container()
     options = {"awslogs-group": "/ecs/fresh", "awslogs-create-group": "true"}
@@ -74,6 +86,8 @@ def test_a_log_group_is_made_if_the_container_asks_for_it(aws: Aws) -> None:
     assert [s["logStreamName"].rpartition("/")[0] for s in streams] == ["ecs/web"]
 
 
+@pytest.mark.source("ECS API, LogConfiguration: awslogs-stream-prefix")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_a_running_container_prints_where_it_listens(aws: Aws) -> None:
     aws.create()
     aws.advance(90)
@@ -86,6 +100,8 @@ def test_a_running_container_prints_where_it_listens(aws: Aws) -> None:
     ]
 
 
+@pytest.mark.source("ECS API, Deployment: rolloutState")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_sick_without_checks_never_completes(aws: Aws) -> None:
     aws.create("sick")
     aws.advance(600)
@@ -93,6 +109,8 @@ def test_sick_without_checks_never_completes(aws: Aws) -> None:
     assert len(aws.tasks("STOPPED")) > 5
 
 
+@pytest.mark.source("ECS developer guide, service event messages")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_sick_fails_its_container_health_check_and_is_replaced(aws: Aws) -> None:
     containers = [aws.container("sick", healthCheck=HEALTH_CHECK)]
     aws.create(taskDefinition=aws.register(containerDefinitions=containers))
@@ -105,6 +123,8 @@ def test_sick_fails_its_container_health_check_and_is_replaced(aws: Aws) -> None
     assert aws.events()[-1].endswith("Amazon ECS replaced 1 tasks due to an unhealthy status.")
 
 
+@pytest.mark.source("ECS API, HealthCheck")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_container_health_check_makes_a_task_healthy(aws: Aws) -> None:
     containers = [aws.container(healthCheck=HEALTH_CHECK)]
     aws.create(taskDefinition=aws.register(containerDefinitions=containers))
@@ -115,6 +135,8 @@ def test_a_container_health_check_makes_a_task_healthy(aws: Aws) -> None:
     assert aws.service()["deployments"][0]["rolloutState"] == "COMPLETED"
 
 
+@pytest.mark.source("ECS API, Deployment: rolloutState")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_slow_takes_its_time_and_completes(aws: Aws) -> None:
     aws.create("slow")
     aws.advance(90)
@@ -123,6 +145,8 @@ def test_slow_takes_its_time_and_completes(aws: Aws) -> None:
     assert states(aws.service()["deployments"]) == [("PRIMARY", "COMPLETED")]
 
 
+@pytest.mark.source("ECS developer guide, deployment circuit breaker")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 @pytest.mark.parametrize("tag", ["crash", "nopull"])
 def test_the_breaker_rolls_back_and_takes_up_the_old_deployment_again(aws: Aws, tag: str) -> None:
     before = aws.create(deploymentConfiguration=BREAKER)
@@ -157,6 +181,8 @@ def test_the_breaker_rolls_back_and_takes_up_the_old_deployment_again(aws: Aws, 
     assert [d["status"] for d in listed] == ["ROLLBACK_SUCCESSFUL", "SUCCESSFUL"]
 
 
+@pytest.mark.source("ECS developer guide, deployment circuit breaker")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_the_first_deployment_of_a_service_cannot_roll_back(aws: Aws) -> None:
     aws.create("crash", deploymentConfiguration=BREAKER)
     aws.advance(300)
@@ -169,6 +195,8 @@ def test_the_first_deployment_of_a_service_cannot_roll_back(aws: Aws) -> None:
     assert len(aws.tasks("STOPPED")) == started, "a failed deployment starts no more tasks"
 
 
+@pytest.mark.source("ECS API, DeploymentCircuitBreaker: thresholdConfiguration")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 @pytest.mark.parametrize(
     ("count", "threshold", "failures"),
     [
@@ -194,6 +222,8 @@ def test_the_breaker_trips_at_its_threshold(
     assert found["deploymentCircuitBreaker"]["failureCount"] >= failures
 
 
+@pytest.mark.source("ECS API, DeploymentConfiguration: minimumHealthyPercent")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_without_a_breaker_a_bad_deployment_leaves_the_old_tasks_running(aws: Aws) -> None:
     aws.create(count=2)
     aws.advance(90)
@@ -205,6 +235,8 @@ def test_without_a_breaker_a_bad_deployment_leaves_the_old_tasks_running(aws: Aw
     assert service["deployments"][0]["failedTasks"] > 3
 
 
+@pytest.mark.source("ECS API, RunTask; Container: exitCode")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_a_run_task_with_a_crashing_image_stops_with_its_exit_code(aws: Aws) -> None:
     made = aws.ecs.run_task(
         cluster=CLUSTER,
@@ -222,6 +254,7 @@ def test_a_run_task_with_a_crashing_image_stops_with_its_exit_code(aws: Aws) -> 
     assert LOG_GROUP in {g["logGroupName"] for g in aws.client("logs").describe_log_groups()["logGroups"]}
 
 
+@pytest.mark.source("ECS developer guide, service event messages")
 def test_a_service_for_instances_that_are_not_there_starts_nothing(aws: Aws) -> None:
     aws.create(launchType="EC2")
     aws.advance(60)

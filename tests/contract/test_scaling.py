@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.sandbox.account import Aws
+from tests.contract.account import Aws
 
 PLACE = {
     "ServiceNamespace": "ecs",
@@ -42,6 +42,7 @@ def policies(scaling: Any) -> list[dict[str, Any]]:
     return list(scaling.describe_scaling_policies(**PLACE)["ScalingPolicies"])
 
 
+@pytest.mark.source("Application Auto Scaling API, RegisterScalableTarget")
 def test_registering_moves_the_count_into_its_bounds(aws: Aws, scaling: Any) -> None:
     scaling.register_scalable_target(**PLACE, MinCapacity=2, MaxCapacity=4)
     assert aws.service()["desiredCount"] == 2
@@ -51,6 +52,8 @@ def test_registering_moves_the_count_into_its_bounds(aws: Aws, scaling: Any) -> 
     assert len(aws.service()["deployments"]) == 1
 
 
+@pytest.mark.source("Application Auto Scaling API, SuspendedState")
+@pytest.mark.needs_sandbox("its journal")
 def test_suspending_keeps_bounds_and_policies_and_is_kept(aws: Aws, scaling: Any) -> None:
     scaling.register_scalable_target(**PLACE, MinCapacity=1, MaxCapacity=4)
     arn = scaling.put_scaling_policy(**PLACE, **POLICY)["PolicyARN"]
@@ -64,6 +67,7 @@ def test_suspending_keeps_bounds_and_policies_and_is_kept(aws: Aws, scaling: Any
     assert aws.effects(after) == [], "the same values again change nothing"
 
 
+@pytest.mark.source("Application Auto Scaling API, DeregisterScalableTarget")
 def test_deregistering_takes_policies_and_alarms_along(aws: Aws, scaling: Any) -> None:
     scaling.register_scalable_target(**PLACE, MinCapacity=1, MaxCapacity=4)
     scaling.put_scaling_policy(**PLACE, **POLICY)
@@ -75,6 +79,7 @@ def test_deregistering_takes_policies_and_alarms_along(aws: Aws, scaling: Any) -
     assert aws.client("cloudwatch").describe_alarms()["MetricAlarms"] == []
 
 
+@pytest.mark.source("Application Auto Scaling API, PutScalingPolicy")
 def test_a_policy_put_again_keeps_its_arn_and_has_one_pair_of_alarms(aws: Aws, scaling: Any) -> None:
     scaling.register_scalable_target(**PLACE, MinCapacity=1, MaxCapacity=4)
     first = scaling.put_scaling_policy(**PLACE, **POLICY)["PolicyARN"]
@@ -82,6 +87,7 @@ def test_a_policy_put_again_keeps_its_arn_and_has_one_pair_of_alarms(aws: Aws, s
     assert len(aws.client("cloudwatch").describe_alarms()["MetricAlarms"]) == 2
 
 
+@pytest.mark.source("Application Auto Scaling API, errors")
 def test_what_is_not_registered_is_not_found(scaling: Any) -> None:
     for call in (
         lambda: scaling.deregister_scalable_target(**PLACE),
@@ -92,6 +98,7 @@ def test_what_is_not_registered_is_not_found(scaling: Any) -> None:
             call()
 
 
+@pytest.mark.source("Application Auto Scaling API, RegisterScalableTarget")
 def test_a_target_needs_a_service_and_sane_bounds(scaling: Any) -> None:
     ghost = {**PLACE, "ResourceId": "service/demo/ghost"}
     with pytest.raises(ClientError, match="ECS service doesn't exist"):

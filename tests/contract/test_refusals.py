@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.sandbox.account import CLUSTER, Aws, client
+from tests.contract.account import CLUSTER, Aws, client
 
 
 def refusal(call: Callable[[], Any]) -> tuple[str, str]:
@@ -16,6 +16,7 @@ def refusal(call: Callable[[], Any]) -> tuple[str, str]:
     return str(error["Code"]), str(error["Message"])
 
 
+@pytest.mark.source("ECS API, RegisterTaskDefinition")
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -41,6 +42,7 @@ def test_a_task_definition_that_makes_no_sense_is_refused(
     assert words in message
 
 
+@pytest.mark.source("ECS API, ContainerDefinition")
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -59,11 +61,13 @@ def test_a_container_that_makes_no_sense_is_refused(aws: Aws, changes: dict[str,
     assert words in refusal(lambda: aws.ecs.register_task_definition(**definition))[1]
 
 
+@pytest.mark.source("ECS API, ContainerDefinition: name")
 def test_two_containers_of_one_name_are_refused(aws: Aws) -> None:
     definition = aws.definition(containerDefinitions=[aws.container(), aws.container()])
     assert "unique" in refusal(lambda: aws.ecs.register_task_definition(**definition))[1]
 
 
+@pytest.mark.source("ECS API, ContainerDefinition: secrets")
 def test_secrets_without_an_execution_role_are_refused(aws: Aws) -> None:
     container = aws.container(secrets=[{"name": "A", "valueFrom": "arn"}])
     del container["logConfiguration"]
@@ -72,6 +76,7 @@ def test_secrets_without_an_execution_role_are_refused(aws: Aws) -> None:
     assert "container secrets" in refusal(lambda: aws.ecs.register_task_definition(**definition))[1]
 
 
+@pytest.mark.source("ECS API, TaskDefinition: cpu, memory")
 @pytest.mark.parametrize(("cpu", "memory"), [("1 vCPU", "2GB"), ("16384", "32768"), ("8192", "20480")])
 def test_fargate_sizes_on_offer_are_taken(aws: Aws, cpu: str, memory: str) -> None:
     assert aws.register(cpu=cpu, memory=memory).endswith("myapp:1")
@@ -81,6 +86,7 @@ def network(aws: Aws, **changes: Any) -> dict[str, Any]:
     return {"awsvpcConfiguration": {**aws.network()["awsvpcConfiguration"], **changes}}
 
 
+@pytest.mark.source("ECS API, CreateService")
 def test_a_service_that_makes_no_sense_is_refused(aws: Aws) -> None:
     both = {"minimumHealthyPercent": 100, "maximumPercent": 100}
     ghosts = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/ghost/0123456789abcdef"
@@ -108,16 +114,19 @@ def test_a_service_that_makes_no_sense_is_refused(aws: Aws) -> None:
         assert words in refusal(lambda given=changes: aws.create(**given))[1]  # type: ignore[misc]
 
 
+@pytest.mark.source("ECS API, AwsVpcConfiguration")
 def test_an_awsvpc_service_needs_a_network_but_no_security_group(aws: Aws) -> None:
     definition = aws.register()
     bare = {"cluster": CLUSTER, "serviceName": "bare", "taskDefinition": definition, "desiredCount": 1}
     code, message = refusal(lambda: aws.ecs.create_service(**bare, launchType="FARGATE"))
     assert code == "InvalidParameterException"
     assert message == "Network Configuration must be provided when networkMode 'awsvpc' is specified."
-    vpc = {"awsvpcConfiguration": {"subnets": list(aws.seed["subnets"])}}
+    vpc = {"awsvpcConfiguration": {"subnets": list(aws.endpoint.subnets)}}
     aws.ecs.create_service(**bare, launchType="FARGATE", networkConfiguration=vpc)
 
 
+@pytest.mark.source("ECS API, DeleteService")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_name_is_taken_while_its_service_is_active_or_draining(aws: Aws) -> None:
     aws.create()
     assert refusal(aws.create) == ("InvalidParameterException", "Creation of service was not idempotent.")
@@ -128,6 +137,8 @@ def test_a_name_is_taken_while_its_service_is_active_or_draining(aws: Aws) -> No
     aws.create()
 
 
+@pytest.mark.source("ECS API, UpdateService; DeregisterTaskDefinition")
+@pytest.mark.needs_sandbox("its journal")
 def test_only_an_active_service_can_be_updated_and_only_to_an_active_revision(aws: Aws) -> None:
     aws.create()
     retired = aws.register("v2")
@@ -145,6 +156,7 @@ def test_only_an_active_service_can_be_updated_and_only_to_an_active_revision(aw
     assert refusal(lambda: aws.update(desiredCount=1))[0] == "ServiceNotActiveException"
 
 
+@pytest.mark.source("ECS API, DeregisterTaskDefinition")
 def test_a_service_on_a_retired_revision_can_still_be_scaled(aws: Aws) -> None:
     made = aws.create()
     aws.ecs.deregister_task_definition(taskDefinition=made["taskDefinition"])
@@ -153,6 +165,7 @@ def test_a_service_on_a_retired_revision_can_still_be_scaled(aws: Aws) -> None:
     assert aws.service()["runningCount"] == 2
 
 
+@pytest.mark.source("ECS API, UpdateService")
 def test_a_refused_update_leaves_no_trace(aws: Aws) -> None:
     before = aws.create()
     both = {"minimumHealthyPercent": 100, "maximumPercent": 100}
@@ -163,6 +176,7 @@ def test_a_refused_update_leaves_no_trace(aws: Aws) -> None:
         assert after[name] == before[name]
 
 
+@pytest.mark.source("ECS API, DeleteService: force")
 def test_a_service_with_tasks_is_only_deleted_by_force(aws: Aws) -> None:
     aws.create()
     code, message = refusal(lambda: aws.ecs.delete_service(cluster=CLUSTER, service="myapp"))
@@ -172,11 +186,13 @@ def test_a_service_with_tasks_is_only_deleted_by_force(aws: Aws) -> None:
     )
 
 
+@pytest.mark.source("ECS API, DeleteCluster")
 def test_a_cluster_with_services_or_tasks_is_not_deleted(aws: Aws) -> None:
     aws.create()
     assert refusal(lambda: aws.ecs.delete_cluster(cluster=CLUSTER))[0] == "ClusterContainsServicesException"
 
 
+@pytest.mark.source("ECS API, DescribeServices, DescribeTasks, RunTask, ListTasks")
 def test_limits_of_one_call_are_kept(aws: Aws) -> None:
     ecs, code = aws.ecs, "InvalidParameterException"
     names = [f"s{n}" for n in range(11)]
@@ -189,6 +205,7 @@ def test_limits_of_one_call_are_kept(aws: Aws) -> None:
     assert refusal(lambda: ecs.list_tasks(**filters))[0] == code
 
 
+@pytest.mark.source("ECS API, RunTask: overrides")
 def test_an_override_for_a_container_that_is_not_there_is_refused(aws: Aws) -> None:
     overrides = {"containerOverrides": [{"name": "ghost", "command": ["true"]}]}
     run = {"cluster": CLUSTER, "taskDefinition": aws.register(), "launchType": "FARGATE"}
@@ -199,6 +216,8 @@ def test_an_override_for_a_container_that_is_not_there_is_refused(aws: Aws) -> N
     assert "ghost" in message
 
 
+@pytest.mark.source("AWS JSON and query protocols, errors")
+@pytest.mark.needs_sandbox("what it does not know")
 @pytest.mark.parametrize(
     ("service", "operation", "params"),
     [
@@ -226,6 +245,8 @@ def test_what_is_not_there_is_refused_in_the_protocol_of_its_service(
     assert "The sandbox does not know" in message
 
 
+@pytest.mark.source("IAM guide, common errors")
+@pytest.mark.needs_sandbox("a key that nobody has")
 def test_a_key_that_aws_does_not_know_is_refused(aws: Aws) -> None:
     stranger = client(aws.sandbox.url, "sts", key="AKIAINVALIDKEY")
     assert refusal(stranger.get_caller_identity)[0] == "InvalidClientTokenId"

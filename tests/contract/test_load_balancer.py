@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.sandbox.account import BREAKER, Aws, states
+from tests.contract.account import BREAKER, Aws, states
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def balancer(aws: Aws) -> Balancer:
             Name=name,
             Protocol="HTTP",
             Port=80,
-            VpcId=aws.seed["vpc"],
+            VpcId=aws.endpoint.vpc,
             TargetType="ip",
             HealthCheckIntervalSeconds=5,
             HealthyThresholdCount=2,
@@ -43,7 +43,7 @@ def balancer(aws: Aws) -> Balancer:
     for group in groups:
         delay = [{"Key": "deregistration_delay.timeout_seconds", "Value": "30"}]
         elb.modify_target_group_attributes(TargetGroupArn=group, Attributes=delay)
-    made = elb.create_load_balancer(Name="lb", Subnets=list(aws.seed["subnets"]))["LoadBalancers"][0]
+    made = elb.create_load_balancer(Name="lb", Subnets=list(aws.endpoint.subnets))["LoadBalancers"][0]
     listener = elb.create_listener(
         LoadBalancerArn=made["LoadBalancerArn"],
         Protocol="HTTP",
@@ -53,6 +53,8 @@ def balancer(aws: Aws) -> Balancer:
     return Balancer(aws, listener, *groups)
 
 
+@pytest.mark.source("ELBv2 API, TargetHealth")
+@pytest.mark.needs_sandbox("a load balancer within milliseconds")
 def test_a_target_is_initial_then_healthy_and_the_deployment_waits_for_it(balancer: Balancer) -> None:
     aws = balancer.aws
     aws.create(loadBalancers=balancer.attached())
@@ -66,6 +68,8 @@ def test_a_target_is_initial_then_healthy_and_the_deployment_waits_for_it(balanc
     assert f"(service myapp) registered 1 targets in (target-group {balancer.blue})" in aws.events()
 
 
+@pytest.mark.source("ELBv2 guide, deregistration delay; ECS developer guide, task lifecycle")
+@pytest.mark.needs_sandbox("a load balancer within milliseconds")
 def test_the_target_of_an_old_task_drains_before_it_stops(balancer: Balancer) -> None:
     aws = balancer.aws
     old = aws.create(loadBalancers=balancer.attached())["deployments"][0]["id"]
@@ -84,6 +88,8 @@ def test_the_target_of_an_old_task_drains_before_it_stops(balancer: Balancer) ->
     assert aws.service()["deployments"][0]["rolloutState"] == "COMPLETED"
 
 
+@pytest.mark.source("ECS developer guide, deployment circuit breaker")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_sick_is_unhealthy_and_replaced_until_the_breaker_trips(balancer: Balancer) -> None:
     aws = balancer.aws
     aws.create(loadBalancers=balancer.attached(), deploymentConfiguration=BREAKER)
@@ -105,6 +111,8 @@ def test_sick_is_unhealthy_and_replaced_until_the_breaker_trips(balancer: Balanc
     assert states([deployment]) == [("PRIMARY", "COMPLETED")]
 
 
+@pytest.mark.source("ECS API, Service: healthCheckGracePeriodSeconds")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_the_grace_period_keeps_a_sick_task_alive(balancer: Balancer) -> None:
     aws = balancer.aws
     aws.create("sick", loadBalancers=balancer.attached(), healthCheckGracePeriodSeconds=120)
@@ -115,6 +123,8 @@ def test_the_grace_period_keeps_a_sick_task_alive(balancer: Balancer) -> None:
     assert len(aws.tasks("STOPPED")) == 1
 
 
+@pytest.mark.source("ELBv2 API, TargetHealth: Target.NotInUse")
+@pytest.mark.needs_sandbox("a load balancer within milliseconds")
 def test_a_group_without_a_listener_is_refused_and_its_targets_never_get_healthy(balancer: Balancer) -> None:
     aws, elb = balancer.aws, balancer.aws.client("elbv2")
     idle = [{"targetGroupArn": balancer.green, "containerName": "web", "containerPort": 80}]
@@ -127,6 +137,8 @@ def test_a_group_without_a_listener_is_refused_and_its_targets_never_get_healthy
     assert aws.service()["deployments"][0]["rolloutState"] == "IN_PROGRESS"
 
 
+@pytest.mark.source("ECS API, LoadBalancer: containerName, containerPort")
+@pytest.mark.needs_sandbox("a load balancer within milliseconds")
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -141,6 +153,8 @@ def test_a_target_group_must_fit_the_containers(
         balancer.aws.create(loadBalancers=[{**balancer.attached()[0], **changes}])
 
 
+@pytest.mark.source("ELBv2 API, TargetGroupTuple: Weight")
+@pytest.mark.needs_sandbox("a load balancer within milliseconds")
 def test_a_listener_forwards_only_to_groups_and_weights_that_exist(balancer: Balancer) -> None:
     elb = balancer.aws.client("elbv2")
 

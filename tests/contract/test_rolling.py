@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import WaiterError
 
-from tests.sandbox.account import CLUSTER, Aws, states
+from tests.contract.account import CLUSTER, Aws, states
 
 
+@pytest.mark.source("ECS API, Deployment; ECS developer guide, service event messages")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_new_service_starts_its_tasks_and_completes(aws: Aws) -> None:
     made = aws.create(count=2)
     (deployment,) = made["deployments"]
@@ -33,6 +35,8 @@ def test_a_new_service_starts_its_tasks_and_completes(aws: Aws) -> None:
     assert steady == "(service myapp) has reached a steady state."
 
 
+@pytest.mark.source("ECS developer guide, task lifecycle")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_task_goes_through_every_state_in_order(aws: Aws) -> None:
     aws.create()
     aws.advance(1)
@@ -60,15 +64,19 @@ def test_a_task_goes_through_every_state_in_order(aws: Aws) -> None:
     assert task["containers"][0]["exitCode"] == 0
 
 
+@pytest.mark.source("ECS API, AwsVpcConfiguration: subnets")
+@pytest.mark.needs_sandbox("subnets of known addresses")
 def test_an_address_lies_in_the_subnet_that_the_task_was_given(aws: Aws) -> None:
     aws.create(count=2)
     aws.advance(5)
     details = [{d["name"]: d["value"] for d in t["attachments"][0]["details"]} for t in aws.tasks()]
     prefixes = {d["privateIPv4Address"].rpartition(".")[0] for d in details}
     assert prefixes == {"10.42.1", "10.42.2"}
-    assert {d["subnetId"] for d in details} == set(aws.seed["subnets"])
+    assert {d["subnetId"] for d in details} == set(aws.endpoint.subnets)
 
 
+@pytest.mark.source("ECS API, DeploymentConfiguration: minimumHealthyPercent")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_new_task_definition_replaces_the_tasks_and_keeps_the_minimum_running(aws: Aws) -> None:
     before = aws.create(count=3)["deployments"][0]["id"]
     aws.advance(90)
@@ -93,6 +101,8 @@ def test_a_new_task_definition_replaces_the_tasks_and_keeps_the_minimum_running(
     assert {t["taskDefinitionArn"] for t in aws.tasks()} == {service["taskDefinition"]}
 
 
+@pytest.mark.source("ECS API, DeploymentConfiguration")
+@pytest.mark.needs_sandbox("its clock")
 @pytest.mark.parametrize(
     ("low", "high", "fewest", "most"),
     [(50, 100, 2, 4), (100, 150, 4, 6), (0, 100, 0, 4), (51, 130, 3, 5)],
@@ -112,6 +122,8 @@ def test_percentages_bound_how_many_tasks_run(aws: Aws, low: int, high: int, few
     assert states(aws.service()["deployments"]) == [("PRIMARY", "COMPLETED")]
 
 
+@pytest.mark.source("ECS developer guide, service event messages")
+@pytest.mark.needs_sandbox("its clock")
 def test_percentages_that_leave_no_room_are_told_once(aws: Aws) -> None:
     limits = {"minimumHealthyPercent": 50, "maximumPercent": 100}
     aws.create(count=1, deploymentConfiguration=limits)
@@ -123,6 +135,8 @@ def test_percentages_that_leave_no_room_are_told_once(aws: Aws) -> None:
     assert states(aws.service()["deployments"]) == [("PRIMARY", "IN_PROGRESS"), ("ACTIVE", "COMPLETED")]
 
 
+@pytest.mark.source("ECS API, DeploymentConfiguration: minimumHealthyPercent")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_task_without_checks_counts_forty_seconds_after_it_runs(aws: Aws) -> None:
     aws.create()
     aws.advance(90)
@@ -133,6 +147,8 @@ def test_a_task_without_checks_counts_forty_seconds_after_it_runs(aws: Aws) -> N
     assert len(aws.service()["deployments"]) == 1
 
 
+@pytest.mark.source("ECS API, UpdateService: forceNewDeployment")
+@pytest.mark.needs_sandbox("its clock")
 def test_scaling_starts_no_deployment_but_forcing_does(aws: Aws) -> None:
     first = aws.create()["deployments"][0]["id"]
     aws.advance(90)
@@ -148,6 +164,8 @@ def test_scaling_starts_no_deployment_but_forcing_does(aws: Aws) -> None:
     assert forced["deployments"][0]["taskDefinition"] == service["taskDefinition"]
 
 
+@pytest.mark.source("ECS developer guide, service event messages")
+@pytest.mark.needs_sandbox("its clock")
 def test_scaling_in_names_the_stopped_task(aws: Aws) -> None:
     aws.create(count=2)
     aws.advance(90)
@@ -158,6 +176,8 @@ def test_scaling_in_names_the_stopped_task(aws: Aws) -> None:
     assert f"(service myapp) has stopped 1 running tasks: (task {task})." in aws.events()
 
 
+@pytest.mark.source("ECS API, ServiceDeployment: status")
+@pytest.mark.needs_sandbox("its clock")
 def test_an_update_in_the_middle_supersedes_the_deployment(aws: Aws) -> None:
     aws.create()
     aws.advance(90)
@@ -172,6 +192,7 @@ def test_an_update_in_the_middle_supersedes_the_deployment(aws: Aws) -> None:
     assert listed[1]["targetServiceRevisionArn"].endswith(second.partition("/")[2])
 
 
+@pytest.mark.source("ECS API, ListServiceDeployments, DescribeServiceRevisions")
 def test_a_service_deployment_leads_to_its_task_definition(aws: Aws) -> None:
     made = aws.create()
     (brief,) = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp")["serviceDeployments"]
@@ -182,6 +203,8 @@ def test_a_service_deployment_leads_to_its_task_definition(aws: Aws) -> None:
     assert described["failures"][0]["reason"] == "MISSING"
 
 
+@pytest.mark.source("ECS API, StopTask")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_stopped_task_is_replaced(aws: Aws) -> None:
     aws.create()
     aws.advance(90)
@@ -194,6 +217,8 @@ def test_a_stopped_task_is_replaced(aws: Aws) -> None:
     assert (stopped["stopCode"], stopped["stoppedReason"]) == ("UserInitiated", "by hand")
 
 
+@pytest.mark.source("botocore, ecs waiters-2.json: ServicesStable")
+@pytest.mark.needs_sandbox("its clock")
 def test_the_waiter_for_a_stable_service_ends(aws: Aws) -> None:
     aws.create()
     waiter = aws.ecs.get_waiter("services_stable")
@@ -204,6 +229,8 @@ def test_the_waiter_for_a_stable_service_ends(aws: Aws) -> None:
     waiter.wait(**asked, WaiterConfig={"Delay": 0, "MaxAttempts": 1})
 
 
+@pytest.mark.source("ECS API, DeleteService")
+@pytest.mark.needs_sandbox("its clock")
 def test_a_deleted_service_drains_then_is_inactive_then_gone(aws: Aws) -> None:
     aws.create()
     aws.advance(90)
@@ -222,6 +249,8 @@ def test_a_deleted_service_drains_then_is_inactive_then_gone(aws: Aws) -> None:
     assert gone["failures"][0]["reason"] == "MISSING"
 
 
+@pytest.mark.source("ECS API, DescribeTasks")
+@pytest.mark.needs_sandbox("its clock")
 def test_stopped_tasks_are_shown_for_an_hour(aws: Aws) -> None:
     aws.create()
     aws.advance(90)
@@ -232,6 +261,8 @@ def test_stopped_tasks_are_shown_for_an_hour(aws: Aws) -> None:
     assert aws.tasks("STOPPED") == []
 
 
+@pytest.mark.source("ECS API, Service: events")
+@pytest.mark.needs_sandbox("its clock")
 def test_events_are_the_newest_hundred(aws: Aws) -> None:
     aws.create()
     for number in range(60):

@@ -1,0 +1,32 @@
+"""The endpoint that the contract is checked on: a sandbox, or what SLIPWAY_CONTRACT_ENDPOINT names."""
+
+import os
+
+import pytest
+
+from tests.contract.account import Aws, Endpoint
+
+ELSEWHERE = Endpoint.from_environment(os.environ)
+
+
+class UnsourcedTest(pytest.UsageError):
+    """A rule of AWS that nobody can look up."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse rules without a source; leave out what another endpoint cannot be asked."""
+    for item in items:
+        if "contract" not in item.path.parts:
+            continue
+        if item.get_closest_marker("source") is None:
+            raise UnsourcedTest(f"{item.nodeid} does not say where AWS says so: add @pytest.mark.source(…)")
+        if ELSEWHERE and (needs := item.get_closest_marker("needs_sandbox")):
+            item.add_marker(pytest.mark.skip(reason=f"needs the sandbox: {needs.args[0]}"))
+
+
+@pytest.fixture
+def aws(request: pytest.FixtureRequest) -> Aws:
+    """An account with nothing of ours in it."""
+    account = Aws(ELSEWHERE) if ELSEWHERE else Aws.pretend(request.getfixturevalue("sandbox_process"))
+    account.empty()
+    return account
