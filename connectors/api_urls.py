@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from connectors.api import connectors, files, secrets
+from connectors.api import connectors, file_nodes, files, secrets
 
 urlpatterns = [
     path("connectors", connectors.Connectors.as_view(), name="api-connectors"),
@@ -10,5 +10,16 @@ urlpatterns = [
     path("secrets", secrets.Secrets.as_view(), name="api-secrets"),
     path("secrets/<int:pk>", secrets.OneSecret.as_view(), name="api-secret"),
     path("files", files.Files.as_view(), name="api-files"),
+    path("file-checks", file_nodes.FileChecks.as_view(), name="api-file-checks"),
+    path("file-nodes/<int:pk>/versions", file_nodes.FileVersions.as_view(), name="api-file-versions"),
+    path(
+        "file-nodes/<int:pk>/versions/<int:version>",
+        file_nodes.OneFileVersion.as_view(),
+        name="api-file-version",
+    ),
+    path("file-nodes/<int:pk>/diff", file_nodes.FileDiff.as_view(), name="api-file-diff"),
+    path("file-nodes/<int:pk>/restore", file_nodes.FileRestore.as_view(), name="api-file-restore"),
+    path("file-nodes/<int:pk>/move", file_nodes.FileMove.as_view(), name="api-file-move"),
+    path("file-nodes/<int:pk>/users", file_nodes.FileUsers.as_view(), name="api-file-users"),
     path("files/<path:path>", files.OneFile.as_view(), name="api-file"),
 ]

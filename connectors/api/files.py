@@ -20,6 +20,9 @@ FOLDER = OpenApiParameter(
     "folder", OpenApiTypes.STR, description="Only what lies in this folder, at any depth."
 )
 PATH = OpenApiParameter("path", OpenApiTypes.STR, description="Only the file or folder with this path.")
+ALTHOUGH_USED = OpenApiParameter(
+    "although_used", OpenApiTypes.BOOL, description="Delete it even if something refers to it."
+)
 WITH_CONTENT = OpenApiParameter(
     "with_content", OpenApiTypes.BOOL, description="Delete a folder even if something is in it."
 )
@@ -49,6 +52,7 @@ class FileContent(serializers.Serializer[Any]):
     """The text of a file."""
 
     content = serializers.CharField(allow_blank=True, trim_whitespace=False)
+    note = serializers.CharField(allow_blank=True, required=False, default="", max_length=200)
 
 
 class FileInput(serializers.Serializer[Any]):
@@ -105,22 +109,27 @@ class OneFile(Route):
     @extend_schema(parameters=[ORG, PROJECT, IF_MATCH], request=FileContent, responses=FileDocument)
     def put(self, request: Request, path: str) -> Response:
         """Create the file or replace its content."""
-        scope = self.scope_named()
+        given, scope = self.given(FileContent), self.scope_named()
         saved = operations.save_file(
             actor=self.principal,
             scope=scope,
             path=f"/{path}",
-            content=self.given(FileContent)["content"],
+            content=given["content"],
+            note=given["note"],
             expected_version=self._expected_version(path),
         )
         return versioned(FileDocument(saved).data, saved.version)
 
-    @extend_schema(parameters=[ORG, PROJECT, WITH_CONTENT, IF_MATCH], responses={204: None})
+    @extend_schema(parameters=[ORG, PROJECT, WITH_CONTENT, ALTHOUGH_USED, IF_MATCH], responses={204: None})
     def delete(self, request: Request, path: str) -> Response:
         found = self._found(path)
         check_version(request, found.version)
-        with_content = request.GET.get("with_content", "").lower() in ("1", "true")
-        operations.delete_file(actor=self.principal, node=found, with_content=with_content)
+        operations.delete_file(
+            actor=self.principal,
+            node=found,
+            with_content=_is_set(request, "with_content"),
+            although_used=_is_set(request, "although_used"),
+        )
         return Response(status=204)
 
     def _expected_version(self, path: str) -> int | None:
@@ -134,3 +143,7 @@ class OneFile(Route):
     def _found(self, path: str) -> FileNode:
         rows = FileNode.objects.select_related("scope", "updated_by")
         return self.one(VIEW, rows, scope=self.scope_named(), path=clean_path(f"/{path}"))
+
+
+def _is_set(request: Request, name: str) -> bool:
+    return request.GET.get(name, "").lower() in ("1", "true")

@@ -6,9 +6,10 @@ from django.db.models.functions import Concat, Length, Substr
 from django.utils import timezone
 
 from connectors.file_users import refuse_used
-from connectors.files import MOST_PATH, clean_path, inside
+from connectors.files import clean_path, inside
 from connectors.models import FileNode
 from connectors.operations.files import make_folders
+from guards.limits import PATH_CHARACTERS
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import require
@@ -57,8 +58,8 @@ def _move(actor: User, node: FileNode, path: str) -> None:
 def _check_lengths(node: FileNode, path: str) -> None:
     held = inside(FileNode.objects.filter(scope=node.scope), node.path)
     longest = held.aggregate(longest=Max(Length("path")))["longest"] or 0
-    if longest - len(node.path) + len(path) > MOST_PATH:
-        raise _bad_path(f"What lies in it would get a path of more than {MOST_PATH} characters.")
+    if longest - len(node.path) + len(path) > PATH_CHARACTERS:
+        raise _bad_path(f"What lies in it would get a path of more than {PATH_CHARACTERS}.")
 
 
 def _bad_path(message: str) -> BadInput:

@@ -219,10 +219,24 @@ ROWS: dict[str, Row] = {
         (
             get(READ, IN_SCOPE),
             Ask("put", CHANGE, body=lambda world: {"content": "b: 2"}, query=IN_SCOPE),
-            Ask("delete", DELETE, query=IN_SCOPE),
+            Ask("delete", (401, 404, 403, 403, 409), query=IN_SCOPE),
+            Ask("delete", DELETE, query=f"{IN_SCOPE}&although_used=1"),
         ),
         lambda world: {"path": "task.yaml"},
     ),
+    "api-file-checks": Row((Ask("post", READ, body=here(path="/x.yaml", content="a: 1")),)),
+    "api-file-versions": only(READ, of("file")),
+    "api-file-version": only(READ, lambda world: {"pk": world.file.pk, "version": 1}),
+    "api-file-diff": Row((get(READ, "?from=1"), get((401, 404, 404, 404, 404), "?from=7")), of("file")),
+    "api-file-restore": Row((Ask("post", CHANGE, body=lambda world: {"version": 1}),), of("file")),
+    "api-file-move": Row(
+        (
+            Ask("post", IN_USE, body=lambda world: {"path": "/new.yaml"}),
+            Ask("post", CHANGE, body=lambda world: {"path": "/new.yaml", "although_used": True}),
+        ),
+        of("file"),
+    ),
+    "api-file-users": only(READ, of("file")),
     # Deployments.
     "api-services": Row((get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X")))),
     "api-service": Row(

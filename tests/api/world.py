@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from connectors.models import Connector, FileNode, Secret
+from connectors.models import Connector, FileNode, FileVersion, Secret
 from deployments import operations
 from deployments.models import Artifact, Environment, Execution, Infrastructure, Manifest, Pipeline, Service
 from rbac.keys import create_api_key
@@ -75,6 +75,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         secret=secret,
     )
     file = FileNode.objects.create(scope=scope, path="/task.yaml", content=TASK_DEFINITION)
+    FileVersion.objects.create(node=file, version=1, content=TASK_DEFINITION, by=member)
     service = Service.objects.create(scope=scope, identifier="myapp", name=f"{CANARY} app")
     Manifest.objects.create(
         service=service, identifier="task", kind=Manifest.Kind.TASK_DEFINITION, paths=["/task.yaml"]

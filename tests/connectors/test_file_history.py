@@ -84,7 +84,7 @@ def test_a_move_never_overwrites_or_loses_anything(project: Scope, admin: User) 
         move_file(actor=admin, node=file, path="/c.yaml")
     with pytest.raises(BadInput, match="into itself"):
         move_file(actor=admin, node=folder, path="/a/b/c")
-    with pytest.raises(BadInput, match="more than 1024"):
+    with pytest.raises(BadInput, match="more than 1,024 characters"):
         move_file(actor=admin, node=folder, path="/" + "/".join(["x" * 200] * 5) + "/yyyyyyyyyyyyyyyyyy")
     with pytest.raises(BadInput):
         move_file(actor=admin, node=file, path="no slash")
