@@ -2,9 +2,13 @@
 
 import os
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+# Only here: the web server has many threads and never forks. A Celery child has one thread, Celery closes its
+# pool after each task, and what a parent opened before a fork must not be shared.
+settings.DATABASES["default"]["OPTIONS"].update(settings.WEB_DATABASE_OPTIONS)
 http = get_asgi_application()
 
 # Consumers import models, which need the apps that the line above sets up.

@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 ROOT = Path(__file__).resolve().parent.parent
 
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+BROKER_SCHEMES = ("redis", "rediss")
 
 
 class BadSettingError(SystemExit):
@@ -28,6 +29,7 @@ class Environment(BaseSettings):
     port: int = Field(8000, alias="PORT", ge=1, le=65535)
     debug: bool = Field(False, alias="DEBUG")
     database_url: str = Field("", alias="DATABASE_URL")
+    database_pool_size: int = Field(8, alias="SLIPWAY_DATABASE_POOL_SIZE", ge=1, le=200)
     redis_url: str = Field("", alias="REDIS_URL")
     secret_key: str = Field("", alias="SECRET_KEY")
     field_encryption_keys: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -56,6 +58,17 @@ class Environment(BaseSettings):
     def _known_database(cls, value: str) -> str:
         if value and urlsplit(value).scheme not in DATABASE_SCHEMES:
             raise ValueError("use postgres://user:password@host/name, sqlite:///path, or leave it empty")
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _whole_broker(cls, value: str) -> str:
+        url = urlsplit(value)
+        is_known = url.scheme == "unix" or (url.scheme in BROKER_SCHEMES and url.hostname)
+        if value and not is_known:
+            raise ValueError("use redis://host:port, rediss://host:port, unix:///path, or leave it empty")
+        if value and url.scheme != "unix" and url.path.strip("/"):
+            raise ValueError("name no database number: Slipway uses 0, 1 and 2 of this server")
         return value
 
     @field_validator("field_encryption_keys")

@@ -1,5 +1,6 @@
 """Settings of every process, for the embedded mode and for production; `env.py` reads what differs."""
 
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from csp.constants import NONCE, NONE, SELF
@@ -83,7 +84,7 @@ TEMPLATES = [
 
 
 # --- Database -------------------------------------------------------------------------------------
-def _database() -> dict[str, object]:
+def _database() -> dict[str, Any]:
     url = urlsplit(ENV.database_url or f"sqlite:///{HOME / 'slipway.sqlite3'}")
     if url.scheme == "sqlite":
         return {
@@ -103,12 +104,36 @@ def _database() -> dict[str, object]:
         "PASSWORD": unquote(url.password or ""),
         "HOST": url.hostname or dict(parse_qsl(url.query)).get("host", ""),
         "PORT": str(url.port or ""),
-        # Under ASGI a connection per request costs two thirds of the throughput.
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 8}},
+        # A connection of the pool is asked for a sign of life before it is handed out.
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "connect_timeout": 3,
+            "tcp_user_timeout": 15_000,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            # A process that is frozen inside a transaction must not keep its rows from the others for ever.
+            "options": "-c idle_in_transaction_session_timeout=60000",
+        },
     }
 
 
 DATABASES = {"default": _database()}
+# Under ASGI a connection per request costs two thirds of the throughput, so the web keeps a pool (`asgi.py`).
+# Who waits too long for a free connection, or for a server that is away, is answered 503 (`web.outages`).
+WEB_DATABASE_OPTIONS = (
+    {
+        "pool": {
+            "min_size": 1,
+            "max_size": ENV.database_pool_size,
+            "max_waiting": 100,
+            "timeout": 5.0,
+            "reconnect_timeout": 2.0,
+        }
+    }
+    if DATABASES["default"]["ENGINE"].endswith("postgresql")
+    else {}
+)
 
 # --- Broker, channel layer, cache ------------------------------------------------------------------
 REDIS_URL = ENV.redis_url or f"unix://{HOME / 'valkey.sock'}"
@@ -116,7 +141,9 @@ REDIS_URL = ENV.redis_url or f"unix://{HOME / 'valkey.sock'}"
 
 def _redis(number: int) -> str:
     url = urlsplit(REDIS_URL)
-    return f"unix://{url.path}?db={number}" if url.scheme == "unix" else f"{REDIS_URL.rstrip('/')}/{number}"
+    return (
+        f"unix://{url.path}?db={number}" if url.scheme == "unix" else url._replace(path=f"/{number}").geturl()
+    )
 
 
 CELERY_BROKER_URL = (
@@ -134,8 +161,11 @@ CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
 # A look ends after 30 s by itself; these only end one that hangs.
 CELERY_TASK_SOFT_TIME_LIMIT = 45
 CELERY_TASK_TIME_LIMIT = 50
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 120}
+# Nobody waits long for a broker that swallows everything: a request is answered, a worker connects again.
+BROKER_WAITS = {"socket_connect_timeout": 3, "socket_timeout": 10}
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 120, **BROKER_WAITS}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_DEFAULT_QUEUE = "slipway"
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
@@ -149,7 +179,13 @@ CHANNEL_LAYERS = {
         "CONFIG": {"hosts": [_redis(1)], "prefix": "slipway"},
     }
 }
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": _redis(2)}}
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": _redis(2),
+        "OPTIONS": {"socket_connect_timeout": 3, "socket_timeout": 3},
+    }
+}
 
 # --- Secrets and AWS -------------------------------------------------------------------------------
 FIELD_ENCRYPTION_KEYS = ENV.field_encryption_keys

@@ -9,6 +9,7 @@ from kombu.exceptions import OperationalError
 
 from deployments.engine.dispatch import due_groups, look_at_group
 from deployments.engine.looked import note_bug
+from web.outages import is_outage
 
 logger = logging.getLogger(__name__)
 
@@ -16,8 +17,13 @@ logger = logging.getLogger(__name__)
 @shared_task(name="deployments.tasks.dispatch")
 def dispatch(**_: Any) -> None:
     """Send one message for each group of executions that is due."""
-    for group in due_groups():
-        look_group.apply_async(kwargs={"execution_ids": [str(pk) for pk in group]}, expires=30)
+    try:
+        for group in due_groups():
+            look_group.apply_async(kwargs={"execution_ids": [str(pk) for pk in group]}, expires=30)
+    except Exception as error:
+        if not is_outage(error):
+            raise
+        logger.warning("Nothing was sent out, the next tick tries again: %s", error)
 
 
 @shared_task(name="deployments.tasks.look_group")
@@ -26,6 +32,10 @@ def look_group(*, execution_ids: list[str], **_: Any) -> None:
     try:
         look_at_group([UUID(pk) for pk in execution_ids])
     except Exception as error:
+        if is_outage(error):
+            # Nobody's mistake: the lease runs out, and whoever comes then takes up what is written.
+            logger.warning("A look was cut short, another takes up where it was: %s", error)
+            return
         logger.exception("A look failed because of a mistake in Slipway")
         note_bug([UUID(pk) for pk in execution_ids], error)
 

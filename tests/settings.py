@@ -38,6 +38,3 @@ _database = DATABASES["default"]
 if _database["ENGINE"].endswith("sqlite3"):
     # A file, as in the product: threads, forked workers and child processes all see the same database.
     _database["TEST"] = {"NAME": str(HOME / "test.sqlite3")}
-else:
-    # Forked workers must not share their parent's pooled sockets.
-    _database["OPTIONS"].pop("pool", None)

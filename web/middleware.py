@@ -9,8 +9,9 @@ from django.http import HttpRequest, HttpResponseBase
 from rbac.audit import RequestMark, current_request
 from rbac.models import Scope
 from rbac.policy import scopes_of_member
+from web.outages import OUTAGES, is_outage
 from web.problems import Problem, problem_of
-from web.views import refusal
+from web.views import refusal, unavailable
 
 Answer = Callable[[HttpRequest], HttpResponseBase]
 SENDABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
@@ -43,6 +44,8 @@ class RequestId:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
+        if is_outage(exception):
+            return unavailable(request)
         content = problem_of(exception) if isinstance(exception, Problem) else None
         return refusal(request, content["status"], content=content) if content else None
 
@@ -55,8 +58,13 @@ class CurrentScope:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.current_scope = None  # type: ignore[attr-defined]
-        if not request.path.startswith("/api/") and request.user.is_authenticated:
-            request.current_scope = _chosen(request)  # type: ignore[attr-defined]
+        try:
+            if not request.path.startswith("/api/") and request.user.is_authenticated:
+                request.current_scope = _chosen(request)  # type: ignore[attr-defined]
+        except OUTAGES as error:
+            if is_outage(error):
+                return unavailable(request)
+            raise
         return self.get_response(request)
 
 

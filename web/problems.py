@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from rbac.audit import NO_REQUEST, current_request
 from rbac.policy import Forbidden
+from web.outages import RETRY_AFTER_SECONDS, SENTENCE, is_outage
 
 MEDIA_TYPE = "application/problem+json"
 NOT_FOUND = "There is nothing here, or you may not see it."
@@ -107,6 +108,8 @@ def problem_response(exc: Exception, context: Mapping[str, Any]) -> Response | N
         response["WWW-Authenticate"] = challenge
     if wait := getattr(exc, "wait", None):
         response["Retry-After"] = str(int(wait) + 1)
+    elif is_outage(exc):
+        response["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
 
 
@@ -124,6 +127,8 @@ def problem_of(exc: Exception) -> dict[str, Any] | None:
         return document(400, code="bad_input", detail=_sentence(exc), errors=_model_errors(exc))
     if isinstance(exc, exceptions.APIException):
         return _of_rest_framework(exc)
+    if is_outage(exc):
+        return document(503, code="not_available", detail=SENTENCE)
     return None
 
 

@@ -1,10 +1,12 @@
 """Refusals and errors, as a page for people and as a problem document for programs."""
 
+import sys
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
+from web.outages import RETRY_AFTER_SECONDS, SENTENCE, is_outage
 from web.problems import MEDIA_TYPE, NOT_FOUND, document
 
 SERVER_ERROR = 500
@@ -25,6 +27,14 @@ def refusal(
     return HttpResponse(page, status=status)
 
 
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """Answer that the database or the broker is away, and when to ask again."""
+    content = document(503, code="not_available", detail=SENTENCE)
+    response = refusal(request, 503, content=content)
+    response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
     return refusal(request, 400)
 
@@ -38,6 +48,9 @@ def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def handler500(request: HttpRequest) -> HttpResponse:
+    # A session that could not be kept comes this way, past everything that could have caught it.
+    if is_outage(sys.exc_info()[1]):
+        return unavailable(request)
     return refusal(request, 500, detail="Something went wrong here. The request id names it in our logs.")
 
 
