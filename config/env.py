@@ -9,6 +9,8 @@ from cryptography.fernet import Fernet
 from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from guards import limits
+
 ROOT = Path(__file__).resolve().parent.parent
 
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
@@ -41,6 +43,9 @@ class Environment(BaseSettings):
     sandbox_speed: float = Field(10.0, alias="SLIPWAY_SANDBOX_SPEED", gt=0, le=1000)
     aws_endpoints_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_AWS_ENDPOINTS")
     worker_concurrency: int = Field(2, alias="SLIPWAY_WORKER_CONCURRENCY", ge=1, le=64)
+    api_requests_per_minute: int = Field(
+        limits.REQUESTS_PER_MINUTE, alias="SLIPWAY_API_REQUESTS_PER_MINUTE", ge=6, le=10_000_000
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
 
     @field_validator("field_encryption_keys", "allowed_hosts", mode="before")

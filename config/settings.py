@@ -258,6 +258,7 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "web.problems.problem_response",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
+API_REQUESTS_PER_MINUTE = ENV.api_requests_per_minute
 SPECTACULAR_SETTINGS = {
     "TITLE": "Slipway API",
     "DESCRIPTION": "Delegates and Amazon ECS deployments.",

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from django.core.cache import cache
+from rbac.counting import counts
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,13 @@ def forgive(*, account: str, address: str) -> None:
     for limit in LIMITS:
         key = limit.key(_subject(limit, account, address))
         if limit.by == "account":
-            cache.delete(key)
-        elif cache.get(key, 0) > 0:
-            cache.decr(key)
+            counts.forget(key)
+        else:
+            counts.take_back(key)
 
 
 def _count(limit: Limit, account: str, address: str) -> int:
-    key = limit.key(_subject(limit, account, address))
-    cache.add(key, 0, timeout=limit.seconds)
-    try:
-        return cache.incr(key)
-    except ValueError:
-        # The window ended between the two lines.
-        cache.set(key, 1, timeout=limit.seconds)
-        return 1
+    return counts.add(limit.key(_subject(limit, account, address)), seconds=limit.seconds)
 
 
 def _subject(limit: Limit, account: str, address: str) -> str:

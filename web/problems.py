@@ -1,5 +1,6 @@
 """One shape for every refusal: RFC 9457 problem documents, and the exceptions that become one."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -107,7 +108,7 @@ def problem_response(exc: Exception, context: Mapping[str, Any]) -> Response | N
     if challenge := getattr(exc, "auth_header", None):
         response["WWW-Authenticate"] = challenge
     if wait := getattr(exc, "wait", None):
-        response["Retry-After"] = str(int(wait) + 1)
+        response["Retry-After"] = str(max(1, math.ceil(wait)))
     elif is_outage(exc):
         response["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response

@@ -1,11 +1,12 @@
 """What the routes of the API share: who asks, which rows are meant, which version of them."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
@@ -16,6 +17,7 @@ from rbac.policy import NotVisible, scopes_of_member, visible_to
 from web.pages import get_visible
 from web.paging import CursorPage
 from web.problems import BadInput, ChangedMeanwhile
+from web.rate import RATE_SENTENCE, WINDOW_SECONDS, ApiRate, add_headers, most_at_once
 
 Thing = TypeVar("Thing", bound=Model)
 
@@ -36,8 +38,17 @@ LISTED = [ORG, PROJECT, IDENTIFIER, *PAGED]
 class Route(APIView):
     """The base of every route: a signed-in principal, lists in pages."""
 
+    throttle_classes = [ApiRate]
     order = "pk"
     oldest_first = False
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        finished = super().finalize_response(request, response, *args, **kwargs)
+        add_headers(request, finished)
+        return finished
+
+    def throttled(self, request: Request, wait: float) -> NoReturn:
+        raise Throttled(wait, detail=RATE_SENTENCE.format(most=most_at_once(), seconds=WINDOW_SECONDS))
 
     @property
     def principal(self) -> User:
