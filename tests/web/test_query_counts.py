@@ -1,0 +1,60 @@
+"""Lists grow, queries do not: an address asks the database as often for thirty of a thing as for three."""
+
+import pytest
+from django.apps import apps
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from rbac.models import Scope, User
+from tests.api.test_tenancy import ROWS
+from tests.api.world import make_world
+from tests.crowd import complete, grow
+from tests.routes import Address, NoCaseError, addresses
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+
+FEW, MANY = 3, 30
+
+
+def asked(reader: Client, address: Address) -> tuple[int, int]:
+    """Load an address and return the status and the number of queries."""
+    with CaptureQueriesContext(connection) as found:
+        status = reader.get(address.path).status_code
+    return status, len(found)
+
+
+def reader_who_was_here_before(person: User) -> Client:
+    """Signed in, with a scope chosen; and this process knows its content types."""
+    reader = Client()
+    reader.force_login(person)
+    reader.get(reverse("executions"))
+    ContentType.objects.get_for_models(*apps.get_models())
+    return reader
+
+
+def test_no_address_asks_the_database_more_often_when_there_is_more(project: Scope, admin: User):
+    world = make_world(project, admin, admin)
+    complete(world)
+    reader, shown = reader_who_was_here_before(admin), list(addresses(world))
+    grow(FEW)
+    few = {address.name: asked(reader, address) for address in shown}
+    grow(MANY)
+    many = {address.name: asked(reader, address) for address in shown}
+    assert {name: status for name, (status, _) in many.items()} == {a.name: a.status for a in shown}
+    grown = {name: f"{few[name][1]} -> {count}" for name, (_, count) in many.items() if count > few[name][1]}
+    assert grown == {}
+
+
+def test_a_new_address_needs_something_to_show(project: Scope, admin: User, monkeypatch: pytest.MonkeyPatch):
+    world = make_world(project, admin, admin)
+    monkeypatch.delitem(ROWS, "pipelines")
+    with pytest.raises(NoCaseError, match="pipelines has no row"):
+        list(addresses(world))
+
+
+def test_a_table_without_a_row_cannot_grow_unnoticed(account: Scope):
+    with pytest.raises(LookupError, match="make one in tests/crowd.py"):
+        grow(FEW)
