@@ -35,6 +35,11 @@ ADMIN_LIST: Statuses = LIST
 PAGE: Statuses = (302, 200, 200, 200, 200)
 PAGE_OF_ONE: Statuses = (302, 404, 200, 200, 200)
 FORM: Statuses = (302, 404, 403, 302, 302)
+# A stranger may make things too, but not here.
+PAGE_TO_MAKE: Statuses = (302, 200, 403, 403, 200)
+FORM_TO_MAKE: Statuses = (302, 400, 403, 403, 302)
+PAGE_TO_CHANGE: Statuses = (302, 404, 403, 403, 200)
+FORM_TO_CHANGE: Statuses = (302, 404, 403, 403, 302)
 
 Build = Callable[[World], dict[str, Any]]
 
@@ -86,6 +91,14 @@ def infrastructure_body(world: World) -> dict[str, Any]:
     return {"identifier": "new", "name": "New", "connector": "aws", "region": "us-east-1", "cluster": "demo"}
 
 
+def file_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "path": "/made.yaml", "content": "a: 1"}
+
+
+def folder_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "path": "/made"}
+
+
 IN_SCOPE = "?org=default&project=demo"
 OTHER_PIPELINE = PIPELINE.replace("identifier: rolling", "identifier: another")
 
@@ -121,6 +134,42 @@ ROWS: dict[str, Row] = {
     "connectors": only(PAGE),
     "test-connector": Row((Ask("post", (302, 404, 403, 302, 302), is_form=True),), of("connector")),
     "files": only(PAGE),
+    "file": only(PAGE_OF_ONE, of("file")),
+    "download-file": only(PAGE_OF_ONE, of("file")),
+    "file-history": only(PAGE_OF_ONE, of("file")),
+    "new-file": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=file_form, is_form=True))),
+    "new-folder": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=folder_form, is_form=True))),
+    "upload-files": Row((get(PAGE_TO_MAKE),)),
+    "check-file": Row((Ask("post", (302, 404, 200, 200, 200), body=file_form, is_form=True),)),
+    "edit-file": Row(
+        (
+            get(PAGE_TO_CHANGE),
+            Ask("post", FORM_TO_CHANGE, body=lambda world: {"content": "c: 3", "version": 1}, is_form=True),
+        ),
+        of("file"),
+    ),
+    "move-file": Row(
+        (
+            get(PAGE_TO_CHANGE),
+            Ask(
+                "post",
+                FORM_TO_CHANGE,
+                body=lambda world: {"path": "/new.yaml", "although_used": "on"},
+                is_form=True,
+            ),
+        ),
+        of("file"),
+    ),
+    "delete-file": Row(
+        (
+            get(PAGE_TO_CHANGE),
+            Ask("post", FORM_TO_CHANGE, body=lambda world: {"although_used": "on"}, is_form=True),
+        ),
+        of("file"),
+    ),
+    "restore-file": Row(
+        (Ask("post", FORM_TO_CHANGE, is_form=True),), lambda world: {"pk": world.file.pk, "version": 1}
+    ),
     # Who one is.
     "api-me": only(SIGNED_IN),
     "api-my-permissions": Row((get(READ, IN_SCOPE),)),

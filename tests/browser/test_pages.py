@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 def addresses(execution: Execution) -> list[str]:
     """Every page that there is to read."""
-    file = FileNode.objects.filter(is_folder=False).first()
+    file, folder = (FileNode.objects.filter(is_folder=kind).earliest("pk") for kind in (False, True))
     service = Service.objects.get()
     pipeline = Pipeline.objects.get()
     return [
@@ -31,7 +31,9 @@ def addresses(execution: Execution) -> list[str]:
         "/environments/",
         "/connectors/",
         "/files/",
-        f"/files/?file={file.pk if file else ''}",
+        f"/files/{file.pk}/",
+        f"/files/{folder.pk}/",
+        f"/files/{file.pk}/history/",
     ]
 
 

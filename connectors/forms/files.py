@@ -1,0 +1,140 @@
+"""Forms of the file store."""
+
+from typing import Any
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+
+from guards.limits import PATH_CHARACTERS, SPEC_BYTES
+from rbac.models import Scope
+from rbac.policy import Principal
+from web.page_forms import PageForm, ScopeField
+
+EDIT = "core_file_edit"
+LONGEST_NOTE = 200
+
+
+class FileTextForm(PageForm):
+    """The text of a file that is there; `version` is the one that the text began from."""
+
+    content = forms.CharField(required=False, strip=False, widget=forms.Textarea)
+    note = forms.CharField(
+        required=False,
+        max_length=LONGEST_NOTE,
+        label="What changed",
+        help_text="Shown in the history of the file.",
+    )
+    version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="file-%s", **kwargs)
+
+
+class NewFileForm(PageForm):
+    """A file that is not there yet."""
+
+    in_scope = ScopeField(help_text="Things in this scope and below it can use the file.")
+    path = forms.CharField(
+        strip=False,
+        max_length=PATH_CHARACTERS,
+        help_text="Such as /web/task.yaml; folders on the way are made.",
+        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
+    )
+    content = forms.CharField(required=False, strip=False, widget=forms.Textarea)
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="file-%s", **kwargs)
+        _scope_of(self).offer(person, EDIT, scope)
+
+
+class NewFolderForm(PageForm):
+    """A folder that is not there yet."""
+
+    in_scope = ScopeField()
+    path = forms.CharField(
+        strip=False,
+        max_length=PATH_CHARACTERS,
+        help_text="Such as /web/prod; folders on the way are made.",
+        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
+    )
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="file-%s", **kwargs)
+        _scope_of(self).offer(person, EDIT, scope)
+
+
+class MoveForm(PageForm):
+    """Another path for a file or a folder."""
+
+    path = forms.CharField(
+        strip=False,
+        max_length=PATH_CHARACTERS,
+        label="New path",
+        help_text="Its last part is the name; folders on the way are made.",
+        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
+    )
+    although_used = forms.BooleanField(
+        required=False, label="Move it although what refers to it will no longer find it"
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="file-%s", **kwargs)
+
+
+class DeleteForm(PageForm):
+    """What must be said before a file or folder goes."""
+
+    although_used = forms.BooleanField(
+        required=False, label="Delete it although what refers to it will no longer find it"
+    )
+    with_content = forms.BooleanField(required=False, label="Delete everything in it too")
+
+
+class _ManyFiles(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class _Files(forms.FileField):
+    """Several files at once; each has to be there and may not be larger than the store takes."""
+
+    widget = _ManyFiles
+
+    def clean(self, data: Any, initial: Any = None) -> list[UploadedFile]:
+        given = data if isinstance(data, list | tuple) else [data]
+        cleaned = [super(_Files, self).clean(one, initial) for one in given]
+        for one in cleaned:
+            if one.size > SPEC_BYTES:
+                raise forms.ValidationError(f"{one.name} is larger than {SPEC_BYTES}.")
+        return cleaned
+
+
+class UploadForm(PageForm):
+    """Files from the person's machine."""
+
+    in_scope = ScopeField()
+    folder = forms.CharField(
+        required=False,
+        strip=False,
+        max_length=PATH_CHARACTERS,
+        help_text="Such as /web; the top of the scope if empty.",
+        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
+    )
+    uploaded = _Files(
+        label="Files", allow_empty_file=True, help_text=f"Text files in UTF-8, {SPEC_BYTES} each at most."
+    )
+    replace = forms.BooleanField(
+        required=False,
+        label="Replace files of the same name",
+        help_text="Their history keeps what they hold now.",
+    )
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="file-%s", **kwargs)
+        _scope_of(self).offer(person, EDIT, scope)
+
+
+def _scope_of(form: PageForm) -> ScopeField:
+    field = form.fields["in_scope"]
+    if not isinstance(field, ScopeField):
+        raise TypeError("in_scope is no field for scopes")
+    return field

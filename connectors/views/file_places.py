@@ -1,0 +1,157 @@
+"""Pages that put files and folders somewhere: a folder, an upload, a move, a deletion."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from connectors.file_users import users_of
+from connectors.files import inside
+from connectors.forms.files import DeleteForm, MoveForm, NewFolderForm, UploadForm
+from connectors.models import FileNode
+from connectors.operations import create_folder, delete_file, move_file, save_file
+from connectors.views.files import EDIT, node_of
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.page_forms import PageForm, posted
+from web.pages import PageRequest, page
+from web.problems import BadInput, ChangedMeanwhile, Problem
+
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+DELETE: Final = "core_file_delete"
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def new_folder(request: PageRequest) -> HttpResponse:
+    """This will make a folder."""
+    initial = {"in_scope": request.GET.get("in", ""), "path": request.GET.get("path", "")}
+    form = NewFolderForm(
+        posted(request), person=request.user, scope=request.current_scope, initial=_given(initial)
+    )
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            node = create_folder(actor=request.user, scope=given["in_scope"], path=given["path"])
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            return redirect("file", pk=node.pk)
+    return _form_page(request, form, "folder")
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def upload(request: PageRequest) -> HttpResponse:
+    """This will save files from the person's machine: all of them, or none if one is refused."""
+    initial = {"in_scope": request.GET.get("in", ""), "folder": request.GET.get("path", "")}
+    form = UploadForm(
+        posted(request),
+        request.FILES if request.method == "POST" else None,
+        person=request.user,
+        scope=request.current_scope,
+        initial=_given(initial),
+    )
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            saved = _save_all(
+                request.user, given["in_scope"], given["folder"], given["uploaded"], replace=given["replace"]
+            )
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            what = saved[0].path if len(saved) == 1 else f"{len(saved)} files"
+            messages.success(request, f"Uploaded {what}.")
+            return redirect("file", pk=saved[0].pk)
+    return _form_page(request, form, "upload")
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def move(request: PageRequest, pk: int) -> HttpResponse:
+    """This will rename or move a file or folder, once it is clear who would miss it."""
+    node = node_of(request, pk)
+    require(request.user, EDIT, node)
+    form = MoveForm(posted(request), initial={"path": node.path})
+    if request.method == "POST" and form.is_valid():
+        given, old = form.cleaned_data, node.path
+        try:
+            move_file(actor=request.user, node=node, path=given["path"], although_used=given["although_used"])
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{old} is {node.path} now.")
+            return redirect("file", pk=pk)
+    content = {"form": form, "node": node, "users": users_of(node, request.user)}
+    return render(request, "connectors/files/move.html", content, status=_status(form))
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def delete(request: PageRequest, pk: int) -> HttpResponse:
+    """This will delete a file or folder, once it is clear what goes with it and who would miss it."""
+    node = node_of(request, pk)
+    require(request.user, DELETE, node)
+    form = DeleteForm(posted(request))
+    if request.method == "POST" and form.is_valid():
+        try:
+            delete_file(actor=request.user, node=node, **form.cleaned_data)
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{node.path} is deleted.")
+            return redirect("files")
+    held = inside(FileNode.objects.filter(scope=node.scope), node.path) if node.is_folder else None
+    content = {
+        "form": form,
+        "node": node,
+        "users": users_of(node, request.user),
+        "held": held.count() if held is not None else 0,
+    }
+    return render(request, "connectors/files/delete.html", content, status=_status(form))
+
+
+def _save_all(
+    actor: User, scope: Scope, folder: str, files: Sequence[UploadedFile], *, replace: bool
+) -> list[FileNode]:
+    with transaction.atomic():
+        return [_save_one(actor, scope, folder, one, replace=replace) for one in files]
+
+
+def _save_one(actor: User, scope: Scope, folder: str, file: UploadedFile, *, replace: bool) -> FileNode:
+    path = f"{folder.rstrip('/')}/{file.name}"
+    try:
+        content = file.read().decode("utf-8-sig")
+        return save_file(
+            actor=actor,
+            scope=scope,
+            path=path,
+            content=content,
+            note="Uploaded",
+            expected_version=None if replace else 0,
+        )
+    except UnicodeDecodeError as exc:
+        message = f"{file.name} is no text in UTF-8: byte {exc.start + 1} does not fit."
+    except ChangedMeanwhile:
+        message = f"There is already a file {path}. Choose to replace it, or rename yours."
+    except BadInput as problem:
+        message = f"{file.name}: {problem.detail}"
+    raise BadInput(message, errors=[{"path": "uploaded", "message": message}])
+
+
+def _given(initial: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in initial.items() if value}
+
+
+def _form_page(request: PageRequest, form: PageForm, name: str) -> HttpResponse:
+    return render(request, f"connectors/files/{name}.html", {"form": form}, status=_status(form))
+
+
+def _status(form: PageForm) -> int:
+    return 400 if form.is_bound and form.errors else 200

@@ -1,0 +1,59 @@
+"""Forms of pages: plain fields, and refusals of operations shown beside the field that they name."""
+
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
+
+from rbac.models import Scope
+from rbac.policy import Forbidden, Principal, scopes_where
+from web.problems import Problem
+
+
+def posted(request: HttpRequest) -> QueryDict | None:
+    """What was posted, be it nothing at all; None where the form is only asked for."""
+    return request.POST if request.method == "POST" else None
+
+
+class PageForm(forms.Form):
+    """A form that shows what an operation said: beside the field, or above the form where there is none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            widget = field.widget
+            css = "select" if isinstance(widget, forms.Select) else "input"
+            if not isinstance(widget, forms.CheckboxInput | forms.FileInput | forms.Textarea):
+                widget.attrs.setdefault("class", css)
+                widget.attrs.setdefault("autocomplete", "off")
+
+    def refuse(self, problem: Problem) -> None:
+        """Show why an operation refused what was entered."""
+        for error in problem.errors or [{"path": "", "message": problem.detail}]:
+            path = str(error.get("path", ""))
+            known = path if path in self.fields else None
+            # A refusal that names no field of this form keeps the name of its place.
+            message = str(error["message"]) if known or not path else f"{path}: {error['message']}"
+            self.add_error(known, message)
+
+
+class ScopeField(forms.ModelChoiceField):
+    """The scope of a new thing, of those where the person may make one; posted as its path."""
+
+    def __init__(self, *, label: str = "Scope", help_text: str = "") -> None:
+        super().__init__(
+            Scope.objects.none(), to_field_name="path", empty_label=None, label=label, help_text=help_text
+        )
+
+    def offer(self, person: Principal, permission: str, chosen: Scope | None) -> None:
+        """Offer the scopes where `permission` is granted, the chosen one among them; `Forbidden` if none."""
+        scopes: QuerySet[Scope] = scopes_where(person, permission).order_by("path")
+        self.queryset = scopes
+        if not scopes.exists():
+            raise Forbidden(permission)
+        if chosen is not None and scopes.filter(pk=chosen.pk).exists():
+            self.initial = chosen.path
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name} ({obj.path})"
