@@ -58,6 +58,10 @@ migrate: $(VENV)/run.stamp ## Bring the database up to date
 bench: $(VENV)/dev.stamp ## Measure, and print ratios
 	@$(BIN)/python -m benchmarks
 
+.PHONY: bench-clients
+bench-clients: $(VENV)/dev.stamp ## Measure rollouts beside other clients; ROUNDS=6 for more of them
+	@$(BIN)/python -m benchmarks clients
+
 .PHONY: soak
 soak: $(VENV)/dev.stamp ## The tests that are too long for every day
 	@SLIPWAY_SOAK=1 $(PYTEST) --timeout 3600 -m soak $(TESTS)

@@ -1,6 +1,7 @@
-"""`make bench`: runs every measurement on a database of its own."""
+"""`make bench`: runs every measurement on a database of its own, or those that are named."""
 
 import os
+import sys
 
 # A throwaway SQLite, whatever the environment of the developer says.
 os.environ.update(DJANGO_SETTINGS_MODULE="tests.settings", DATABASE_URL="", SLIPWAY_MODE="embedded")
@@ -11,16 +12,21 @@ django.setup()
 
 from django.core.management import call_command
 
-from benchmarks import lines, policy
+from benchmarks import clients, lines, policy
+
+MEASUREMENTS = {"policy": policy, "lines": lines, "clients": clients}
 
 
 def main() -> None:
-    """Print all reports."""
+    """Print the reports of all measurements, or of those that the command line names."""
+    names = sys.argv[1:] or list(MEASUREMENTS)
+    if unknown := [name for name in names if name not in MEASUREMENTS]:
+        sys.exit(f"No measurement {', '.join(unknown)}; there are {', '.join(MEASUREMENTS)}.")
     call_command("migrate", verbosity=0)
-    for measurement in (policy, lines):
-        print(f"\n{(measurement.__doc__ or '').strip()}")
+    for measurement in (MEASUREMENTS[name] for name in names):
+        print(f"\n{(measurement.__doc__ or '').strip()}", flush=True)
         for text in measurement.report():
-            print(text)
+            print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -132,6 +132,7 @@ class Gateway:
             params=call.params,
             error=error,
             fault=fault,
+            key=call.access_key,
         )
 
     def _ask_moto(self, call: Call, environ: dict[str, Any], body: bytes) -> Answer:

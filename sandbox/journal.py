@@ -41,6 +41,8 @@ class Entry:
     effect: bool
     error: str
     fault: str
+    # Who asked: the access key, by which several clients are told apart.
+    key: str = ""
 
     def to_wire(self) -> dict[str, Any]:
         return {**self.__dict__, "params": json.loads(self.params)}
@@ -66,6 +68,7 @@ class Journal:
         params: Mapping[str, Any],
         error: str = "",
         fault: str = "",
+        key: str = "",
     ) -> Entry:
         self.last_number += 1
         entry = Entry(
@@ -79,6 +82,7 @@ class Journal:
             effect=not error and not is_read(operation) and _changed.get(),
             error=error,
             fault=fault,
+            key=key,
         )
         self.entries.append(entry)
         return entry

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.clients.conftest import Program
+from tests.clients.programs import Program
 from tests.contract.account import CLUSTER, LOG_GROUP, Aws
 from tests.fixtures.processes import wait_until
 

@@ -1,6 +1,6 @@
 """ecs-deploy deploys, rolls back, runs and scales in the sandbox."""
 
-from tests.clients.conftest import Program
+from tests.clients.programs import Program
 from tests.contract.account import CLUSTER, Aws
 from tests.fixtures.processes import wait_until
 

@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, ReadTimeoutError
 
-from tests.contract.account import CLUSTER, Aws, client
+from tests.contract.account import CLUSTER, PRETEND_KEY, Aws, client
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_the_journal_numbers_every_call_and_tells_which_changed_something(aws: A
     assert numbers == list(range(numbers[0], numbers[0] + 6))
     assert entries[-1]["params"] == {"cluster": CLUSTER, "service": "myapp", "desiredCount": 2}
     assert (entries[-1]["service"], entries[-1]["region"]) == ("ecs", "us-east-1")
-    assert entries[-1]["account"] == "123456789012"
+    assert (entries[-1]["account"], entries[-1]["key"]) == ("123456789012", PRETEND_KEY)
     aws.sandbox.reset()
     aws.ecs.list_clusters()
     assert aws.sandbox.journal()[0]["number"] == numbers[-1] + 1, "numbers go on after a reset"
