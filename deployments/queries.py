@@ -1,6 +1,7 @@
 """What pages, the API and sockets read: executions as documents, lists narrowed to what one may see."""
 
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
@@ -43,6 +44,14 @@ def _at_or_below(scope: Scope) -> Q:
 
 def execution_document(execution: Execution, principal: User) -> dict[str, Any]:
     """Everything that a page draws of an execution, in a constant number of queries."""
+    return {
+        **execution_facts(execution),
+        "can": buttons(execution, rights_on(execution, principal)),
+    }
+
+
+def execution_facts(execution: Execution) -> dict[str, Any]:
+    """What is the same for everybody who may see the execution."""
     stages = list(_with_plan(execution))
     return {
         "id": str(execution.pk),
@@ -63,7 +72,6 @@ def execution_document(execution: Execution, principal: User) -> dict[str, Any]:
         "artifact": execution.artifact,
         "inputs": execution.inputs,
         "queue": _queue(execution, stages),
-        "can": _can(execution, principal),
         "stages": [_stage(stage) for stage in stages],
         "checklist": _checklist(stages),
         "calls_count": Call.objects.filter(execution=execution).count(),
@@ -192,17 +200,31 @@ def _queue(execution: Execution, stages: list[StageExecution]) -> dict[str, Any]
     return None
 
 
-def _can(execution: Execution, principal: User) -> dict[str, bool]:
+@dataclass(frozen=True)
+class Rights:
+    """What a person may do with an execution, whatever its state."""
+
+    abort: bool
+    run: bool
+
+
+def rights_on(execution: Execution, principal: User) -> Rights:
+    """Ask for the permissions of a person on an execution."""
+    return Rights(
+        abort=can(principal, "core_pipeline_abort", execution),
+        run=can(principal, "core_pipeline_execute", execution),
+    )
+
+
+def buttons(execution: Execution, rights: Rights) -> dict[str, bool]:
     """Which buttons work: what the state allows and this person may do."""
-    may_abort = can(principal, "core_pipeline_abort", execution)
-    may_run = can(principal, "core_pipeline_execute", execution)
     over = execution.is_over
     turning = execution.rolling_back or bool(execution.ending)
     rolled_back = execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
     return {
-        "abort": may_abort and not over and not turning,
-        "rollback": may_run and not turning and not rolled_back,
-        "retry": may_run and execution.status in (Status.FAILED, Status.ABORTED, Status.EXPIRED),
+        "abort": rights.abort and not over and not turning,
+        "rollback": rights.run and not turning and not rolled_back,
+        "retry": rights.run and execution.status in (Status.FAILED, Status.ABORTED, Status.EXPIRED),
     }
 
 

@@ -152,7 +152,7 @@ def _say(shared: Shared, text: str, level: str = "warning") -> None:
     line = NewLine(
         shared.world.now(), step.pk if step else None, step.identifier if step else "", "", level, text
     )
-    store(shared.execution.pk, [line])
+    store(shared.execution.pk, [line], mask=shared.mask)
 
 
 _ANSWERS: dict[str, Callable[[Shared, Interrupt], str]] = {

@@ -291,4 +291,5 @@ def _say(shared: Shared, step: StepExecution, lines: list[str], level: str) -> N
     store(
         shared.execution.pk,
         [NewLine(now, step.pk, step.identifier, "Rollback", level, line) for line in lines],
+        mask=shared.mask,
     )

@@ -63,7 +63,11 @@ def _note_failure(shared: Shared, row: ActionRun, message: str) -> None:
     now = shared.world.now()
     with shared.lease.commit():
         line = f"{row.title} failed: {message} Do it by hand."
-        store(shared.execution.pk, [NewLine(now, row.step.pk, row.step.identifier, row.unit, "error", line)])
+        store(
+            shared.execution.pk,
+            [NewLine(now, row.step.pk, row.step.identifier, row.unit, "error", line)],
+            mask=shared.mask,
+        )
         row.state, row.ended_at, row.detail = ActionState.FAILED, now, message[:512]
         row.save(update_fields=["state", "ended_at", "detail"])
 

@@ -113,4 +113,5 @@ def _say(shared: Shared, step: StepExecution, unit: str, lines: list[str], level
     store(
         shared.execution.pk,
         [NewLine(now, step.pk, step.identifier, unit, level, line) for line in lines],
+        mask=shared.mask,
     )

@@ -21,11 +21,3 @@ def _masked(key: str, value: Any) -> Any:
             return [{**item, "value": HIDDEN} if isinstance(item, Mapping) else HIDDEN for item in value]
         return [_masked(key, item) for item in value]
     return value
-
-
-def hide(text: str, secrets: tuple[str, ...]) -> str:
-    """A text with every known secret hidden, longest first."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= 6:
-            text = text.replace(secret, HIDDEN)
-    return text

@@ -16,7 +16,7 @@ from deployments.engine import sources
 from deployments.engine.events import new_events
 from deployments.engine.journal import JournalCaller, LookCaller, hash_of
 from deployments.engine.lease import Lease
-from deployments.engine.masking import hide, preview
+from deployments.engine.masking import preview
 from deployments.engine.memories import Memories
 from deployments.engine.remote import RemoteCalls
 from deployments.engine.shared import Shared
@@ -238,7 +238,7 @@ class EngineRollout:
                 step=self._told_in.identifier,
                 unit=unit,
                 level=level,
-                text=hide(text, self.shared.secrets),
+                text=text,
             )
         )
 
@@ -269,7 +269,7 @@ class EngineRollout:
 
     def _flush_rest(self) -> None:
         self._memories.flush()
-        store(self.shared.execution.pk, self._lines)
+        store(self.shared.execution.pk, self._lines, mask=self.shared.mask)
         self._lines = []
         self.row.save(update_fields=[*self.shared.touched(self.row), "log_cursors"])
         self.shared.flush_events()

@@ -7,6 +7,7 @@ from functools import cached_property
 from deployments.actions.base import Seen
 from deployments.engine.lease import Lease
 from deployments.engine.world import Door, RemoteDoor, World
+from deployments.log import Mask
 from deployments.models import ActionRun, AwsEvent, Execution, Slot, StageExecution, StepExecution
 
 MOST_IN_ONE_CALL = 10
@@ -50,6 +51,11 @@ class Shared:
     secrets: tuple[str, ...] = ()
     _events: list[AwsEvent] = field(default_factory=list)
     _touched: dict[int, set[str]] = field(default_factory=dict)
+
+    @cached_property
+    def mask(self) -> Mask:
+        """Hides this execution's secrets in its log."""
+        return Mask(self.secrets)
 
     @cached_property
     def door(self) -> Door | RemoteDoor:

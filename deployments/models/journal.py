@@ -81,10 +81,10 @@ class Memory(models.Model):
 
 
 class LogChunk(models.Model):
-    """Consecutive log lines of one execution, as one commit stored them.
+    """Consecutive log lines of one execution.
 
-    `lines` is a JSON list of objects as the reader gets them; `packed` holds the same, compressed, once
-    the step is over.
+    `packed` is a block (see `deployments.log.blocks`), compressed. A commit leaves a small one; a few of them
+    are packed into a larger one while the log grows, and the rest when it ends.
     """
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
@@ -92,8 +92,8 @@ class LogChunk(models.Model):
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="chunks")
     first = models.PositiveBigIntegerField()
     last = models.PositiveBigIntegerField()
-    lines = models.JSONField(default=list)
-    packed = models.BinaryField(default=b"")
+    packed = models.BinaryField()
+    is_packed = models.BooleanField(default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["execution", "first"], name="chunk_first_unique")]

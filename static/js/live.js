@@ -1,6 +1,6 @@
 // Keeps the page in step with an execution: a socket while it lasts, HTTP for what the socket did not bring.
 
-import { PAGE } from "./log-lines.js";
+import { PAGE, linesOf } from "./log-lines.js";
 
 const TAIL = 1000;
 const POLL_EVERY = 3000;
@@ -58,7 +58,8 @@ export class Live {
   receive(event) {
     this.heardAt = Date.now();
     const message = JSON.parse(event.data);
-    if (message.type === "lines") this.take(message.lines);
+    if (message.type === "lines") this.take(message.blocks.flatMap(linesOf));
+    else if (message.type === "skipped") this.pane.expect(message.last);
     else if (message.type === "state") this.onState(message.state);
     else if (message.type === "end") this.end(message.last);
   }
@@ -127,9 +128,9 @@ export class Live {
   async pull() {
     try {
       this.onState(await getJson(this.api));
-      const page = await getJson(`${this.api}/log?after=${this.position}`);
-      const news = this.pane.add(page.lines);
-      if (page.end && !page.lines.length && this.failures > 2) await this.end(this.position);
+      const { blocks, end } = await this.read(this.position);
+      const news = this.pane.add(blocks.flatMap(linesOf));
+      if (end && !blocks.length && this.failures > 2) await this.end(this.position);
       return news > 0;
     } catch (problem) {
       if (problem.status === 404 || problem.status === 401) this.lost();
@@ -147,9 +148,13 @@ export class Live {
     this.fetchPage(this.pane.lines.before(Math.floor((number - 1) / PAGE))).catch(() => {});
   }
 
+  read(after) {
+    return getJson(`${this.api}/log?blocks=1&after=${after}`);
+  }
+
   fetchPage(after) {
     if (!this.fetching.has(after)) {
-      const asked = getJson(`${this.api}/log?after=${after}`).then((page) => this.pane.add(page.lines));
+      const asked = this.read(after).then((page) => this.pane.add(page.blocks.flatMap(linesOf)));
       this.fetching.set(after, asked.finally(() => this.fetching.delete(after)));
     }
     return this.fetching.get(after);

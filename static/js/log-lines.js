@@ -6,6 +6,19 @@ export const PAGE = 1000;
 const MOST = 200_000;
 const pageOf = (number) => Math.floor((number - 1) / PAGE);
 
+// The lines of a block as the server stores it: columns, and times as microseconds after the line before.
+export function linesOf({ first, at, kinds, texts }) {
+  const lines = [];
+  let time = 0;
+  for (const [count, step, unit, level, origin] of kinds) {
+    for (let left = count; left > 0; left -= 1) {
+      time += at[lines.length];
+      lines.push({ number: first + lines.length, at: time / 1000, step, unit, level, origin, text: texts[lines.length] });
+    }
+  }
+  return lines;
+}
+
 export class Lines {
   constructor() {
     this.pages = new Map();

@@ -153,7 +153,7 @@ def test_the_log_comes_in_pages_of_a_thousand_and_ends(world: World, client: API
     write_lines(world, 1200)
     first = client.get(of(world, "/log")).json()
     assert len(first["lines"]) == 1000
-    assert set(first["lines"][0]) == {"number", "at", "step", "unit", "level", "text"}
+    assert set(first["lines"][0]) == {"number", "at", "step", "unit", "level", "origin", "text"}
     assert first["end"] is False
     second = client.get(of(world, "/log?after=1000")).json()
     assert [line["number"] for line in second["lines"]] == list(range(1001, 1201))

@@ -2,11 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, Route, WebSocketRoute
 
+from deployments.log.blocks import Block, Entry, encode, microseconds
 from deployments.models import Execution
 from deployments.queries import execution_document
 from rbac.models import User
@@ -24,8 +27,34 @@ def line(number: int, text: str = "", level: str = "info", unit: str = "Deploy")
         "step": step,
         "unit": unit,
         "level": level,
+        "origin": "slipway",
         "text": text or f"line {number}",
     }
+
+
+def blocks_of(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines as the server sends them: one block for each stretch without a gap."""
+    stretches: list[list[dict[str, Any]]] = []
+    for one in lines:
+        if stretches and stretches[-1][-1]["number"] + 1 == one["number"]:
+            stretches[-1].append(one)
+        else:
+            stretches.append([one])
+    return [json.loads(block.body) for stretch in stretches for block in _encoded(stretch)]
+
+
+def _encoded(stretch: list[dict[str, Any]]) -> list[Block]:
+    return encode(
+        stretch[0]["number"],
+        [
+            Entry(
+                microseconds(datetime.fromisoformat(one["at"])),
+                (one["step"], one["unit"], one["level"], one["origin"]),
+                one["text"],
+            )
+            for one in stretch
+        ],
+    )
 
 
 class Wire:
@@ -47,7 +76,7 @@ class Wire:
 
     def tell(self, *lines: dict[str, Any]) -> None:
         """Send lines through the socket."""
-        self._send({"type": "lines", "lines": list(lines)})
+        self._send({"type": "lines", "blocks": blocks_of(lines)})
 
     def change(self, **news: Any) -> None:
         """Send a state that differs from the one before."""
@@ -75,7 +104,7 @@ class Wire:
         after = int(parse_qs(urlsplit(route.request.url).query)["after"][0])
         self.asked.append(after)
         lines = [one for one in self.log if one["number"] > after][:LARGEST_PAGE]
-        self._answer(route, {"lines": lines, "end": False})
+        self._answer(route, {"blocks": blocks_of(lines), "end": False})
 
     @staticmethod
     def _answer(route: Route, content: dict[str, Any]) -> None:

@@ -1,0 +1,100 @@
+"""Writes lines: numbered in the commit that they belong to, packed together while the log grows."""
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from deployments.log.blocks import (
+    MOST_LINES,
+    Block,
+    Entry,
+    compress,
+    decode,
+    decompress,
+    encode,
+    microseconds,
+)
+from deployments.log.lines import NewLine, clean, cut
+from deployments.log.masks import NOTHING_SECRET, Mask
+from deployments.log.telling import tell_blocks
+from deployments.models import Execution, LogChunk, StepExecution
+
+# A block of this many lines gains nothing from being packed again.
+_FULL = MOST_LINES // 4
+
+
+def store(execution_id: UUID, new: Sequence[NewLine], *, mask: Mask = NOTHING_SECRET) -> None:
+    """Mask, number and store lines; call inside the fenced commit they belong to. Watchers hear on commit."""
+    if not new:
+        return
+    Execution.objects.filter(pk=execution_id).update(log_next=F("log_next") + len(new))
+    after = Execution.objects.values_list("log_next", flat=True).get(pk=execution_id)
+    first = after - len(new)
+    blocks = encode(first, _entries(new, mask))
+    LogChunk.objects.bulk_create(_chunk(execution_id, block, block.count >= _FULL) for block in blocks)
+    for step_id, number in _first_of_each_step(new, first).items():
+        StepExecution.objects.filter(pk=step_id, first_line__isnull=True).update(first_line=number)
+    if first // MOST_LINES != after // MOST_LINES:
+        _pack(execution_id, keep_last=True)
+    transaction.on_commit(lambda: tell_blocks(execution_id, blocks), robust=True)
+
+
+def compact(execution_id: UUID) -> None:
+    """Pack the last small chunks of an execution that has ended."""
+    with transaction.atomic():
+        _pack(execution_id, keep_last=False)
+
+
+def _entries(new: Sequence[NewLine], mask: Mask) -> Iterable[Entry]:
+    # A secret is hidden before a long line is cut, which could leave half of it.
+    texts = mask.texts([clean(line.text) for line in new])
+    for line, text in zip(new, texts, strict=True):
+        kind = (line.step, line.unit, line.level, line.said_by.value)
+        yield Entry(microseconds(line.at), kind, cut(text))
+
+
+def _pack(execution_id: UUID, *, keep_last: bool) -> None:
+    """Join chunks that one commit each has left; the last one stays open for what comes."""
+    small = list(LogChunk.objects.filter(execution_id=execution_id, is_packed=False).order_by("first"))
+    if len(small) < 2:
+        return
+    LogChunk.objects.filter(pk__in=[chunk.pk for chunk in small]).delete()
+    joined = [block for run in _runs(small) for block in _joined(run)]
+    LogChunk.objects.bulk_create(
+        _chunk(execution_id, block, not (keep_last and block is joined[-1])) for block in joined
+    )
+
+
+def _runs(chunks: list[LogChunk]) -> list[list[LogChunk]]:
+    """Chunks that follow on each other without one that is packed already in between."""
+    runs: list[list[LogChunk]] = []
+    for chunk in chunks:
+        if runs and runs[-1][-1].last + 1 == chunk.first:
+            runs[-1].append(chunk)
+        else:
+            runs.append([chunk])
+    return runs
+
+
+def _joined(run: list[LogChunk]) -> list[Block]:
+    return encode(run[0].first, (entry for chunk in run for entry in decode(decompress(chunk.packed))))
+
+
+def _chunk(execution_id: UUID, block: Block, is_packed: bool) -> LogChunk:
+    return LogChunk(
+        execution_id=execution_id,
+        first=block.first,
+        last=block.last,
+        packed=compress(block, 6 if is_packed else 1),
+        is_packed=is_packed,
+    )
+
+
+def _first_of_each_step(new: Sequence[NewLine], first: int) -> dict[int, int]:
+    numbers: dict[int, int] = {}
+    for index, line in enumerate(new):
+        if line.step_id is not None:
+            numbers.setdefault(line.step_id, first + index)
+    return numbers

@@ -1,0 +1,224 @@
+"""What one process knows of one execution that is watched here: heard once, for all its viewers."""
+
+import asyncio
+import json
+import logging
+import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from channels.db import database_sync_to_async
+from channels.layers import get_channel_layer
+from redis.exceptions import RedisError
+
+from deployments import log
+from deployments.models import Execution
+from deployments.queries import Rights, buttons, execution_facts
+from deployments.watching.frames import LARGEST_FRAME, Recent, frames_of
+
+LINES_EVERY_SECONDS = 0.06
+STATE_EVERY_SECONDS = 0.15
+# Where commits bring lines and nothing else, the state is looked at less often.
+QUIET_STATE_EVERY_SECONDS = 0.6
+LOOK_AGAIN_SECONDS = 5
+LISTEN_AGAIN_SECONDS = 1
+READ_AT_ONCE = 8 * LARGEST_FRAME
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class State:
+    """The execution at one moment; `facts` is its document as JSON, without rights and the last line."""
+
+    execution: Execution
+    facts: str
+
+    def message(self, rights: Rights) -> str:
+        """The message for a viewer with these rights."""
+        rest = json.dumps({"can": buttons(self.execution, rights), "last_line": self.last_line})
+        return f'{{"type":"state","state":{self.facts[:-1]},{rest[1:]}}}'
+
+    @property
+    def is_over(self) -> bool:
+        return self.execution.is_over and self.execution.ended_at is not None
+
+    @property
+    def last_line(self) -> int:
+        return self.execution.log_next - 1
+
+
+class Hub:
+    """Listens for one execution, fills gaps from the database, and wakes its viewers.
+
+    The channel layer is never the truth: what it loses is found by its number, at once when something
+    comes after it and within five seconds otherwise.
+    """
+
+    def __init__(self, execution_id: UUID) -> None:
+        self.execution_id = execution_id
+        self.recent = Recent()
+        self.last = 0
+        self.state: State | None = None
+        self.is_gone = False
+        self.is_broken = False
+        self.news = asyncio.Event()
+        self.viewers = 0
+        self.ready = asyncio.Event()
+        self._waiting: list[log.Block] = []
+        self._flushed_at = 0.0
+        self._flush: asyncio.TimerHandle | None = None
+        self._state_wanted = asyncio.Event()
+        self._jobs: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to listen."""
+        jobs = (self._listen(), self._keep_state(), self._look_again())
+        self._jobs = [asyncio.create_task(job) for job in jobs]
+        for job in self._jobs:
+            job.add_done_callback(self._job_ended)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        if self._flush is not None:
+            self._flush.cancel()
+        for job in self._jobs:
+            job.cancel()
+
+    def _job_ended(self, job: asyncio.Task[None]) -> None:
+        """A job that broke lets the viewers go: they come back to a new hub, and would else wait for ever."""
+        if job.cancelled():
+            return
+        logger.error("Watching execution %s broke off", self.execution_id, exc_info=job.exception())
+        self.is_broken = True
+        self.ready.set()
+        self._wake()
+
+    async def _listen(self) -> None:
+        self.last = await self._last_stored()
+        while True:
+            try:
+                await self._listen_once()
+            except (OSError, RedisError) as error:
+                logger.warning("Execution %s is not heard: %s", self.execution_id, error)
+                await self._fill()
+                self.ready.set()
+                await asyncio.sleep(LISTEN_AGAIN_SECONDS)
+
+    async def _listen_once(self) -> None:
+        layer = get_channel_layer()
+        channel = await layer.new_channel()
+        group = log.group_of(self.execution_id)
+        try:
+            await layer.group_add(group, channel)
+            await self._fill()
+            self.ready.set()
+            while True:
+                await self._take(await layer.receive(channel))
+        finally:
+            await layer.group_discard(group, channel)
+
+    async def _take(self, message: dict[str, Any]) -> None:
+        if message["type"] == "state.changed":
+            self._state_wanted.set()
+            return
+        if message["last"] <= self._known:
+            return
+        if message["first"] > self._known + 1:
+            await self._fill()
+        else:
+            self._add(log.Block(message["first"], message["last"], message["body"]))
+
+    @property
+    def _known(self) -> int:
+        return self._waiting[-1].last if self._waiting else self.last
+
+    def _add(self, block: log.Block) -> None:
+        """Keep a block for the next frame: at once after a silence, else a few times a second."""
+        self._waiting.append(block)
+        if self._flush is None:
+            loop = asyncio.get_running_loop()
+            self._flush = loop.call_at(self._flushed_at + LINES_EVERY_SECONDS, self._send_waiting)
+
+    def _send_waiting(self) -> None:
+        self._flush = None
+        self._flushed_at = asyncio.get_running_loop().time()
+        blocks, self._waiting = self._waiting, []
+        for frame in frames_of(blocks):
+            self.recent.add(frame)
+            self.last = frame.last
+        self._wake()
+
+    def _wake(self) -> None:
+        self.news.set()
+        self.news = asyncio.Event()
+
+    async def _fill(self) -> None:
+        """Read from the database what was stored and not heard."""
+        while blocks := await self._read(self._known):
+            for block in blocks:
+                if block.last > self._known:
+                    self._add(block)
+
+    async def _look_again(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            await self._fill()
+            self._state_wanted.set()
+
+    async def _keep_state(self) -> None:
+        pause = STATE_EVERY_SECONDS
+        while True:
+            self._state_wanted.clear()
+            before, self.state = self.state, await self._read_state()
+            self.is_gone = self.state is None
+            is_new = self.state is None or before is None or before.facts != self.state.facts
+            pause = STATE_EVERY_SECONDS if is_new else min(2 * pause, QUIET_STATE_EVERY_SECONDS)
+            if is_new or self.state.is_over:
+                self._wake()
+            await asyncio.sleep(pause)
+            await self._state_wanted.wait()
+
+    @database_sync_to_async
+    def _read(self, after: int) -> list[log.Block]:
+        return log.blocks_after(self.execution_id, after, most_bytes=READ_AT_ONCE)
+
+    @database_sync_to_async
+    def _last_stored(self) -> int:
+        found = Execution.objects.filter(pk=self.execution_id).values_list("log_next", flat=True).first()
+        return (found or 1) - 1
+
+    @database_sync_to_async
+    def _read_state(self) -> State | None:
+        related = Execution.objects.select_related("pipeline", "scope", "started_by")
+        execution = related.filter(pk=self.execution_id).first()
+        if execution is None:
+            return None
+        facts = execution_facts(execution)
+        del facts["last_line"]
+        return State(execution, json.dumps(facts, ensure_ascii=False, separators=(",", ":")))
+
+
+_hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[UUID, Hub]] = weakref.WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def hub_of(execution_id: UUID) -> AsyncIterator[Hub]:
+    """The hub of an execution for as long as one watches; the last viewer ends it."""
+    hubs = _hubs.setdefault(asyncio.get_running_loop(), {})
+    hub = hubs.get(execution_id)
+    if hub is None or hub.is_broken:
+        hub = hubs[execution_id] = Hub(execution_id)
+        hub.start()
+    hub.viewers += 1
+    try:
+        await hub.ready.wait()
+        yield hub
+    finally:
+        hub.viewers -= 1
+        if hub.viewers == 0:
+            hub.stop()
+            if hubs.get(execution_id) is hub:
+                del hubs[execution_id]

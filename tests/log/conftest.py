@@ -1,0 +1,28 @@
+"""An execution to write a log for."""
+
+from datetime import UTC, datetime
+
+import pytest
+from django.utils import timezone
+
+from deployments.log import NewLine, Origin
+from deployments.models import Execution, Pipeline
+from rbac.models import Scope, User
+
+AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+
+
+def new_lines(
+    *texts: str, level: str = "info", step: str = "deploy", origin: Origin | None = None
+) -> list[NewLine]:
+    """Lines that somebody is about to store."""
+    return [NewLine(AT, None, step, "Deploy", level, text, origin) for text in texts]
+
+
+@pytest.fixture
+def execution(project: Scope, admin: User) -> Execution:
+    """An execution that nothing moves on."""
+    pipeline = Pipeline.objects.create(scope=project, identifier="logged", name="Logged", yaml="")
+    return Execution.objects.create(
+        pipeline=pipeline, scope=project, number=1, started_by=admin, look_at=timezone.now(), status="RUNNING"
+    )
