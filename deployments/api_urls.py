@@ -26,6 +26,17 @@ urlpatterns = [
         pipelines.PipelineExecutions.as_view(),
         name="api-pipeline-executions",
     ),
+    path("pipelines/<int:pk>/versions", pipelines.PipelineVersions.as_view(), name="api-pipeline-versions"),
+    path(
+        "pipelines/<int:pk>/versions/<int:number>",
+        pipelines.OnePipelineVersion.as_view(),
+        name="api-pipeline-version",
+    ),
+    path(
+        "pipelines/<int:pk>/versions/<int:number>/restore",
+        pipelines.RestorePipelineVersion.as_view(),
+        name="api-restore-pipeline-version",
+    ),
     path("pipeline-schema", pipelines.PipelineSchema.as_view(), name="api-pipeline-schema"),
     path("executions", executions.Executions.as_view(), name="api-executions"),
     path("executions/<uuid:pk>", executions.OneExecution.as_view(), name="api-execution"),

@@ -70,7 +70,7 @@ def _check_as(kinds: Iterable[str], document: Document) -> FileCheck:
 
 
 def _problem(found: ManifestProblem) -> FileProblem:
-    return FileProblem(_sentence(found.message), found.line, None, found.path)
+    return FileProblem(_sentence(found.message), found.line, found.column, found.path)
 
 
 def _sentence(message: str) -> str:

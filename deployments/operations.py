@@ -1,4 +1,4 @@
-"""What people can do with pipelines and executions; page, API, admin and Celery call the same functions."""
+"""What people can do with executions; page, API, admin and Celery call the same functions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from deployments import plan
+from deployments.authoring import read, refuse_missing
 from deployments.engine.lease import wake
 from deployments.models import Execution, Interrupt, Pipeline, StageExecution
-from deployments.pipelines import BadPipelineError, PipelineSpec, read_pipeline
+from deployments.pipelines import PipelineSpec
 from deployments.states import Status
 from deployments.tasks import wake_soon
 from rbac.audit import record
@@ -21,60 +22,14 @@ from web.problems import BadInput, Conflict
 LONGEST_TAG = 128
 
 
-class PipelineNotRunnable(BadInput):
-    """The pipeline's YAML is wrong, or names something that does not exist."""
-
-    code = "pipeline_not_runnable"
-
-
-def save_pipeline(*, actor: User, scope: Scope, yaml: str, pipeline: Pipeline | None = None) -> Pipeline:
-    """Create a pipeline, or save a new version of one.
-
-    Raises `PipelineNotRunnable` with path and line of every mistake.
-    """
-    require(actor, "core_pipeline_edit", pipeline or scope)
-    spec = _read(yaml)
-    _refuse_missing(plan.find_targets(spec, scope)[1])
-    with transaction.atomic():
-        before = {"yaml": pipeline.yaml} if pipeline else None
-        if pipeline is None:
-            _refuse_taken(scope, spec.identifier)
-            pipeline = Pipeline(scope=scope, identifier=spec.identifier)
-        elif pipeline.identifier != spec.identifier:
-            raise BadInput(
-                "A pipeline keeps its identifier.",
-                errors=[{"path": "pipeline.identifier", "message": f"must stay {pipeline.identifier}"}],
-            )
-        pipeline.name, pipeline.yaml = spec.name, yaml
-        if pipeline.pk is None:
-            pipeline.save()
-        else:
-            # Never the whole row: a run that starts meanwhile counts its number up in it.
-            pipeline.version += 1
-            pipeline.save(update_fields=["name", "yaml", "version", "updated_at"])
-        action = "pipeline.update" if before else "pipeline.create"
-        record(actor=actor, action=action, thing=pipeline, before=before, after={"yaml": yaml})
-    return pipeline
-
-
-def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
-    """Delete a pipeline that was never run. Raises `Conflict` for one with a history."""
-    require(actor, "core_pipeline_delete", pipeline)
-    if pipeline.executions.exists():
-        raise Conflict("This pipeline has executions. Its history would be lost, so it cannot be deleted.")
-    with transaction.atomic():
-        record(actor=actor, action="pipeline.delete", thing=pipeline, before={"yaml": pipeline.yaml})
-        pipeline.delete()
-
-
 def preview_run(pipeline: Pipeline) -> list[dict[str, Any]]:
     """The stages, steps, units and actions that a run of this pipeline would have."""
-    return plan.preview_stages(_targets(_read(pipeline.yaml), pipeline.scope))
+    return plan.preview_stages(_targets(read(pipeline.yaml), pipeline.scope))
 
 
 def default_artifact(pipeline: Pipeline) -> dict[str, str]:
     """The image and the tag that a run takes when nobody chooses a tag."""
-    return plan.artifact_of(_targets(_read(pipeline.yaml), pipeline.scope), "")
+    return plan.artifact_of(_targets(read(pipeline.yaml), pipeline.scope), "")
 
 
 def run_pipeline(
@@ -93,7 +48,7 @@ def run_pipeline(
     require(actor, "core_pipeline_execute", pipeline)
     if idempotency_key and (earlier := _earlier(actor, pipeline, idempotency_key)):
         return earlier
-    spec = _read(replays.yaml if replays else pipeline.yaml)
+    spec = read(replays.yaml if replays else pipeline.yaml)
     targets = _targets(spec, pipeline.scope)
     for target in targets:
         # R082: a person needs access to what the pipeline uses on their behalf.
@@ -176,29 +131,10 @@ def _ask(actor: User, execution: Execution, kind: str) -> None:
         transaction.on_commit(lambda: wake_soon(execution.pk))
 
 
-def _read(yaml: str) -> PipelineSpec:
-    try:
-        return read_pipeline(yaml)
-    except BadPipelineError as bad:
-        errors = [{"path": p.path, "message": p.message, "line": p.line} for p in bad.problems]
-        raise PipelineNotRunnable("The pipeline's YAML is not right.", errors=errors) from bad
-
-
 def _targets(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
     targets, missing = plan.find_targets(spec, scope)
-    _refuse_missing(missing)
+    refuse_missing(missing or plan.missing_values(targets))
     return targets
-
-
-def _refuse_missing(missing: list[plan.Missing]) -> None:
-    if missing:
-        errors = [{"path": one.path, "message": one.message} for one in missing]
-        raise PipelineNotRunnable("The pipeline names things that do not exist.", errors=errors)
-
-
-def _refuse_taken(scope: Scope, identifier: str) -> None:
-    if Pipeline.objects.filter(scope=scope, identifier=identifier).exists():
-        raise Conflict(f"There is a pipeline {identifier} in {scope.path} already.")
 
 
 def _checked_tag(tag: str) -> str:
@@ -241,12 +177,16 @@ def _create(
     replays: Execution | None,
     targets: list[plan.Target],
 ) -> Execution:
-    Pipeline.objects.filter(pk=pipeline.pk).update(next_number=F("next_number") + 1)
-    number = Pipeline.objects.values_list("next_number", flat=True).get(pk=pipeline.pk) - 1
+    # A rollback may bring back what a pipeline deployed that is gone since.
+    pipelines = Pipeline.with_deleted if replays else Pipeline.objects
+    if not pipelines.filter(pk=pipeline.pk).update(next_number=F("next_number") + 1):
+        raise Conflict("This pipeline was deleted. Its executions can be read, and not run again.")
+    number = pipelines.values_list("next_number", flat=True).get(pk=pipeline.pk) - 1
     return Execution.objects.create(
         scope=pipeline.scope,
         pipeline=pipeline,
         number=number,
+        pipeline_version=replays.pipeline_version if replays else pipeline.version,
         yaml=replays.yaml if replays else pipeline.yaml,
         inputs=inputs,
         artifact=artifact,

@@ -22,11 +22,12 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a pipeline; `line` counts from 1 and is None where it is not known."""
+    """One thing that is wrong with a pipeline; line and column count from 1, None if not known."""
 
     path: str
     message: str
     line: int | None
+    column: int | None = None
 
 
 class BadPipelineError(ValueError):
@@ -84,7 +85,7 @@ def read_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
     try:
         document = parse(text, name)
     except BadDocument as bad:
-        raise BadPipelineError([Problem("", bad.message, bad.line)]) from bad
+        raise BadPipelineError([Problem("", bad.message, bad.line, bad.column)]) from bad
     if errors := list(_VALIDATOR.iter_errors(document.value)):
         raise BadPipelineError([_from_schema(error, document) for error in errors[:50]])
     value = document.value["pipeline"]
@@ -183,4 +184,5 @@ def _from_schema(error: ValidationError, document: Document) -> Problem:
 
 
 def _problem(path: Path, message: str, document: Document) -> Problem:
-    return Problem(".".join(map(str, path)), message, document.line_of(path))
+    place = ".".join(map(str, path))
+    return Problem(place, message, document.line_of(path), document.column_of(path))

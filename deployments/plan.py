@@ -16,6 +16,7 @@ from deployments.models import (
     StepExecution,
 )
 from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
+from deployments.variables import effective, expressions
 from rbac.models import Scope
 
 
@@ -61,6 +62,20 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
         if service and environment and infrastructure:
             targets.append(Target(stage, service, environment, infrastructure))
     return targets, missing
+
+
+def missing_values(targets: list[Target]) -> list[Missing]:
+    """The variables that a service requires and that neither it nor the environment gives a value."""
+    return [
+        Missing(
+            f"pipeline.stages.{number}.stage.spec",
+            f"the variable {name} of service {target.service.identifier} is required and has no value: "
+            f"give it one in the service or in environment {target.environment.identifier}",
+        )
+        for number, target in enumerate(targets)
+        for name in target.service.required_variables
+        if effective(target.service.variables, target.environment.variables).get(name, "") == ""
+    ]
 
 
 def _nearest(model: Any, scope: Scope, identifier: str) -> Any:
@@ -130,12 +145,14 @@ def _write_step(stage: StageExecution, section: str, position: int, spec: StepSp
 def _values(execution: Execution, pipeline: PipelineSpec, target: Target) -> Mapping[str, Any]:
     """What expressions can name, frozen: later edits do not change an execution under way."""
     place = target.infrastructure
+    variables = {**pipeline.variables, **execution.inputs}
     return {
+        **expressions(variables, target.service.variables, target.environment.variables),
         "pipeline": {
             "name": pipeline.name,
             "identifier": pipeline.identifier,
             "number": execution.number,
-            "variables": {**pipeline.variables, **execution.inputs},
+            "variables": variables,
         },
         "stage": {"name": target.spec.name, "identifier": target.spec.identifier},
         "service": {
@@ -147,6 +164,7 @@ def _values(execution: Execution, pipeline: PipelineSpec, target: Target) -> Map
             "name": target.environment.name,
             "identifier": target.environment.identifier,
             "type": target.environment.kind,
+            "variables": target.environment.variables,
         },
         "infra": {
             "name": place.name,

@@ -63,6 +63,8 @@ def execution_facts(execution: Execution) -> dict[str, Any]:
             "id": execution.pipeline_id,
             "identifier": execution.pipeline.identifier,
             "name": execution.pipeline.name,
+            "version": execution.pipeline_version,
+            "deleted": execution.pipeline.deleted_at is not None,
         },
         "scope": execution.scope.path,
         "started_by": execution.started_by.get_username() if execution.started_by else None,

@@ -11,14 +11,15 @@ At = TypeVar("At")
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a text says, and on which line (from 1) each part of it stands."""
+    """What a text says, and on which line and column (from 1) each part of it stands."""
 
     value: Any
     lines: dict[Path, int] = field(default_factory=dict, repr=False)
+    columns: dict[Path, int] = field(default_factory=dict, repr=False)
 
 
 class _Open:
-    """A mapping or list whose end has not come yet; `path` is kept where lines are."""
+    """A mapping or list whose end has not come yet; `path` is kept where places are."""
 
     __slots__ = ("awaits_key", "is_mapping", "key", "path", "value")
 
@@ -32,8 +33,7 @@ class _Open:
 class Tree(Generic[At]):
     """A value that grows.
 
-    `place` turns a parser's position into line and column, `line` into the line alone; without `line`, the
-    lines of the parts are not kept.
+    `place` turns a parser's position into line and column; those of all parts are only kept if that is asked.
     """
 
     def __init__(
@@ -42,14 +42,15 @@ class Tree(Generic[At]):
         depth: int,
         values: int,
         place: Callable[[At], tuple[int, int]],
-        line: Callable[[At], int] | None = None,
+        keeps_places: bool = False,
     ) -> None:
         self.depth = int(depth)
         self.left = int(values)
         self.values = int(values)
         self.place = place
-        self.line = line
+        self.keeps_places = keeps_places
         self.lines: dict[Path, int] = {}
+        self.columns: dict[Path, int] = {}
         self.open: list[_Open] = []
         self.inner: _Open | None = None
         self.root: Any = None
@@ -82,11 +83,11 @@ class Tree(Generic[At]):
         inner = self.open[-1]
         inner.key, inner.awaits_key = key, False
         if key in inner.value:
-            first = f" on line {self.lines[(*inner.path, key)]}" if self.line else ""
+            first = f" on line {self.lines[(*inner.path, key)]}" if self.keeps_places else ""
             raise self.refused(at, f'the key "{key[:100]}" is already given{first}', "keep one of them")
-        if self.line is not None:
+        if self.keeps_places:
             # The key's line, not the value's: that is where a person looks for it.
-            self.lines[(*inner.path, key)] = self.line(at)
+            self._keep((*inner.path, key), at)
 
     def put(self, value: Any, at: At) -> Path:
         """Put a value where it belongs, and return where that is. Raises `Refused`."""
@@ -100,13 +101,16 @@ class Tree(Generic[At]):
         elif inner.is_mapping:
             inner.value[inner.key] = value
             inner.awaits_key = True
-            return (*inner.path, inner.key) if self.line else ()
+            return (*inner.path, inner.key) if self.keeps_places else ()
         else:
-            path = (*inner.path, len(inner.value)) if self.line else ()
+            path = (*inner.path, len(inner.value)) if self.keeps_places else ()
             inner.value.append(value)
-        if self.line is not None:
-            self.lines[path] = self.line(at)
+        if self.keeps_places:
+            self._keep(path, at)
         return path
+
+    def _keep(self, path: Path, at: At) -> None:
+        self.lines[path], self.columns[path] = self.place(at)
 
     def refused(self, at: At, what: str, fix: str = "") -> Refused:
         """The refusal of what stands at a position."""

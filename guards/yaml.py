@@ -86,7 +86,7 @@ class _Reader:
     """Turns the parser's events into values, refusing what a specification does not need."""
 
     def __init__(self, *, depth: int, values: int) -> None:
-        self.tree: Tree[Any] = Tree(depth=depth, values=values, place=_start_of, line=_line_of)
+        self.tree: Tree[Any] = Tree(depth=depth, values=values, place=_start_of, keeps_places=True)
         self.documents = 0
 
     def take(self, event: yaml.Event) -> None:
@@ -106,7 +106,7 @@ class _Reader:
     def parsed(self) -> Parsed:
         if self.documents == 0 or self.tree.root is None:
             raise Refused(Fault("the document is empty", "", 1, 1))
-        return Parsed(self.tree.root, self.tree.lines)
+        return Parsed(self.tree.root, self.tree.lines, self.tree.columns)
 
     def _expects_key(self) -> bool:
         return self.tree.inner is not None and self.tree.inner.awaits_key
@@ -152,11 +152,6 @@ class _Reader:
 def _start_of(mark: Any) -> tuple[int, int]:
     """Line and column of a mark, from 1; the parser counts from 0, and has none for an empty text."""
     return (mark.line + 1, mark.column + 1) if mark else (1, 1)
-
-
-def _line_of(mark: Any) -> int:
-    line: int = mark.line
-    return line + 1
 
 
 def _based(text: str) -> int | None:

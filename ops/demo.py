@@ -11,6 +11,7 @@ from django.db import transaction
 
 from connectors.models import Connector, FileNode, Secret
 from connectors.operations import create_connector, create_secret, save_file, update_connector
+from deployments.authoring import save_pipeline
 from deployments.models import Artifact, Environment, Infrastructure, Manifest, Pipeline, Service
 from ops.demo_secrets import API_KEY_VARIABLE, PASSWORD_VARIABLE, demo_api_key, demo_password, given
 from rbac.keys import create_api_key, key_of_token
@@ -59,7 +60,7 @@ def seed_demo(facts: SandboxFacts) -> None:
     _files(admin, project, facts)
     _service(project)
     _infrastructure(project, connector, facts)
-    _pipeline(project)
+    _pipeline(admin, project)
 
 
 def _project() -> Scope:
@@ -179,8 +180,7 @@ def _infrastructure(project: Scope, connector: Connector, facts: SandboxFacts) -
     )
 
 
-def _pipeline(project: Scope) -> None:
+def _pipeline(admin: User, project: Scope) -> None:
     text = (SAMPLES / "rolling_demo.yaml").read_text()
-    Pipeline.objects.get_or_create(
-        scope=project, identifier="rolling_demo", defaults={"name": "Rolling demo", "yaml": text}
-    )
+    if not Pipeline.with_deleted.filter(scope=project, identifier="rolling_demo").exists():
+        save_pipeline(actor=admin, scope=project, yaml=text)

@@ -8,7 +8,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from aws.regions import regions
 from connectors.models import Connector
 from connectors.queries import connectors_for
 from deployments import catalog
@@ -19,7 +18,6 @@ from web.problems import BadInput
 from web.rest import IDENTIFIER, IF_MATCH, LISTED, PAGED, Route, check_version, versioned
 
 VIEW = "core_environment_view"
-CLUSTER = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z"
 
 
 class EnvironmentDocument(serializers.Serializer[Any]):
@@ -30,6 +28,7 @@ class EnvironmentDocument(serializers.Serializer[Any]):
     name = serializers.CharField()
     description = serializers.CharField()
     kind = serializers.ChoiceField(choices=Environment.Kind.choices)
+    variables = serializers.DictField()
     scope = serializers.CharField(source="scope.path")
     org = serializers.CharField(source="scope.org")
     project = serializers.CharField(source="scope.project")
@@ -44,6 +43,7 @@ class EnvironmentChange(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=128)
     description = serializers.CharField(allow_blank=True, max_length=4096, default="")
     kind = serializers.ChoiceField(choices=Environment.Kind.choices, default=Environment.Kind.PRE_PRODUCTION)
+    variables = serializers.DictField(default=dict)
 
 
 class EnvironmentInput(EnvironmentChange):
@@ -63,6 +63,7 @@ class InfrastructureDocument(serializers.Serializer[Any]):
     connector = serializers.CharField(source="connector.identifier")
     region = serializers.CharField()
     cluster = serializers.CharField()
+    version = serializers.IntegerField()
 
 
 class InfrastructureChange(serializers.Serializer[Any]):
@@ -71,7 +72,7 @@ class InfrastructureChange(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=128)
     connector = serializers.CharField(max_length=128)
     region = serializers.CharField(max_length=64)
-    cluster = serializers.RegexField(CLUSTER)
+    cluster = serializers.RegexField(catalog.CLUSTER)
 
 
 class InfrastructureInput(InfrastructureChange):
@@ -94,9 +95,7 @@ class Environments(Route):
             actor=self.principal,
             scope=scope,
             identifier=given["identifier"],
-            name=given["name"],
-            description=given["description"],
-            kind=given["kind"],
+            spec=_spec(given),
         )
         return versioned(EnvironmentDocument(made).data, made.version, status=201)
 
@@ -113,8 +112,6 @@ class EnvironmentRoute(Route):
         self, environment: Environment, given: dict[str, Any]
     ) -> catalog.InfrastructureSpec:
         """Return what was given, with the connector that is meant."""
-        if not any(given["region"] == region.name for region in regions()):
-            raise _bad("region", f"{given['region']} is not a region of AWS.")
         return catalog.InfrastructureSpec(
             name=given["name"],
             connector=self._connector_named(environment.scope, given["connector"]),
@@ -144,7 +141,7 @@ class OneEnvironment(EnvironmentRoute):
         with transaction.atomic():
             found = self.environment(pk, lock=True)
             check_version(request, found.version)
-            changed = catalog.update_environment(actor=self.principal, environment=found, **given)
+            changed = catalog.update_environment(actor=self.principal, environment=found, spec=_spec(given))
         return versioned(EnvironmentDocument(changed).data, changed.version)
 
     @extend_schema(responses={204: None})
@@ -172,7 +169,7 @@ class Infrastructures(EnvironmentRoute):
             identifier=given["identifier"],
             spec=self.infrastructure_spec(environment, given),
         )
-        return Response(InfrastructureDocument(made).data, status=201)
+        return versioned(InfrastructureDocument(made).data, made.version, status=201)
 
 
 class OneInfrastructure(EnvironmentRoute):
@@ -180,14 +177,20 @@ class OneInfrastructure(EnvironmentRoute):
 
     @extend_schema(responses=InfrastructureDocument)
     def get(self, request: Request, pk: int, infrastructure: int) -> Response:
-        return Response(InfrastructureDocument(self._found(pk, infrastructure)).data)
-
-    @extend_schema(request=InfrastructureChange, responses=InfrastructureDocument)
-    def put(self, request: Request, pk: int, infrastructure: int) -> Response:
         found = self._found(pk, infrastructure)
-        spec = self.infrastructure_spec(found.environment, self.given(InfrastructureChange))
-        changed = catalog.update_infrastructure(actor=self.principal, infrastructure=found, spec=spec)
-        return Response(InfrastructureDocument(changed).data)
+        return versioned(InfrastructureDocument(found).data, found.version)
+
+    @extend_schema(parameters=[IF_MATCH], request=InfrastructureChange, responses=InfrastructureDocument)
+    def put(self, request: Request, pk: int, infrastructure: int) -> Response:
+        given = self.given(InfrastructureChange)
+        with transaction.atomic():
+            found = self._found(pk, infrastructure)
+            check_version(request, found.version)
+            spec = self.infrastructure_spec(found.environment, given)
+            changed = catalog.update_infrastructure(
+                actor=self.principal, infrastructure=found, spec=spec, version=found.version
+            )
+        return versioned(InfrastructureDocument(changed).data, changed.version)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int, infrastructure: int) -> Response:
@@ -197,6 +200,15 @@ class OneInfrastructure(EnvironmentRoute):
     def _found(self, pk: int, infrastructure: int) -> Infrastructure:
         rows = Infrastructure.objects.select_related("connector__scope", "environment__scope")
         return self.one(VIEW, rows, pk=infrastructure, environment_id=pk)
+
+
+def _spec(given: dict[str, Any]) -> catalog.EnvironmentSpec:
+    return catalog.EnvironmentSpec(
+        name=given["name"],
+        description=given["description"],
+        kind=given["kind"],
+        variables=given["variables"],
+    )
 
 
 def _bad(path: str, message: str) -> BadInput:

@@ -9,9 +9,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from deployments import operations, queries
+from deployments import authoring, operations, queries
 from deployments.api.executions import ExecutionSummary
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution, Pipeline, PipelineVersion
 from deployments.pipeline_schema import PIPELINE_SCHEMA
 from web.parsers import GuardedJSONParser, GuardedYAMLParser, OldYAMLParser
 from web.problems import BadInput, Conflict
@@ -40,6 +40,20 @@ class PipelineDocument(serializers.Serializer[Any]):
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
+
+
+class VersionSummary(serializers.Serializer[Any]):
+    """One saved version of a pipeline; `saved_by` is null where nobody is known."""
+
+    number = serializers.IntegerField()
+    saved_by = serializers.CharField(source="saved_by.username", allow_null=True, default=None)
+    saved_at = serializers.DateTimeField()
+
+
+class VersionDocument(VersionSummary):
+    """One saved version of a pipeline with its YAML."""
+
+    yaml = serializers.CharField()
 
 
 class PipelineInput(serializers.Serializer[Any]):
@@ -95,7 +109,7 @@ class Pipelines(PipelineRoute):
     )
     def post(self, request: Request) -> Response:
         given, scope = self.given(PipelineInput), self.scope_named()
-        made = operations.save_pipeline(actor=self.principal, scope=scope, yaml=given["yaml"])
+        made = authoring.save_pipeline(actor=self.principal, scope=scope, yaml=given["yaml"])
         return versioned(PipelineDocument(made).data, made.version, status=201)
 
 
@@ -125,15 +139,44 @@ class OnePipeline(PipelineRoute):
         with transaction.atomic():
             found = self.pipeline(pk, lock=True)
             check_version(request, found.version)
-            changed = operations.save_pipeline(
+            changed = authoring.save_pipeline(
                 actor=self.principal, scope=found.scope, yaml=given["yaml"], pipeline=found
             )
         return versioned(PipelineDocument(changed).data, changed.version)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_pipeline(actor=self.principal, pipeline=self.pipeline(pk))
+        authoring.delete_pipeline(actor=self.principal, pipeline=self.pipeline(pk))
         return Response(status=204)
+
+
+class PipelineVersions(PipelineRoute):
+    """The versions of a pipeline, newest first."""
+
+    @extend_schema(parameters=PAGED, responses=VersionSummary(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        return self.page(self.pipeline(pk).versions.select_related("saved_by").defer("yaml"), VersionSummary)
+
+
+class OnePipelineVersion(PipelineRoute):
+    """One version of a pipeline; posting to it saves its YAML as the newest version."""
+
+    @extend_schema(responses=VersionDocument)
+    def get(self, request: Request, pk: int, number: int) -> Response:
+        rows = PipelineVersion.objects.select_related("saved_by")
+        return Response(VersionDocument(self.one_of(rows, pipeline=self.pipeline(pk), number=number)).data)
+
+
+class RestorePipelineVersion(PipelineRoute):
+    """Bringing an older version of a pipeline back."""
+
+    @extend_schema(parameters=[IF_MATCH], request=None, responses=PipelineDocument)
+    def post(self, request: Request, pk: int, number: int) -> Response:
+        with transaction.atomic():
+            found = self.pipeline(pk, lock=True)
+            check_version(request, found.version)
+            changed = authoring.restore_version(actor=self.principal, pipeline=found, number=number)
+        return versioned(PipelineDocument(changed).data, changed.version)
 
 
 class PipelineExecutions(Route):

@@ -14,8 +14,6 @@ from deployments.models import Manifest, Service
 from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
 
 VIEW = "core_service_view"
-TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
-IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
 
 
 class ManifestFields(serializers.Serializer[Any]):
@@ -31,8 +29,8 @@ class ManifestFields(serializers.Serializer[Any]):
 class ArtifactFields(serializers.Serializer[Any]):
     """The image that a service runs, and the tag that a run takes when nobody chooses one."""
 
-    image = serializers.RegexField(IMAGE)
-    tag = serializers.RegexField(TAG, default="latest")
+    image = serializers.RegexField(catalog.IMAGE)
+    tag = serializers.RegexField(catalog.TAG, default="latest")
 
 
 class ServiceDocument(serializers.Serializer[Any]):
@@ -46,6 +44,7 @@ class ServiceDocument(serializers.Serializer[Any]):
     org = serializers.CharField(source="scope.org")
     project = serializers.CharField(source="scope.project")
     variables = serializers.DictField()
+    required_variables = serializers.ListField(child=serializers.CharField())
     artifact = ArtifactFields(default=None)
     manifests = ManifestFields(many=True)
     version = serializers.IntegerField()
@@ -59,6 +58,7 @@ class ServiceChange(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=128)
     description = serializers.CharField(allow_blank=True, max_length=4096, default="")
     variables = serializers.DictField(default=dict)
+    required_variables = serializers.ListField(child=serializers.CharField(), max_length=200, default=list)
     artifact = ArtifactFields(allow_null=True, default=None)
     manifests = ManifestFields(many=True, default=list)
 
@@ -123,6 +123,7 @@ def _spec(given: dict[str, Any]) -> catalog.ServiceSpec:
         name=given["name"],
         description=given["description"],
         variables=given["variables"],
+        required_variables=given["required_variables"],
         image=artifact.get("image", ""),
         tag=artifact.get("tag", "latest"),
         manifests=[

@@ -24,6 +24,7 @@ class ManifestProblem:
     path: str
     line: int | None
     message: str
+    column: int | None = None
 
     def __str__(self) -> str:
         return f"{self.file}, line {self.line}: {self.path}: {self.message}"
@@ -77,7 +78,10 @@ def _checked(document: Document, value: dict[str, Any], found: Iterable[ShapePro
 
 def _at(document: Document, path: Path, message: str) -> ManifestProblem:
     written = _as_written(document.value, path)
-    return ManifestProblem(document.name, place_of(written) or "document", document.line_of(written), message)
+    place = place_of(written) or "document"
+    return ManifestProblem(
+        document.name, place, document.line_of(written), message, document.column_of(written)
+    )
 
 
 def _wrapper(kind: str, value: Mapping[str, Any]) -> ShapeProblem | None:

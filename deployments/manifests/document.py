@@ -21,7 +21,7 @@ class BadDocument(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed text: its value, on which line each part of it stands, and what was written there.
+    """A parsed text: its value, on which line and column each part of it stands, and what was written there.
 
     `written` differs from `value` once expressions were filled in.
     """
@@ -30,12 +30,20 @@ class Document:
     value: Any
     lines: Mapping[Path, int] = field(default_factory=dict, repr=False)
     written: Any = field(default=None, repr=False)
+    columns: Mapping[Path, int] = field(default_factory=dict, repr=False)
 
     def line_of(self, path: Path) -> int | None:
         """The line (from 1) of a path, or of the nearest part around it that is in the text."""
+        return self.lines.get(self._nearest(path))
+
+    def column_of(self, path: Path) -> int | None:
+        """The column (from 1) in which that line's part begins."""
+        return self.columns.get(self._nearest(path))
+
+    def _nearest(self, path: Path) -> Path:
         while path and path not in self.lines:
             path = path[:-1]
-        return self.lines.get(path)
+        return path
 
     def with_value(self, value: Any) -> "Document":
         """The same text after its expressions were resolved."""
@@ -49,7 +57,7 @@ def parse(text: str, name: str) -> Document:
     except Refused as refused:
         fault = refused.fault
         raise BadDocument(name, fault.line or 1, fault.column or 1, fault.message) from refused
-    return Document(name, parsed.value, parsed.lines)
+    return Document(name, parsed.value, parsed.lines, columns=parsed.columns)
 
 
 def values_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -3,7 +3,7 @@
 from deployments.models.executions import ActionRun, Execution, StageExecution, StepExecution
 from deployments.models.interventions import CheckedItem, Interrupt, Slot
 from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
-from deployments.models.pipelines import Pipeline
+from deployments.models.pipelines import Pipeline, PipelineVersion
 from deployments.models.places import Environment, Infrastructure
 from deployments.models.pulse import Pulse
 from deployments.models.services import Artifact, Manifest, Service
@@ -22,6 +22,7 @@ __all__ = [
     "Manifest",
     "Memory",
     "Pipeline",
+    "PipelineVersion",
     "Pulse",
     "Service",
     "Slot",

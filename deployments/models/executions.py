@@ -24,6 +24,7 @@ class Execution(models.Model):
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
     pipeline = models.ForeignKey(Pipeline, on_delete=models.PROTECT, related_name="executions")
     number = models.PositiveIntegerField()
+    pipeline_version = models.PositiveIntegerField(null=True)
     yaml = models.TextField()
     inputs = models.JSONField(default=dict)
     artifact = models.JSONField(default=dict)

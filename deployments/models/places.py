@@ -15,6 +15,7 @@ class Environment(Resource):
         PRE_PRODUCTION = "PreProduction", "Pre-production"
 
     kind = models.CharField(max_length=20, choices=Kind, default=Kind.PRE_PRODUCTION)
+    variables = models.JSONField(default=dict, blank=True)
 
     class Meta:
         constraints = [unique_in_scope("environment")]
@@ -31,6 +32,7 @@ class Infrastructure(models.Model):
     connector = models.ForeignKey(Connector, on_delete=models.PROTECT, related_name="infrastructures")
     region = models.CharField(max_length=64)
     cluster = models.CharField(max_length=255)
+    version = models.PositiveIntegerField(default=1)
 
     class Meta:
         constraints = [

@@ -7,9 +7,13 @@ from rbac.models import Scope
 
 
 class Service(Resource):
-    """The application to deploy (R158); ECS's own is called ECS service."""
+    """The application to deploy (R158); ECS's own is called ECS service.
+
+    `required_variables` names those of `variables` that need a value, here or in the environment.
+    """
 
     variables = models.JSONField(default=dict, blank=True)
+    required_variables = models.JSONField(default=list, blank=True)
 
     class Meta:
         constraints = [unique_in_scope("service")]

@@ -6,7 +6,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from connectors.models import Secret
-from deployments.models import Infrastructure, Pipeline, Service
+from deployments.models import Execution, Infrastructure, Pipeline, Service
 from rbac.models import AuditEntry, Scope, User
 from tests.api.world import PIPELINE, TASK_DEFINITION, World
 
@@ -58,7 +58,7 @@ def test_everything_that_a_run_needs_can_be_made_through_the_api(client: APIClie
         "cluster": "demo",
     }
     made = post(client, f"environments/{environment['id']}/infrastructures", **place)
-    assert made.json() == {**place, "id": made.json()["id"]}
+    assert made.json() == {**place, "id": made.json()["id"], "version": 1}
     pipeline = post(client, "pipelines", yaml=PIPELINE, **HERE)
     assert pipeline.json()["identifier"] == "rolling"
     run = post(client, f"pipelines/{pipeline.json()['id']}/executions")
@@ -276,10 +276,60 @@ def test_a_bad_pipeline_names_path_and_line(world: World, client: APIClient):
     assert wrong["errors"][0]["path"] == "pipeline.stages.0.stage.spec.deploymentType"
 
 
-def test_a_pipeline_with_a_history_stays(world: World, client: APIClient):
-    assert client.delete(f"/api/v1/pipelines/{world.pipeline.pk}").status_code == 409
-    fresh = post(client, "pipelines", yaml=PIPELINE.replace("identifier: rolling", "identifier: f"), **HERE)
-    assert client.delete(f"/api/v1/pipelines/{fresh.json()['id']}").status_code == 204
+def test_a_deleted_pipeline_leaves_its_executions_readable_and_its_identifier_free(
+    world: World, client: APIClient
+):
+    address = f"/api/v1/pipelines/{world.pipeline.pk}"
+    assert client.delete(address).status_code == 204
+    assert client.get(address).status_code == 404
+    assert client.post(f"{address}/executions", {}, format="json").status_code == 404
+    shown = client.get(f"/api/v1/executions/{world.execution.pk}").json()
+    assert shown["pipeline"]["deleted"] is True
+    assert shown["pipeline"]["version"] == 1
+    again = post(client, "pipelines", yaml=PIPELINE, **HERE)
+    assert again.status_code == 201
+    assert client.delete(f"/api/v1/pipelines/{again.json()['id']}").status_code == 204
+    assert not Pipeline.with_deleted.filter(pk=again.json()["id"]).exists()
+
+
+def test_every_version_of_a_pipeline_is_kept_and_can_come_back(world: World, client: APIClient):
+    address = f"/api/v1/pipelines/{world.pipeline.pk}"
+    changed = PIPELINE.replace("name: Deploy", "name: Another  # with a comment")
+    assert client.put(address, {"yaml": changed}, format="json").json()["version"] == 2
+    listed = client.get(f"{address}/versions").json()["results"]
+    assert [(one["number"], one["saved_by"]) for one in listed] == [(2, "admin"), (1, None)]
+    assert client.get(f"{address}/versions/2").json()["yaml"] == changed
+    stale = client.post(f"{address}/versions/1/restore", headers={"if-match": '"1"'})
+    assert stale.status_code == 412
+    restored = client.post(f"{address}/versions/1/restore", headers={"if-match": '"2"'}).json()
+    assert (restored["version"], restored["yaml"]) == (3, PIPELINE)
+    assert client.get(f"{address}/versions/9").status_code == 404
+
+
+def test_variables_are_frozen_when_a_run_starts_and_the_environment_wins(world: World, client: APIClient):
+    service = client.get(f"/api/v1/services/{world.service.pk}").json()
+    mine = {**service, "variables": {"level": "info", "host": ""}, "required_variables": ["host"]}
+    assert client.put(f"/api/v1/services/{world.service.pk}", mine, format="json").status_code == 200
+    run = f"/api/v1/pipelines/{world.pipeline.pk}/executions"
+    refused = client.post(run, {}, format="json")
+    assert refused.status_code == 400
+    assert "host of service myapp is required" in refused.json()["errors"][0]["message"]
+
+    place = f"/api/v1/environments/{world.environment.pk}"
+    given = {"name": "Dev", "variables": {"level": "debug", "host": "db.internal"}}
+    assert client.put(place, given, format="json").json()["variables"] == given["variables"]
+    made = Execution.objects.get(pk=client.post(run, {}, format="json").json()["id"])
+    client.put(place, {"name": "Dev", "variables": {}}, format="json")
+    values = made.stages.get().values
+    assert values["serviceVariables"] == {"level": "debug", "host": "db.internal"}
+    assert values["service"]["variables"] == {"level": "info", "host": ""}
+    assert values["env"]["variables"] == given["variables"]
+
+
+def test_a_variable_that_no_expression_could_name_is_refused(world: World, client: APIClient):
+    answer = post(client, "environments", identifier="x", name="X", variables={"two words": "1"}, **HERE)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["path"] == "variables.two words"
 
 
 def test_the_schema_of_pipelines_and_the_regions_are_served(client: APIClient):

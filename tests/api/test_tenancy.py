@@ -99,6 +99,10 @@ def folder_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "path": "/made"}
 
 
+def version_of(world: World) -> dict[str, Any]:
+    return {"pk": world.pipeline.pk, "number": 1}
+
+
 IN_SCOPE = "?org=default&project=demo"
 OTHER_PIPELINE = PIPELINE.replace("identifier: rolling", "identifier: another")
 
@@ -302,9 +306,12 @@ ROWS: dict[str, Row] = {
     ),
     "api-pipelines": Row((get(LIST), Ask("post", CREATE, body=here(yaml=OTHER_PIPELINE)))),
     "api-pipeline": Row(
-        (get(READ), Ask("put", CHANGE, body=lambda world: {"yaml": PIPELINE}), Ask("delete", IN_USE)),
+        (get(READ), Ask("put", CHANGE, body=lambda world: {"yaml": PIPELINE}), Ask("delete", DELETE)),
         of("pipeline"),
     ),
+    "api-pipeline-versions": only(READ, of("pipeline")),
+    "api-pipeline-version": only(READ, version_of),
+    "api-restore-pipeline-version": Row((Ask("post", CHANGE),), version_of),
     "api-pipeline-executions": Row((get(READ), Ask("post", (401, 404, 403, 201, 201))), of("pipeline")),
     "api-pipeline-schema": only(SIGNED_IN),
     "api-executions": only(LIST),

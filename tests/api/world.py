@@ -4,7 +4,16 @@ from dataclasses import dataclass
 
 from connectors.models import Connector, FileNode, FileVersion, Secret
 from deployments import operations
-from deployments.models import Artifact, Environment, Execution, Infrastructure, Manifest, Pipeline, Service
+from deployments.models import (
+    Artifact,
+    Environment,
+    Execution,
+    Infrastructure,
+    Manifest,
+    Pipeline,
+    PipelineVersion,
+    Service,
+)
 from rbac.keys import create_api_key
 from rbac.models import ApiKey, Role, RoleAssignment, Scope, User
 
@@ -100,6 +109,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     pipeline = Pipeline.objects.create(
         scope=scope, identifier="rolling", name=f"{CANARY} rolling", yaml=PIPELINE
     )
+    PipelineVersion.objects.create(pipeline=pipeline, number=1, yaml=PIPELINE, saved_at=pipeline.updated_at)
     execution = operations.run_pipeline(actor=runner, pipeline=pipeline)
     role = Role.objects.create(scope=scope, identifier="own", name=f"{CANARY} own")
     assignment = RoleAssignment.objects.create(scope=scope, role=role, user=member)

@@ -130,7 +130,7 @@ def test_a_used_file_goes_only_on_purpose(project: Scope, admin: User) -> None:
     [
         ("/a.yaml", "a: [1\nb: 2", (2, 2)),
         ("/a.json", '{"a": 1,\n "a": 2}', (2, 2)),
-        ("/a.yaml", TASK.replace("512", "lots"), (5, None)),
+        ("/a.yaml", TASK.replace("512", "lots"), (5, 5)),
     ],
 )
 def test_a_problem_names_its_place(project: Scope, path: str, content: str, place: tuple[int, int]) -> None:

@@ -1,0 +1,120 @@
+"""What people can do with the YAML of pipelines: save it, bring an older version back, delete it."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from connectors.operations.naming import taken
+from deployments import plan
+from deployments.catalog.rules import next_version
+from deployments.models import Pipeline, PipelineVersion
+from deployments.pipelines import BadPipelineError, PipelineSpec, read_pipeline
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.problems import BadInput
+
+
+class PipelineNotRunnable(BadInput):
+    """The pipeline's YAML is wrong, or names something that does not exist."""
+
+    code = "pipeline_not_runnable"
+
+
+def save_pipeline(
+    *,
+    actor: User,
+    scope: Scope,
+    yaml: str,
+    pipeline: Pipeline | None = None,
+    version: int | None = None,
+) -> Pipeline:
+    """Create a pipeline, or save a new version of one; each version is kept.
+
+    Raises `PipelineNotRunnable` with path and line of every mistake, and `ChangedMeanwhile` where a
+    `version` is given that is no longer the current one.
+    """
+    require(actor, "core_pipeline_edit", pipeline or scope)
+    yaml = yaml.replace("\r\n", "\n")
+    spec = read(yaml)
+    refuse_missing(plan.find_targets(spec, scope)[1])
+    with transaction.atomic():
+        before = {"yaml": pipeline.yaml} if pipeline else None
+        if pipeline is None:
+            _refuse_taken(scope, spec.identifier)
+            pipeline = Pipeline(scope=scope, identifier=spec.identifier, name=spec.name, yaml=yaml)
+            pipeline.save()
+        else:
+            _change(pipeline, spec, yaml, version)
+        _keep(pipeline, actor)
+        action = "pipeline.update" if before else "pipeline.create"
+        record(actor=actor, action=action, thing=pipeline, before=before, after={"yaml": yaml})
+    return pipeline
+
+
+def restore_version(*, actor: User, pipeline: Pipeline, number: int, version: int | None = None) -> Pipeline:
+    """Save the YAML of an older version as the newest one.
+
+    Raises `PipelineNotRunnable` where it names what no longer exists, `BadInput`
+    where there is no such version.
+    """
+    require(actor, "core_pipeline_edit", pipeline)
+    old = pipeline.versions.filter(number=number).first()
+    if old is None:
+        raise BadInput(f"This pipeline has no version {number}.")
+    return save_pipeline(actor=actor, scope=pipeline.scope, yaml=old.yaml, pipeline=pipeline, version=version)
+
+
+def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
+    """Delete a pipeline. One that was run stays behind for its executions, and nowhere else."""
+    require(actor, "core_pipeline_delete", pipeline)
+    with transaction.atomic():
+        record(actor=actor, action="pipeline.delete", thing=pipeline, before={"yaml": pipeline.yaml})
+        # Marked first: an execution that starts meanwhile finds no pipeline, or is found here.
+        Pipeline.objects.filter(pk=pipeline.pk).update(deleted_at=timezone.now())
+        if not pipeline.executions.exists():
+            Pipeline.with_deleted.filter(pk=pipeline.pk).delete()
+
+
+def read(yaml: str) -> PipelineSpec:
+    """Read a pipeline's YAML. Raises `PipelineNotRunnable`."""
+    try:
+        return read_pipeline(yaml)
+    except BadPipelineError as bad:
+        errors = [
+            {"path": p.path, "message": p.message, "line": p.line, "column": p.column} for p in bad.problems
+        ]
+        raise PipelineNotRunnable("The pipeline's YAML is not right.", errors=errors) from bad
+
+
+def refuse_missing(missing: list[plan.Missing]) -> None:
+    """Raises `PipelineNotRunnable` where something is missing."""
+    if missing:
+        errors = [{"path": one.path, "message": one.message} for one in missing]
+        raise PipelineNotRunnable("The pipeline names things that do not exist.", errors=errors)
+
+
+def _change(pipeline: Pipeline, spec: PipelineSpec, yaml: str, version: int | None) -> None:
+    if pipeline.identifier != spec.identifier:
+        raise BadInput(
+            "A pipeline keeps its identifier.",
+            errors=[{"path": "pipeline.identifier", "message": f"must stay {pipeline.identifier}"}],
+        )
+    next_version(pipeline, version)
+    pipeline.name, pipeline.yaml = spec.name, yaml
+    # Never the whole row: a run that starts meanwhile counts its number up in it.
+    pipeline.save(update_fields=["name", "yaml", "updated_at"])
+
+
+def _keep(pipeline: Pipeline, actor: User) -> None:
+    PipelineVersion.objects.create(
+        pipeline=pipeline,
+        number=pipeline.version,
+        yaml=pipeline.yaml,
+        saved_by=actor,
+        saved_at=pipeline.updated_at,
+    )
+
+
+def _refuse_taken(scope: Scope, identifier: str) -> None:
+    if Pipeline.objects.filter(scope=scope, identifier=identifier).exists():
+        raise taken("pipeline", identifier)

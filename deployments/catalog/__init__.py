@@ -1,0 +1,43 @@
+"""What people can do with services, environments and infrastructures: what pipelines refer to."""
+
+from deployments.catalog.environments import (
+    EnvironmentSpec,
+    create_environment,
+    delete_environment,
+    update_environment,
+)
+from deployments.catalog.infrastructures import (
+    CLUSTER,
+    InfrastructureSpec,
+    create_infrastructure,
+    delete_infrastructure,
+    update_infrastructure,
+)
+from deployments.catalog.services import (
+    IMAGE,
+    TAG,
+    ManifestSpec,
+    ServiceSpec,
+    create_service,
+    delete_service,
+    update_service,
+)
+
+__all__ = [
+    "CLUSTER",
+    "IMAGE",
+    "TAG",
+    "EnvironmentSpec",
+    "InfrastructureSpec",
+    "ManifestSpec",
+    "ServiceSpec",
+    "create_environment",
+    "create_infrastructure",
+    "create_service",
+    "delete_environment",
+    "delete_infrastructure",
+    "delete_service",
+    "update_environment",
+    "update_infrastructure",
+    "update_service",
+]

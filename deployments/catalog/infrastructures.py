@@ -1,0 +1,108 @@
+"""What people can do with the infrastructures of an environment."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+
+from aws.regions import regions
+from connectors.models import Connector
+from connectors.operations.naming import check_identifier, clean_name, still_used, taken
+from deployments.catalog.rules import next_version
+from deployments.models import Environment, Infrastructure
+from rbac.audit import record
+from rbac.models import User
+from rbac.policy import require
+from web.problems import BadInput
+
+CLUSTER = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z"
+
+
+@dataclass(frozen=True)
+class InfrastructureSpec:
+    """Everything that can be said of an infrastructure beside its identifier."""
+
+    name: str
+    connector: Connector
+    region: str
+    cluster: str
+
+
+def create_infrastructure(
+    *, actor: User, environment: Environment, identifier: str, spec: InfrastructureSpec
+) -> Infrastructure:
+    """Add a place to an environment. Raises `BadInput` or `Conflict`."""
+    require(actor, "core_environment_edit", environment)
+    check_identifier(identifier)
+    place = Infrastructure(environment=environment, identifier=identifier)
+    _fill(actor, place, spec)
+    try:
+        with transaction.atomic():
+            place.save()
+            record(actor=actor, action="infrastructure.create", thing=place, after=_record(place))
+    except IntegrityError as exc:
+        raise taken("infrastructure", identifier) from exc
+    return place
+
+
+def update_infrastructure(
+    *, actor: User, infrastructure: Infrastructure, spec: InfrastructureSpec, version: int | None = None
+) -> Infrastructure:
+    """Replace everything about a place but its identifier.
+
+    Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
+    """
+    require(actor, "core_environment_edit", infrastructure)
+    before = _record(infrastructure)
+    _fill(actor, infrastructure, spec)
+    with transaction.atomic():
+        next_version(infrastructure, version)
+        infrastructure.save(update_fields=["name", "connector", "region", "cluster"])
+        after = _record(infrastructure)
+        record(actor=actor, action="infrastructure.update", thing=infrastructure, before=before, after=after)
+    return infrastructure
+
+
+def delete_infrastructure(*, actor: User, infrastructure: Infrastructure) -> None:
+    """Remove a place from its environment; what is deployed there keeps running."""
+    require(actor, "core_environment_edit", infrastructure)
+    try:
+        with transaction.atomic():
+            before = _record(infrastructure)
+            record(actor=actor, action="infrastructure.delete", thing=infrastructure, before=before)
+            infrastructure.delete()
+    except ProtectedError as exc:
+        raise still_used(infrastructure, exc) from exc
+
+
+def _fill(actor: User, place: Infrastructure, spec: InfrastructureSpec) -> None:
+    _refuse_bad_place(spec)
+    if spec.connector.scope.path not in place.environment.scope.ancestor_paths():
+        message = f"The connector lies in {spec.connector.scope}, which is not above the environment."
+        raise BadInput(message, errors=[{"path": "connector", "message": message}])
+    if place.connector_id != spec.connector.pk:
+        # R082: whoever puts a connector to use must be allowed to use it.
+        require(actor, "core_connector_access", spec.connector)
+    place.name, place.connector = clean_name(spec.name), spec.connector
+    place.region, place.cluster = spec.region, spec.cluster
+
+
+def _refuse_bad_place(spec: InfrastructureSpec) -> None:
+    """The region becomes part of the address that is called, so only known ones will do."""
+    if not any(spec.region == region.name for region in regions()):
+        message = f"{spec.region} is not a region of AWS."
+        raise BadInput(message, errors=[{"path": "region", "message": message}])
+    if not re.match(CLUSTER, spec.cluster):
+        message = "A cluster's name has letters, digits, - and _, 255 at most; an ARN is not a name."
+        raise BadInput(message, errors=[{"path": "cluster", "message": message}])
+
+
+def _record(place: Infrastructure) -> dict[str, Any]:
+    return {
+        "name": place.name,
+        "connector": str(place.connector),
+        "region": place.region,
+        "cluster": place.cluster,
+    }

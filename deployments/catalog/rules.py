@@ -1,0 +1,51 @@
+"""Rules that everything of the catalog obeys: names and values of variables, and versions."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import F
+
+from deployments.models import Environment, Infrastructure, Pipeline, Service
+from web.problems import ChangedMeanwhile
+
+# What an expression can name: see deployments/expressions.py.
+VARIABLE_NAME = re.compile(r"[A-Za-z_$][\w$-]{0,127}", re.ASCII)
+MOST_VARIABLES = 200
+LONGEST_VALUE = 4096
+
+Versioned = Service | Environment | Infrastructure | Pipeline
+
+
+def variable_problems(variables: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What is wrong with the variables of a service or an environment, as {"path", "message"}."""
+    if len(variables) > MOST_VARIABLES:
+        return [{"path": "variables", "message": f"may be {MOST_VARIABLES} at most"}]
+    problems = []
+    for name, value in variables.items():
+        if message := _variable_problem(name, value):
+            problems.append({"path": f"variables.{name}", "message": message})
+    return problems
+
+
+def _variable_problem(name: str, value: Any) -> str:
+    if not VARIABLE_NAME.fullmatch(name):
+        return "a name has letters, digits, _, $ and -, begins with no digit and no -, and has 128 at most"
+    if not isinstance(value, str | int | float | bool):
+        return "must be a text, a number, true or false"
+    if isinstance(value, str) and len(value) > LONGEST_VALUE:
+        return f"may have {LONGEST_VALUE} characters at most"
+    return ""
+
+
+def next_version(thing: Versioned, expected: int | None) -> None:
+    """Raise the version of a row; inside the transaction that changes it.
+
+    Raises `ChangedMeanwhile` where `expected` is given and no longer the version that the row has.
+    """
+    rows = type(thing)._default_manager.filter(pk=thing.pk)
+    if expected is not None:
+        rows = rows.filter(version=expected)
+    if not rows.update(version=F("version") + 1):
+        raise ChangedMeanwhile("Somebody changed this after you opened it. Nothing was saved.")
+    thing.refresh_from_db(fields=["version"])

@@ -1,0 +1,155 @@
+"""What people can do with services."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from connectors.operations.naming import check_identifier, clean_name, taken
+from deployments.catalog.rules import next_version, variable_problems
+from deployments.manifests.stores import is_store, store_names
+from deployments.models import Artifact, Manifest, Service
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.problems import BadInput
+
+MOST_MANIFESTS = 50
+IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
+TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
+
+
+@dataclass(frozen=True)
+class ManifestSpec:
+    """One manifest of a service as somebody describes it."""
+
+    identifier: str
+    kind: str
+    store: str = "FileStore"
+    paths: tuple[str, ...] = ()
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class ServiceSpec:
+    """Everything that can be said of a service beside its identifier."""
+
+    name: str
+    description: str = ""
+    variables: Mapping[str, Any] | None = None
+    required_variables: Sequence[str] = ()
+    image: str = ""
+    tag: str = "latest"
+    manifests: Sequence[ManifestSpec] = ()
+
+
+def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceSpec) -> Service:
+    """Add a service with its artifact and manifests. Raises `BadInput` or `Conflict`."""
+    require(actor, "core_service_edit", scope)
+    check_identifier(identifier)
+    _check_service(spec)
+    service = Service(scope=scope, identifier=identifier)
+    try:
+        with transaction.atomic():
+            _fill_service(service, spec)
+            record(actor=actor, action="service.create", thing=service, after=_service_record(service))
+    except IntegrityError as exc:
+        raise taken("service", identifier) from exc
+    return service
+
+
+def update_service(
+    *, actor: User, service: Service, spec: ServiceSpec, version: int | None = None
+) -> Service:
+    """Replace everything about a service but its identifier; executions keep what they began with.
+
+    Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
+    """
+    require(actor, "core_service_edit", service)
+    _check_service(spec)
+    with transaction.atomic():
+        before = _service_record(service)
+        next_version(service, version)
+        _fill_service(service, spec)
+        record(
+            actor=actor, action="service.update", thing=service, before=before, after=_service_record(service)
+        )
+    return service
+
+
+def delete_service(*, actor: User, service: Service) -> None:
+    """Remove a service; what is deployed keeps running."""
+    require(actor, "core_service_delete", service)
+    with transaction.atomic():
+        record(actor=actor, action="service.delete", thing=service, before=_service_record(service))
+        service.delete()
+
+
+def _fill_service(service: Service, spec: ServiceSpec) -> None:
+    service.name, service.description = clean_name(spec.name), spec.description
+    service.variables = dict(spec.variables or {})
+    service.required_variables = sorted(set(spec.required_variables))
+    service.save()
+    service.manifests.all().delete()
+    Manifest.objects.bulk_create(
+        Manifest(
+            service=service,
+            identifier=one.identifier,
+            kind=one.kind,
+            store=one.store,
+            paths=list(one.paths),
+            content=one.content,
+        )
+        for one in spec.manifests
+    )
+    Artifact.objects.filter(service=service).delete()
+    if spec.image:
+        Artifact.objects.create(service=service, image=spec.image, tag=spec.tag)
+
+
+def _check_service(spec: ServiceSpec) -> None:
+    variables = spec.variables or {}
+    errors = variable_problems(variables)
+    errors += [
+        {"path": f"required_variables.{name}", "message": "is not among the variables of the service"}
+        for name in spec.required_variables
+        if name not in variables
+    ]
+    if len(spec.manifests) > MOST_MANIFESTS:
+        errors.append({"path": "manifests", "message": f"may be {MOST_MANIFESTS} at most"})
+    seen: set[str] = set()
+    for number, manifest in enumerate(spec.manifests):
+        if message := _manifest_problem(manifest, seen):
+            errors.append({"path": f"manifests.{number}", "message": message})
+        seen.add(manifest.identifier)
+    if errors:
+        raise BadInput("The service cannot be saved like this.", errors=errors)
+
+
+def _manifest_problem(manifest: ManifestSpec, seen: set[str]) -> str:
+    if manifest.identifier in seen:
+        return f"the identifier {manifest.identifier} is given twice"
+    if manifest.kind not in Manifest.Kind.values:
+        return f"unknown kind; known are {', '.join(Manifest.Kind.values)}"
+    if not is_store(manifest.store):
+        return f"unknown store; known are {', '.join(store_names())}"
+    if manifest.store == "FileStore" and not manifest.paths:
+        return "a manifest in the file store needs at least one path"
+    if manifest.store == "Inline" and not manifest.content:
+        return "an inline manifest needs its content"
+    return ""
+
+
+def _service_record(service: Service) -> dict[str, Any]:
+    artifact = Artifact.objects.filter(service=service).first()
+    return {
+        "name": service.name,
+        "variables": sorted(service.variables),
+        "required_variables": service.required_variables,
+        "artifact": str(artifact) if artifact else None,
+        "manifests": [
+            {"identifier": one.identifier, "kind": one.kind, "store": one.store, "paths": one.paths}
+            for one in service.manifests.order_by("pk")
+        ],
+    }

@@ -1,0 +1,82 @@
+"""Which value a variable has: the levels that may set it, their order, and who wins."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# From the most general to the most specific: a later level overrides an earlier one.
+PIPELINE = "pipeline"
+SERVICE = "service"
+ENVIRONMENT = "environment"
+ORDER = (PIPELINE, SERVICE, ENVIRONMENT)
+TITLES = {PIPELINE: "Pipeline", SERVICE: "Service", ENVIRONMENT: "Environment"}
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Level:
+    """One place that sets variables; `owner` is what people call it."""
+
+    kind: str
+    owner: str
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One name, what each level says of it (None where it is silent), and the value that counts."""
+
+    name: str
+    values: tuple[Value | None, ...]
+    winner: Level | None
+    is_required: bool
+
+    @property
+    def value(self) -> Value | None:
+        return self.winner.values[self.name] if self.winner else None
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether a deployment would be refused because this has no value."""
+        return self.is_required and self.value in (None, "")
+
+
+def effective(*levels: Mapping[str, Value]) -> dict[str, Value]:
+    """The values that count, of levels given from the most general to the most specific."""
+    found: dict[str, Value] = {}
+    for level in levels:
+        found.update(level)
+    return found
+
+
+def resolved(levels: Sequence[Level], required: Iterable[str] = ()) -> list[Variable]:
+    """Every name that some level sets or that is required, in alphabetical order.
+
+    `levels` are given from the most general to the most specific.
+    """
+    needed = set(required)
+    names = sorted({name for level in levels for name in level.values} | needed)
+    return [
+        Variable(
+            name=name,
+            values=tuple(level.values.get(name) for level in levels),
+            winner=next((level for level in reversed(levels) if name in level.values), None),
+            is_required=name in needed,
+        )
+        for name in names
+    ]
+
+
+def expressions(
+    pipeline: Mapping[str, Value], service: Mapping[str, Value], environment: Mapping[str, Value]
+) -> dict[str, Any]:
+    """What expressions find under `serviceVariables` and `variables`: the values that count.
+
+    `<+serviceVariables.x>` is the service's value unless the environment has one; `<+variables.x>` also
+    knows the pipeline's, which any other level overrides.
+    """
+    return {
+        "serviceVariables": effective(service, environment),
+        "variables": effective(pipeline, service, environment),
+    }
