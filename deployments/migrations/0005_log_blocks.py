@@ -35,7 +35,7 @@ def to_columns(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("deployments", "0001_initial")]
+    dependencies = [("deployments", "0004_keep_current_versions")]
 
     operations = [
         migrations.AddField("logchunk", "is_packed", models.BooleanField(default=False)),
