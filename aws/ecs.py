@@ -46,10 +46,14 @@ class Ecs:
 
     def describe_services(self, cluster: str, names: Sequence[str]) -> list[EcsService]:
         """The services among `names` that exist, ten to a call."""
-        found: list[EcsService] = []
+        return [EcsService.from_aws(one) for one in self.services_as_answered(cluster, names)]
+
+    def services_as_answered(self, cluster: str, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The same as AWS writes them, for who only wants to know whether anything has changed."""
+        found: list[dict[str, Any]] = []
         for batch in in_batches(names, SERVICES_PER_CALL):
             answer = self._call("DescribeServices", {"cluster": cluster, "services": batch})
-            found += [EcsService.from_aws(one) for one in answer.get("services", ())]
+            found += answer.get("services", ())
         return found
 
     def create_service(self, definition: Mapping[str, Any], cluster: str, client_token: str) -> EcsService:

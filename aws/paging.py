@@ -1,7 +1,7 @@
 """Follows AWS's page tokens to the end."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from aws.caller import Caller
 from aws.errors import Unanswered
@@ -25,10 +25,13 @@ def every(
     raise Unanswered("TooManyPages", f"more than {MOST_PAGES} pages came back", service, operation)
 
 
-def in_batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
+T = TypeVar("T")
+
+
+def in_batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
     """Cut a list to what AWS takes in one call."""
-    for start in range(0, len(names), size):
-        yield list(names[start : start + size])
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])
 
 
 def member_of(answer: Mapping[str, Any], member: str, service: str, operation: str) -> Any:

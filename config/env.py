@@ -42,6 +42,8 @@ class Environment(BaseSettings):
     sandbox_port: int = Field(0, alias="SLIPWAY_SANDBOX_PORT", ge=0, le=65535)
     sandbox_speed: float = Field(10.0, alias="SLIPWAY_SANDBOX_SPEED", gt=0, le=1000)
     aws_endpoints_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_AWS_ENDPOINTS")
+    # How much of AWS's default quota of calls is used; above 1 where AWS has raised it.
+    aws_quota_share: float = Field(0.25, alias="SLIPWAY_AWS_QUOTA_SHARE", gt=0, le=100)
     worker_concurrency: int = Field(2, alias="SLIPWAY_WORKER_CONCURRENCY", ge=1, le=64)
     api_requests_per_minute: int = Field(
         limits.REQUESTS_PER_MINUTE, alias="SLIPWAY_API_REQUESTS_PER_MINUTE", ge=6, le=10_000_000

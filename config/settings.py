@@ -190,6 +190,7 @@ CACHES = {
 # --- Secrets and AWS -------------------------------------------------------------------------------
 FIELD_ENCRYPTION_KEYS = ENV.field_encryption_keys
 ALLOW_AWS_ENDPOINTS = EMBEDDED if ENV.aws_endpoints_allowed is None else ENV.aws_endpoints_allowed
+AWS_QUOTA_SHARE = ENV.aws_quota_share
 SANDBOX_PORT = ENV.sandbox_port or ENV.port + 1
 SANDBOX_SPEED = ENV.sandbox_speed
 SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}" if EMBEDDED else ""

@@ -10,6 +10,7 @@ from django.utils import timezone
 from deployments import plan
 from deployments.authoring import read, refuse_missing
 from deployments.engine.lease import wake
+from deployments.engine.parking import group_of
 from deployments.models import Execution, Interrupt, Pipeline, StageExecution
 from deployments.pipelines import PipelineSpec
 from deployments.states import Status
@@ -194,7 +195,7 @@ def _create(
         started_by=actor,
         idempotency_key=key or None,
         look_at=timezone.now(),
-        group=plan.group_of(targets[0]),
+        group=group_of(targets[0].infrastructure),
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from delegates.doors import door_key
 from deployments.models import (
     ActionRun,
     Artifact,
@@ -85,12 +84,6 @@ def _nearest(model: Any, scope: Scope, identifier: str) -> Any:
         if found is not None:
             return found
     return None
-
-
-def group_of(target: Target) -> str:
-    """Executions of one group are looked at together."""
-    place = target.infrastructure
-    return "|".join((door_key(place.connector), place.region, place.cluster))[:512]
 
 
 def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Target]) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from deployments.engine.dispatch import due_groups, look_at_group
+from deployments.engine.dispatch import Group, due_groups, look_at_group
 from deployments.engine.looked import note_bug
 from web.outages import is_outage
 
@@ -19,7 +19,8 @@ def dispatch(**_: Any) -> None:
     """Send one message for each group of executions that is due."""
     try:
         for group in due_groups():
-            look_group.apply_async(kwargs={"execution_ids": [str(pk) for pk in group]}, expires=30)
+            execution_ids = [str(pk) for pk in group.execution_ids]
+            look_group.apply_async(kwargs={"execution_ids": execution_ids, "token": group.token}, expires=30)
     except Exception as error:
         if not is_outage(error):
             raise
@@ -27,10 +28,10 @@ def dispatch(**_: Any) -> None:
 
 
 @shared_task(name="deployments.tasks.look_group")
-def look_group(*, execution_ids: list[str], **_: Any) -> None:
+def look_group(*, execution_ids: list[str], token: str = "", **_: Any) -> None:
     """Look at the executions of one group."""
     try:
-        look_at_group([UUID(pk) for pk in execution_ids])
+        look_at_group(Group(tuple(UUID(pk) for pk in execution_ids), token))
     except Exception as error:
         if is_outage(error):
             # Nobody's mistake: the lease runs out, and whoever comes then takes up what is written.

@@ -75,8 +75,9 @@ Verdict = Happened | DidNot | AskAgain
 
 @dataclass(frozen=True)
 class Seen:
-    """What the world showed of one ECS service; `begun` is when that look at the world began."""
+    """What the world showed of the ECS service of this name; `begun` is when that look at the world began."""
 
+    name: str
     service: EcsService | None
     begun: datetime
 
@@ -160,6 +161,14 @@ class Rollout(Protocol):
     def now(self) -> datetime: ...
     def see_service(self, name: str) -> Seen:
         """The ECS service in a snapshot begun after this step's last write was answered (rule 10)."""
+        ...
+
+    def await_service(self, name: str) -> None:
+        """Let this action wait for an ECS service from now on: the first look comes at its next turn."""
+        ...
+
+    def rest(self) -> None:
+        """Say of this look that another one would say the same while the ECS service looks the same."""
         ...
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None: ...

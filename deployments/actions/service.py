@@ -58,6 +58,7 @@ class RememberService(Action):
             rollout.progress["announced"] = True
         service = rollout.see_service(name).service
         if service is not None and service.status == "DRAINING":
+            rollout.rest()
             return False
         rollout.log(f"Existing Service {name} reached inactive state")
         return True
@@ -185,6 +186,7 @@ class CreateOrUpdateService(Action):
         )
 
     def is_undone(self, rollout: Rollout) -> bool:
+        rollout.rest()
         service = rollout.see_service(rollout.know("serviceName")).service
         if not existed_before(rollout):
             is_gone = service is None or service.status == "INACTIVE"

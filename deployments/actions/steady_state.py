@@ -32,6 +32,9 @@ class WaitForSteadyState(Action):
     def title(self) -> str:
         return "Wait for steady state"
 
+    def start(self, rollout: Rollout) -> None:
+        rollout.await_service(rollout.know("serviceName"))
+
     def is_done(self, rollout: Rollout) -> bool:
         name = rollout.know("serviceName")
         ours = _ours(rollout)
@@ -49,6 +52,8 @@ class WaitForSteadyState(Action):
         _fail_on(rollout, verdict, seen, ours, diagnosis)
         if service is not None and diagnosis is not None:
             _fail_fast(service, ours, diagnosis)
+        if verdict is Verdict.GOING:
+            rollout.rest()
         return False
 
 

@@ -3,8 +3,7 @@
 from datetime import timedelta
 
 from deployments.actions.base import Action, ActionFailed, Check, NotOurs, Rollout
-from deployments.engine.forward import wait_since
-from deployments.engine.running import Failed, Finished, Wait, load, run
+from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
 from deployments.log import NewLine, store
 from deployments.models import ActionRun, Call, CheckedItem, StepExecution
@@ -149,7 +148,10 @@ def _follow(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | 
         if end.value:
             _change(shared, row, undo_state=UndoState.SETTLED, state=ActionState.UNDONE)
         end.rollout.finish(keep_progress=True)
-    return None if end.value else wait_since(shared.world.now() - (row.undo_started_at or shared.world.now()))
+    if end.value:
+        return None
+    since = row.undo_started_at or shared.world.now()
+    return park(shared, end.rollout, since=since, deadline=step.timeout_at)
 
 
 def _is_undone(action: Action, rollout: Rollout) -> bool:

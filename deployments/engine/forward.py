@@ -5,14 +5,10 @@ from datetime import timedelta
 from deployments.actions.base import Action, ActionFailed, Rollout
 from deployments.engine import failing
 from deployments.engine.rollout import EngineRollout
-from deployments.engine.running import Failed, Finished, Wait, run
+from deployments.engine.running import Failed, Finished, Wait, park, run
 from deployments.engine.shared import Shared
 from deployments.models import ActionRun, StepExecution
 from deployments.states import TERMINAL, ActionState, Outcome, Status
-
-EARLY, EARLY_WAIT = timedelta(seconds=10), timedelta(seconds=2)
-USUAL, USUAL_WAIT = timedelta(minutes=10), timedelta(seconds=5)
-LATE_WAIT = timedelta(seconds=10)
 
 
 def begin_stage(shared: Shared) -> None:
@@ -61,8 +57,7 @@ def advance_action(shared: Shared, row: ActionRun) -> timedelta | None:
     assert isinstance(end, Finished)  # noqa: S101 - a start that may send never ends as NeverHappened
     if row.start_done_at is not None:
         return _finish_look(shared, row, end)
-    _finish_start(shared, row, end.rollout)
-    return None
+    return _finish_start(shared, row, end.rollout)
 
 
 def _start(action: Action, rollout: Rollout) -> None:
@@ -73,11 +68,13 @@ def _is_done(action: Action, rollout: Rollout) -> bool:
     return action.is_done(rollout)
 
 
-def _finish_start(shared: Shared, row: ActionRun, rollout: EngineRollout) -> None:
+def _finish_start(shared: Shared, row: ActionRun, rollout: EngineRollout) -> timedelta | None:
+    now = shared.world.now()
     with shared.lease.commit():
-        shared.change(row, start_done_at=shared.world.now())
+        shared.change(row, start_done_at=now)
         rollout.finish(keep_progress=False)
         rollout.drop_results()
+    return park(shared, rollout, since=now, deadline=row.step.timeout_at) if rollout.awaits else None
 
 
 def _finish_look(shared: Shared, row: ActionRun, end: Finished) -> timedelta | None:
@@ -90,14 +87,9 @@ def _finish_look(shared: Shared, row: ActionRun, end: Finished) -> timedelta | N
         if row.step.status != status and row.step.status not in TERMINAL:
             row.step.status = status
             row.step.save(update_fields=["status"])
-    return None if end.value else wait_since(now - (row.start_done_at or now))
-
-
-def wait_since(age: timedelta) -> timedelta:
-    """How long to wait before the next look: close at first, then wider (PERFORMANCE, poll schedule)."""
-    if age < EARLY:
-        return EARLY_WAIT
-    return USUAL_WAIT if age < USUAL else LATE_WAIT
+    if end.value:
+        return None
+    return park(shared, end.rollout, since=row.start_done_at or now, deadline=row.step.timeout_at)
 
 
 def _current(shared: Shared) -> StepExecution | None:

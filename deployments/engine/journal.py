@@ -11,7 +11,7 @@ from typing import Any
 
 from aws.caller import is_write
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
-from deployments.engine import backoff
+from deployments.engine import quota
 from deployments.engine.failpoints import failpoint
 from deployments.engine.interrupts import is_abort_waiting
 from deployments.engine.journaled import Journaled
@@ -73,7 +73,7 @@ class JournalCaller:
             raise NeedsAdoption(row)
         if self._forbid:
             raise SendingForbidden
-        backoff.wait_for(self._rollout.quota, row, self._rollout.world.now())
+        self._rollout.take_token(row)
         return self._write(row, params) if row.is_write else self._read(row, params)
 
     def _read(self, row: Call, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class JournalCaller:
             result = self._rollout.door.call(row.service, row.operation, params)
         except AwsError as error:
             if error.is_retryable:
-                backoff.note(self._rollout.quota, error, self._rollout.world.now())
+                quota.rest(self._rollout.quota, error, self._rollout.world.now())
                 raise Trouble(error) from error
             row.state, row.error = CallState.FAILED, error.to_record()
             raise
@@ -135,7 +135,7 @@ class JournalCaller:
             raise NeedsAdoption(row) from error
         if isinstance(error, NotSent | Throttled):
             self._settle(row, CallState.NOT_SENT, sent, error=error)
-            backoff.note(self._rollout.quota, error, self._rollout.world.now())
+            quota.rest(self._rollout.quota, error, self._rollout.world.now())
             raise Trouble(error) from error
         self._settle(row, CallState.FAILED, sent, error=error)
 
@@ -188,7 +188,7 @@ class LookCaller:
 
     def _make(self, row: Call, params: Mapping[str, Any]) -> dict[str, Any]:
         world = self._rollout.world
-        backoff.wait_for(self._rollout.quota, row, self._rollout.world.now())
+        self._rollout.take_token(row)
         self.begun, began = world.now(), world.monotonic()
         row.repeats += 1 if row.pk else 0
         row.sent_at = self.begun
@@ -197,7 +197,7 @@ class LookCaller:
         except AwsError as error:
             row.state, row.error = CallState.FAILED, error.to_record()
             if error.is_retryable:
-                backoff.note(self._rollout.quota, error, self._rollout.world.now())
+                quota.rest(self._rollout.quota, error, self._rollout.world.now())
                 raise Trouble(error) from error
             raise
         else:

@@ -49,6 +49,10 @@ class Journaled(Protocol):
         instead_of: Call | None = None,
     ) -> Call: ...
 
+    def take_token(self, row: Call) -> None:
+        """Raise `Parked` unless this account and region may be asked for this call now."""
+        ...
+
     def keep_call(self, row: Call) -> None:
         """Write this row with the next commit."""
         ...

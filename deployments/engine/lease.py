@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, When
 
 from deployments.engine.failpoints import failpoint
+from deployments.engine.parking import Parking, columns
 from deployments.engine.world import World
 from deployments.log import tell
 from deployments.models import Execution
@@ -57,7 +58,7 @@ class Lease:
         left = LEASE.total_seconds() - (self.world.monotonic() - self.claimed)
         return left >= WRITE_NEEDS_SECONDS
 
-    def release(self, next_look: datetime | None) -> None:
+    def release(self, next_look: datetime | None, parking: Parking | None = None) -> None:
         """Give the lease back. A wake that came during the look keeps its earlier time."""
         with self.commit():
             woken = Case(
@@ -65,7 +66,8 @@ class Lease:
                 default=next_look,
                 output_field=Execution._meta.get_field("look_at"),
             )
-            self._still_ours().update(look_until=None, look_at=woken, nudged_until=None)
+            parked = columns(parking, unless_woken=self.parked_until)
+            self._still_ours().update(look_until=None, look_at=woken, nudged_until=None, **parked)
         failpoint("look.released")
 
     def _still_ours(self) -> QuerySet[Execution]:
@@ -90,7 +92,9 @@ def claim(execution_id: UUID, *, owner: str, world: World) -> Lease | None:
 
 
 def wake(execution_id: UUID, now: datetime) -> None:
-    """Bring the next look forward to now; only for executions that are open or asked to reopen."""
-    Execution.objects.filter(pk=execution_id).filter(Q(look_at__gt=now) | Q(look_at__isnull=True)).update(
-        look_at=now, nudged_until=None
-    )
+    """Bring the next look forward to now; only for executions that are open or asked to reopen.
+
+    A parked one is due all the time: it is taken at once and judged however its service looks.
+    """
+    later = Q(look_at__gt=now) | Q(look_at__isnull=True) | ~Q(awaits="")
+    Execution.objects.filter(later, pk=execution_id).update(look_at=now, nudged_until=None, awaits="")

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from deployments.engine import asked, backward, ending, forward, slots
 from deployments.engine.lease import Lease, LeaseLostError, claim
+from deployments.engine.parking import Parking
 from deployments.engine.shared import Shared, Snapshot
 from deployments.engine.world import REAL, World
 from deployments.log import compact
@@ -22,8 +23,8 @@ def look(
     if lease is None:
         return False
     try:
-        next_look = _move_on(lease, snapshot or Snapshot())
-        lease.release(next_look)
+        next_look, parking = _move_on(lease, snapshot or Snapshot())
+        lease.release(next_look, parking)
     except LeaseLostError:
         return False
     if next_look is None:
@@ -31,18 +32,22 @@ def look(
     return True
 
 
-def _move_on(lease: Lease, snapshot: Snapshot) -> datetime | None:
-    """Advance until there is nothing to do now; the moment of the next look, None when it is over."""
+def _move_on(lease: Lease, snapshot: Snapshot) -> tuple[datetime | None, Parking | None]:
+    """Advance until there is nothing to do now; the moment of the next look, None when it is over.
+
+    With it comes what a parked execution waits for.
+    """
     while True:
         execution = Execution.objects.select_related("scope", "pipeline").get(pk=lease.execution_id)
         asked.take_up(lease, execution)
         if execution.is_over:
-            return None
-        wait = _advance(_shared(lease, execution, snapshot))
+            return None, None
+        shared = _shared(lease, execution, snapshot)
+        wait = _advance(shared)
         if wait is not None:
-            return lease.world.now() + wait
+            return lease.world.now() + wait, shared.parking
         if lease.is_look_over():
-            return lease.world.now()
+            return lease.world.now(), None
 
 
 def _shared(lease: Lease, execution: Execution, snapshot: Snapshot) -> Shared:

@@ -12,12 +12,13 @@ from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.sts import Sts
 from deployments.actions.base import Loaded, Seen, Source
-from deployments.engine import sources
+from deployments.engine import quota, sources
 from deployments.engine.events import new_events
 from deployments.engine.journal import JournalCaller, LookCaller, hash_of
 from deployments.engine.lease import Lease
 from deployments.engine.masking import preview
 from deployments.engine.memories import Memories
+from deployments.engine.parking import LOOK_ANYWAY, Parking, group_of, quota_of, sight_of
 from deployments.engine.remote import RemoteCalls
 from deployments.engine.shared import Shared
 from deployments.engine.turns import SlotWanted
@@ -59,6 +60,9 @@ class EngineRollout:
         self._facts: dict[str, Any] = {}
         self._counts: dict[str, int] | None = None
         self.progress: dict[str, Any] = dict(row.progress)
+        self.awaits = ""
+        self._seen: Seen | None = None
+        self._rests = False
 
     # --- what the journal needs -------------------------------------------------------------------
 
@@ -81,7 +85,11 @@ class EngineRollout:
 
     @property
     def quota(self) -> str:
-        return self.shared.execution.group
+        return quota_of(self.shared.stage)
+
+    def take_token(self, row: Call) -> None:
+        holder, now = str(self.shared.execution.pk), self.world.now()
+        quota.go_or_park(self.quota, row.service, row.operation, holder=holder, now=now)
 
     @property
     def is_forward(self) -> bool:
@@ -203,7 +211,7 @@ class EngineRollout:
         return self.world.now()
 
     def see_service(self, name: str) -> Seen:
-        seen = self._see(name)
+        seen = self._seen = self._see(name)
         if seen.service is not None:
             for event in new_events(self.shared, self._memories.recall("service before"), seen.service):
                 self.log(event, "event")
@@ -214,14 +222,30 @@ class EngineRollout:
             shared = self.shared.snapshot.seen(self.cluster, name, after=self.floor)
             if shared is not None:
                 return shared
-            wanted = self.shared.snapshot.together_with(self.cluster, name)
-            found = {s.name: s for s in self.ecs.describe_services(self.cluster, wanted)}
-            begun = cast("LookCaller", self.caller).begun
-            for one in wanted:
-                self.shared.snapshot.keep(self.cluster, one, Seen(found.get(one), begun))
-            return Seen(found.get(name), begun)
         service = self.ecs.describe_service(self.cluster, name)
-        return Seen(service, cast("LookCaller", self.caller).begun)
+        return Seen(name, service, cast("LookCaller", self.caller).begun)
+
+    def await_service(self, name: str) -> None:
+        self.awaits = name
+
+    def rest(self) -> None:
+        self._rests = True
+
+    def parking(self, *, since: datetime, deadline: datetime | None) -> Parking | None:
+        """What to wait for once this run of the phase is committed; None if not for an ECS service."""
+        seen = self._seen
+        awaits = seen.name if seen is not None else self.awaits
+        if not awaits or self.remote is not None:
+            return None
+        judge_by = self.world.now() + LOOK_ANYWAY
+        return Parking(
+            awaits=awaits,
+            awaits_since=since,
+            sight=sight_of(seen.service.raw if seen.service else None) if seen and self._rests else "",
+            judge_by=min(judge_by, deadline) if deadline else judge_by,
+            quota=self.quota,
+            group=group_of(self.shared.stage),
+        )
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None:
         self._counts = {"running": running, "desired": desired, "pending": pending}

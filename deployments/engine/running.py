@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from aws.errors import AwsError
 from delegates.doors import DoorClosed
@@ -20,6 +20,7 @@ from deployments.actions.base import (
 )
 from deployments.engine import slots, sources
 from deployments.engine.rollout import EngineRollout
+from deployments.engine.schedule import turn_after, wait_since
 from deployments.engine.shared import Shared
 from deployments.engine.turns import (
     InterruptWaiting,
@@ -67,6 +68,15 @@ class NeverHappened:
 
 
 End = Finished | Wait | Failed | NeverHappened
+
+
+def park(shared: Shared, rollout: EngineRollout, *, since: datetime, deadline: datetime | None) -> timedelta:
+    """Wait for the next turn since `since`; where an ECS service is waited for, together with its group."""
+    now = shared.world.now()
+    shared.parking = rollout.parking(since=since, deadline=deadline)
+    if shared.parking is None:
+        return wait_since(now - since)
+    return turn_after(now, since, shared.parking.group) - now
 
 
 def load(row: ActionRun) -> Action:

@@ -6,33 +6,22 @@ from functools import cached_property
 
 from deployments.actions.base import Seen
 from deployments.engine.lease import Lease
+from deployments.engine.parking import Parking
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.log import Mask
 from deployments.models import ActionRun, AwsEvent, Execution, Slot, StageExecution, StepExecution
-
-MOST_IN_ONE_CALL = 10
 
 
 @dataclass
 class Snapshot:
     """ECS services that several executions wait for, described together, ten to a call (rule 5)."""
 
-    wanted: dict[str, list[str]] = field(default_factory=dict)
     _seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
 
     def seen(self, cluster: str, name: str, *, after: datetime) -> Seen | None:
         """The service as this snapshot shows it, if it was begun late enough to be judged (rule 10)."""
         seen = self._seen.pop((cluster, name), None)
         return seen if seen is not None and seen.begun > after else None
-
-    def together_with(self, cluster: str, name: str) -> list[str]:
-        """This service and others of its cluster that are waited for and not described yet."""
-        others = [
-            other
-            for other in self.wanted.get(cluster, [])
-            if other != name and (cluster, other) not in self._seen
-        ]
-        return [name, *others[: MOST_IN_ONE_CALL - 1]]
 
     def keep(self, cluster: str, name: str, seen: Seen) -> None:
         """Keep one service for whoever of the group looks next."""
@@ -49,6 +38,7 @@ class Shared:
     world: World
     snapshot: Snapshot
     secrets: tuple[str, ...] = ()
+    parking: Parking | None = None
     _events: list[AwsEvent] = field(default_factory=list)
     _touched: dict[int, set[str]] = field(default_factory=dict)
 

@@ -51,6 +51,13 @@ class Execution(models.Model):
     nudged_by = models.CharField(max_length=64, blank=True, default="")
     group = models.CharField(max_length=512, blank=True, default="")
 
+    # What a parked execution waits for (rule 5): an ECS service that looks as it did when it was last judged.
+    awaits = models.CharField(max_length=255, blank=True, default="")
+    awaits_since = models.DateTimeField(null=True)
+    sight = models.CharField(max_length=32, blank=True, default="")
+    judge_by = models.DateTimeField(null=True)
+    quota = models.CharField(max_length=160, blank=True, default="")
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["pipeline", "number"], name="execution_number_unique"),

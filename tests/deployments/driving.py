@@ -68,7 +68,8 @@ class Drive:
             execution.refresh_from_db()
             if execution.is_over:
                 return execution
-            wait = max(1.0, (execution.look_at - self.clock.now()).total_seconds())
+            turn = max(execution.look_at, execution.nudged_until or execution.look_at)
+            wait = max(1.0, (turn - self.clock.now()).total_seconds())
             self.clock.move(wait)
             self.sandbox.advance(wait)
             left -= wait

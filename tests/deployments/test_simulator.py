@@ -5,9 +5,9 @@ import random
 from collections.abc import Callable
 
 import pytest
-from django.core.cache import cache
 from pytest_django import Settings
 
+from deployments.engine import quota
 from deployments.models import Execution, Pipeline
 from deployments.operations import run_pipeline
 from ops.demo import SandboxFacts, seed_demo
@@ -33,7 +33,7 @@ def simulate(transactional_db: None, account: object, settings: Settings) -> Cal
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
 
     def one(seed: int) -> list[str]:
-        cache.clear()
+        quota.forget()
         dice = random.Random(seed)
         odds = Odds.from_dice(dice)
         ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{seed:012d}", breaker=odds.breaker)

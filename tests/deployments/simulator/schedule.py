@@ -11,6 +11,7 @@ from aws.errors import AwsError, NotSent, Throttled, Unanswered
 from deployments.engine import remote
 from deployments.engine.dispatch import due_groups, look_at_group
 from deployments.engine.failpoints import set_hook
+from deployments.engine.lease import wake
 from deployments.engine.look import look
 from deployments.engine.world import World
 from deployments.models import Call, Execution, Interrupt
@@ -239,7 +240,7 @@ class Schedule:
         kind = Interrupt.Kind.ABORT_AND_ROLL_BACK if self.odds.roll_back else Interrupt.Kind.ABORT
         self.history.append(f"{self.moment:%H:%M:%S} {kind}")
         Interrupt.objects.create(execution=execution, kind=kind)
-        Execution.objects.filter(pk=execution.pk, look_at__gt=self.moment).update(look_at=self.moment)
+        wake(execution.pk, self.moment)
 
     def open_writes(self, execution: Execution) -> list[Call]:
         return list(

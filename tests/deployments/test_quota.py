@@ -1,0 +1,128 @@
+"""The share of AWS's quota that is used: counted by all workers together, with a line for who must wait."""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import redis
+from pytest_django import Settings
+
+from aws.errors import Denied, Throttled
+from deployments.engine import quota
+from deployments.engine.quota import SERVICE_READS, grant, rest
+from deployments.engine.tokens import SCRIPT, Answer, OwnBuckets, Question, arguments
+from deployments.engine.turns import Parked
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HERE = "123456789012/eu-west-1"
+
+
+@pytest.fixture(params=["valkey", "alone"])
+def _buckets(request: pytest.FixtureRequest, settings: Settings) -> None:
+    settings.AWS_QUOTA_SHARE = 0.25
+    if request.param == "valkey":
+        request.getfixturevalue("live_broker")
+
+
+def wait_of(holder: str, after: float = 0.0, operation: str = "RegisterTaskDefinition") -> float:
+    """For how long this one is parked; 0 if the call may be made."""
+    now = NOW + timedelta(seconds=after)
+    try:
+        quota.go_or_park(HERE, "ecs", operation, holder=holder, now=now)
+    except Parked as parked:
+        return (parked.until - now).total_seconds()
+    return 0.0
+
+
+@pytest.mark.usefixtures("_buckets")
+def test_a_quarter_of_the_quota_is_used() -> None:
+    assert grant(HERE, SERVICE_READS, 1000, NOW) == 25
+    assert grant(HERE, SERVICE_READS, 1000, NOW) == 0
+    assert grant(HERE, SERVICE_READS, 1000, NOW + timedelta(seconds=1)) == 5
+
+
+@pytest.mark.usefixtures("_buckets")
+def test_another_region_and_another_bucket_are_counted_apart() -> None:
+    grant(HERE, SERVICE_READS, 25, NOW)
+    assert grant("123456789012/eu-west-2", SERVICE_READS, 25, NOW) == 25
+    assert wait_of("a", operation="UpdateService") == 0
+
+
+@pytest.mark.usefixtures("_buckets")
+def test_who_gets_no_token_has_a_place_in_line_that_later_ones_do_not_take() -> None:
+    for holder in "abcde":
+        assert wait_of(holder) == 0
+    assert wait_of("f") == pytest.approx(4)
+    assert wait_of("g") == pytest.approx(8)
+    assert wait_of("f", after=1) == pytest.approx(3)
+    assert wait_of("h", after=4) == pytest.approx(8)
+    assert wait_of("f", after=4.1) == 0
+    assert wait_of("g", after=8.1) == 0
+
+
+@pytest.mark.usefixtures("_buckets")
+def test_nobody_is_parked_for_longer_than_half_a_minute_at_a_time() -> None:
+    waits = [wait_of(f"holder {number}") for number in range(40)]
+    assert max(waits) == 30
+
+
+@pytest.mark.usefixtures("_buckets")
+def test_a_throttled_call_lets_its_bucket_rest_twice_as_long_each_time() -> None:
+    throttled = Throttled("ThrottlingException", "Rate exceeded", "ecs", "UpdateService")
+    rested = []
+    moment = NOW
+    for _ in range(7):
+        rest(HERE, throttled, moment)
+        rest(HERE, throttled, moment)
+        after = (moment - NOW).total_seconds()
+        rested.append(wait_of("a", after=after, operation="UpdateService"))
+        moment += timedelta(seconds=rested[-1])
+    assert rested == pytest.approx([1, 2, 4, 8, 16, 30, 30])
+    assert wait_of("a", operation="DescribeServices") == 0
+
+
+@pytest.mark.usefixtures("_buckets")
+def test_only_throttling_lets_a_bucket_rest() -> None:
+    rest(HERE, Denied("AccessDeniedException", "no", "ecs", "UpdateService"), NOW)
+    assert wait_of("a", operation="UpdateService") == 0
+
+
+@pytest.mark.usefixtures("_buckets")
+def test_a_service_whose_quota_is_not_known_only_rests_when_throttled() -> None:
+    assert all(wait_of("a", operation="GetCallerIdentity") == 0 for _ in range(500))
+
+
+def test_valkey_and_a_process_alone_give_the_same_answers(live_broker: str) -> None:
+    """The rule is written twice; any order of questions must not tell the two apart."""
+    dice, own, now = random.Random(4), OwnBuckets(), NOW.timestamp()
+    with redis.Redis.from_url(live_broker) as client:
+        for _ in range(800):
+            now += dice.choice((0, 0, 0.01, 0.3, 2, 40))
+            place = dice.choice(("", "", "a", "b", "c"))
+            asked = Question(
+                key=dice.choice(("k", "l")),
+                burst=3,
+                per_second=0.5,
+                now=now,
+                wanted=1 if place else dice.randrange(5),
+                place=place,
+                throttled=dice.random() < 0.05,
+            )
+            keys, values = arguments(asked)
+            granted, wait = client.eval(SCRIPT, len(keys), *keys, *values)
+            expected = own.ask(asked)
+            assert Answer(int(granted), pytest.approx(float(wait), abs=1e-3)) == expected, asked
+
+
+def test_without_valkey_a_process_counts_alone_and_says_so(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": "unix:///nowhere/valkey.sock",
+        }
+    }
+    assert grant(HERE, SERVICE_READS, 1000, NOW) == 25
+    assert grant(HERE, SERVICE_READS, 1000, NOW) == 0
+    assert caplog.text.count("counts its calls to AWS alone") == 1

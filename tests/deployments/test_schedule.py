@@ -1,0 +1,36 @@
+"""When waiting executions have their turns."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from deployments.engine.schedule import turn_after
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, 300_000, tzinfo=UTC)
+
+
+def turns(waited: float, group: str = "g", seconds: float = 60) -> list[datetime]:
+    """The turns of the next seconds of what has waited for so long now."""
+    since, moment, found = NOW - timedelta(seconds=waited), NOW, []
+    while (moment := turn_after(moment, since, group)) < NOW + timedelta(seconds=seconds):
+        found.append(moment)
+    return found
+
+
+@pytest.mark.parametrize(("waited", "apart"), [(0, 2), (300, 5), (900, 10)])
+def test_turns_are_close_at_first_and_wider_later(waited: float, apart: float) -> None:
+    first, second, *_ = turns(waited)
+    assert (second - first).total_seconds() == apart
+
+
+def test_a_rollout_of_a_minute_takes_at_most_seventeen_looks() -> None:
+    assert len(turns(0, seconds=63)) <= 17
+
+
+def test_who_waits_in_one_group_shares_its_turns() -> None:
+    assert set(turns(900)) < set(turns(300))
+    assert turns(20.0) == turns(300)
+
+
+def test_groups_do_not_all_have_theirs_at_once() -> None:
+    assert len({turns(900, group=f"g{number}")[0] for number in range(50)}) > 5
