@@ -3,6 +3,7 @@
 from deployments.log.blocks import Block
 from deployments.log.lines import Line, NewLine, Origin
 from deployments.log.masks import Mask
+from deployments.log.output import Output
 from deployments.log.reading import PAGE, all_lines, blocks_after, read_lines
 from deployments.log.storing import compact, store
 from deployments.log.telling import group_of, tell
@@ -14,6 +15,7 @@ __all__ = [
     "Mask",
     "NewLine",
     "Origin",
+    "Output",
     "all_lines",
     "blocks_after",
     "compact",

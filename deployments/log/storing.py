@@ -1,6 +1,6 @@
 """Writes lines: numbered in the commit that they belong to, packed together while the log grows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -16,6 +16,7 @@ from deployments.log.blocks import (
     encode,
     microseconds,
 )
+from deployments.log.limits import Row, within_limits
 from deployments.log.lines import NewLine, clean, cut
 from deployments.log.masks import NOTHING_SECRET, Mask
 from deployments.log.telling import tell_blocks
@@ -29,12 +30,17 @@ def store(execution_id: UUID, new: Sequence[NewLine], *, mask: Mask = NOTHING_SE
     """Mask, number and store lines; call inside the fenced commit they belong to. Watchers hear on commit."""
     if not new:
         return
-    Execution.objects.filter(pk=execution_id).update(log_next=F("log_next") + len(new))
+    # A secret is hidden before a long line is cut, which could leave half of it.
+    texts = mask.texts([clean(line.text) for line in new])
+    rows = within_limits(zip(new, map(cut, texts), strict=True))
+    if not rows:
+        return
+    Execution.objects.filter(pk=execution_id).update(log_next=F("log_next") + len(rows))
     after = Execution.objects.values_list("log_next", flat=True).get(pk=execution_id)
-    first = after - len(new)
-    blocks = encode(first, _entries(new, mask))
+    first = after - len(rows)
+    blocks = encode(first, map(_entry, rows))
     LogChunk.objects.bulk_create(_chunk(execution_id, block, block.count >= _FULL) for block in blocks)
-    for step_id, number in _first_of_each_step(new, first).items():
+    for step_id, number in _first_of_each_step(rows, first).items():
         StepExecution.objects.filter(pk=step_id, first_line__isnull=True).update(first_line=number)
     if first // MOST_LINES != after // MOST_LINES:
         _pack(execution_id, keep_last=True)
@@ -47,12 +53,9 @@ def compact(execution_id: UUID) -> None:
         _pack(execution_id, keep_last=False)
 
 
-def _entries(new: Sequence[NewLine], mask: Mask) -> Iterable[Entry]:
-    # A secret is hidden before a long line is cut, which could leave half of it.
-    texts = mask.texts([clean(line.text) for line in new])
-    for line, text in zip(new, texts, strict=True):
-        kind = (line.step, line.unit, line.level, line.said_by.value)
-        yield Entry(microseconds(line.at), kind, cut(text))
+def _entry(row: Row) -> Entry:
+    line, text = row
+    return Entry(microseconds(line.at), (line.step, line.unit, line.level, line.said_by.value), text)
 
 
 def _pack(execution_id: UUID, *, keep_last: bool) -> None:
@@ -92,9 +95,9 @@ def _chunk(execution_id: UUID, block: Block, is_packed: bool) -> LogChunk:
     )
 
 
-def _first_of_each_step(new: Sequence[NewLine], first: int) -> dict[int, int]:
+def _first_of_each_step(rows: Sequence[Row], first: int) -> dict[int, int]:
     numbers: dict[int, int] = {}
-    for index, line in enumerate(new):
+    for index, (line, _) in enumerate(rows):
         if line.step_id is not None:
             numbers.setdefault(line.step_id, first + index)
     return numbers

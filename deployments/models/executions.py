@@ -142,6 +142,9 @@ class StepExecution(models.Model):
     ended_at = models.DateTimeField(null=True)
     timeout_at = models.DateTimeField(null=True)
     first_line = models.PositiveBigIntegerField(null=True)
+    log_bytes = models.PositiveBigIntegerField(default=0)
+    log_dropped = models.PositiveBigIntegerField(default=0)
+    log_last_dropped = models.TextField(blank=True, default="")
     outputs = models.JSONField(default=dict)
     failure = models.JSONField(null=True)
 
