@@ -52,7 +52,7 @@ def within_limits(rows: Iterable[Row]) -> list[Row]:
     found = StepExecution.objects.filter(pk__in=ids).values_list(
         "pk", "log_bytes", "log_dropped", "log_last_dropped"
     )
-    before = {pk: _Output(*counted) for pk, *counted in found}
+    before = {pk: _Output(kept, dropped, last) for pk, kept, dropped, last in found}
     outputs = {pk: replace(output) for pk, output in before.items()}
     kept: list[Row] = []
     for line, text in given:
