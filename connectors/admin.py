@@ -7,7 +7,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from connectors.models import Connector, FileNode, Secret
-from rbac.policy import can_anywhere, visible_to
+from rbac.gated_admin import may_anywhere
+from rbac.policy import visible_to
 
 
 class LookedAt(admin.ModelAdmin):
@@ -20,10 +21,10 @@ class LookedAt(admin.ModelAdmin):
         return visible_to(request.user, self.permission, super().get_queryset(request))
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return can_anywhere(request.user, self.permission)
+        return may_anywhere(request, self.permission)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return can_anywhere(request.user, self.permission)
+        return may_anywhere(request, self.permission)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

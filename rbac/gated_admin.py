@@ -1,5 +1,6 @@
 """The base of every admin form: it asks the policy, row by row, instead of the framework's permissions."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -8,7 +9,7 @@ from django.forms import ModelChoiceField
 from django.http import HttpRequest
 
 from rbac.models import Scope, User
-from rbac.policy import can, can_anywhere, scopes_where, visible_to
+from rbac.policy import can, permissions_anywhere, permissions_at, scopes_where, visible_to
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -56,13 +57,39 @@ class GatedAdmin(ModelAdmin):
     def _may(self, request: HttpRequest, permission: str, obj: Model | None) -> bool:
         if not permission:
             return False
-        principal = principal_of(request)
-        return (
-            can_anywhere(principal, permission) if obj is None else self._may_on(principal, permission, obj)
-        )
+        if obj is None:
+            return may_anywhere(request, permission)
+        return self._may_on(principal_of(request), permission, obj)
 
     def _may_on(self, principal: User, permission: str, obj: Any) -> bool:
         return can(principal, permission, obj)
+
+
+class _Granted:
+    """What one request's principal may do, asked once: each admin page asks four things of every table."""
+
+    def __init__(self, principal: User) -> None:
+        self._principal = principal
+
+    @cached_property
+    def anywhere(self) -> frozenset[str]:
+        return permissions_anywhere(self._principal)
+
+    @cached_property
+    def at_account(self) -> frozenset[str]:
+        return permissions_at(self._principal, Scope.objects.account())
+
+
+def may_anywhere(request: HttpRequest, permission: str) -> bool:
+    """Say whether `permission` is granted in any scope; one query for each request."""
+    return permission in _granted(request).anywhere
+
+
+def _granted(request: HttpRequest) -> _Granted:
+    found: _Granted | None = getattr(request, "granted_in_admin", None)
+    if found is None:
+        found = request.granted_in_admin = _Granted(principal_of(request))  # type: ignore[attr-defined]
+    return found
 
 
 def principal_of(request: HttpRequest) -> User:
@@ -76,7 +103,7 @@ class AccountAdmin(GatedAdmin):
     """Things that belong to the account as a whole, like users."""
 
     def _may(self, request: HttpRequest, permission: str, obj: Model | None) -> bool:
-        return bool(permission) and can(principal_of(request), permission, Scope.objects.account())
+        return bool(permission) and permission in _granted(request).at_account
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = self.model._default_manager.all()

@@ -94,6 +94,14 @@ def permissions_at(principal: Principal, thing: Scoped) -> frozenset[str]:
     return found | {ALWAYS_GRANTED} if found else found
 
 
+def permissions_anywhere(principal: Principal) -> frozenset[str]:
+    """Return every permission that the principal has in any scope; one query, for pages that ask for many."""
+    roles = _assignments(principal).values("role_id")
+    granted = RolePermission.objects.filter(role__in=roles).values_list("permission", flat=True)
+    found = frozenset(granted) & frozenset(PERMISSIONS)
+    return found | {ALWAYS_GRANTED} if found else found
+
+
 def _assignments(principal: Principal) -> QuerySet[RoleAssignment]:
     """Return the assignments that count now: the user is active (read afresh) and they have not expired."""
     if not isinstance(principal, User) or principal.pk is None:
