@@ -15,11 +15,12 @@ http = get_asgi_application()
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
 from config.urls import websocket_urlpatterns  # noqa: E402
+from web.front_door import FrontDoor  # noqa: E402
 from web.sockets import OriginValidator, SessionPrincipalMiddleware  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": http,
+        "http": FrontDoor(http),
         "websocket": OriginValidator(SessionPrincipalMiddleware(URLRouter(websocket_urlpatterns))),
     }
 )

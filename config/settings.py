@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from csp.constants import NONCE, NONE, SELF
 
 from config.env import ROOT, read_environment
+from guards import limits
 
 ENV = read_environment()
 HOME = ENV.home
@@ -55,6 +56,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "web.middleware.RequestId",
+    "web.guarding.Guard",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -209,6 +211,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 SECURE = _public.scheme == "https"
+DATA_UPLOAD_MAX_MEMORY_SIZE = limits.BODY_BYTES
+DATA_UPLOAD_MAX_NUMBER_FIELDS = limits.FORM_FIELDS
+DATA_UPLOAD_MAX_NUMBER_FILES = limits.FORM_FILES
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE

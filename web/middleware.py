@@ -19,7 +19,7 @@ SCOPE_KEY = "scope"
 
 
 class RequestId:
-    """Names the request, refuses NUL in addresses, and answers anticipated problems of pages."""
+    """Names the request, and answers anticipated problems of pages."""
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response
@@ -31,17 +31,11 @@ class RequestId:
         source = "api" if request.path.startswith("/api/") else "page"
         reset = current_request.set(RequestMark(request_id=request_id, address=address, source=source))
         try:
-            response = self._answer(request)
+            response = self.get_response(request)
         finally:
             current_request.reset(reset)
         response["X-Request-Id"] = request_id
         return response
-
-    def _answer(self, request: HttpRequest) -> HttpResponseBase:
-        # PostgreSQL cannot compare with NUL: a filter by such a value would be a server error.
-        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return refusal(request, 400, detail="The address holds a NUL character.")
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
         if is_outage(exception):

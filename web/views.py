@@ -3,14 +3,30 @@
 import sys
 from typing import Any
 
+from django.core.exceptions import (
+    DisallowedHost,
+    RequestDataTooBig,
+    TooManyFieldsSent,
+    TooManyFilesSent,
+)
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.multipartparser import MultiPartParserError
 from django.template.loader import render_to_string
 
+from guards.limits import BODY_BYTES, FORM_FIELDS
 from web.outages import RETRY_AFTER_SECONDS, SENTENCE, is_outage
 from web.problems import MEDIA_TYPE, NOT_FOUND, document
 
 SERVER_ERROR = 500
-CODES = {400: "bad_input", 403: "forbidden", 404: "not_found", 500: "server_error"}
+CODES = {400: "bad_input", 403: "forbidden", 404: "not_found", 413: "too_large", 500: "server_error"}
+# What Django refuses before a view sees it, in words that say what to change.
+_SUSPICIOUS: tuple[tuple[type[Exception], int, str], ...] = (
+    (DisallowedHost, 400, "This server does not answer to that host name; see ALLOWED_HOSTS."),
+    (RequestDataTooBig, 413, f"A form may have {BODY_BYTES} at most. Send less."),
+    (TooManyFieldsSent, 400, f"A form may have {FORM_FIELDS} at most. Leave some out."),
+    (TooManyFilesSent, 400, "No form takes files. Paste their text."),
+    (MultiPartParserError, 400, "The form cannot be read: its parts do not follow RFC 7578."),
+)
 
 
 def refusal(
@@ -36,7 +52,11 @@ def unavailable(request: HttpRequest) -> HttpResponse:
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return refusal(request, 400)
+    status, detail = 400, "The request is malformed."
+    for kind, its_status, its_detail in _SUSPICIOUS:
+        if isinstance(exception, kind):
+            status, detail = its_status, its_detail
+    return refusal(request, status, detail=detail)
 
 
 def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:

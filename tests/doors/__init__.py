@@ -1,0 +1,1 @@
+"""Bad input at every door: pages, API, admin, sockets, expressions."""

@@ -1,0 +1,73 @@
+"""Bad input, once: texts for fields and queries, bodies for whatever reads a body."""
+
+NUL = "a\0b"
+# What a field of a form, a query or a JSON body may be given; each key says what it is.
+TEXTS: dict[str, str] = {
+    "nothing": "",
+    "a space": " ",
+    "NUL": NUL,
+    "escape": "a\x1b]0;title\x07b",
+    "right to left": "evil\u202etxt.exe",
+    "zero width": "a\u200bb\ufeff",
+    "joined emoji": "👩‍👩‍👧‍👦" * 3,
+    "combining": "e" + "\u0301" * 500,
+    "line ends": "a\r\nb\u2028c",
+    "markup": '"><img src=x onerror=alert(1)><script>alert(1)</script>',
+    "template": "{{7*7}}{% debug %}${7*7}<+secrets.getValue('x')>",
+    "script address": "javascript:alert(1)//",
+    "SQL": "'; DROP TABLE rbac_user; --",
+    "climbing": "../../../../etc/passwd%00.png",
+    "long": "x" * 10_000,
+    "many digits": "9" * 400,
+    "beyond 64 bits": "9223372036854775808",
+    "below zero": "-1",
+    "infinite": "1e400",
+    "not a number": "NaN",
+    "digits of another script": "१२३",
+    "year 0": "0000-00-00T00:00:00Z",
+    "year 9999": "9999-12-31T23:59:59.999999-12:00",
+    "billion laughs": "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c]",
+    "deep": "[" * 5_000,
+    "python tag": "!!python/object/apply:os.system ['id']",
+    "JSON twice": '{"a": 1, "a": 2}',
+}
+# Texts that only JSON can carry.
+JSON_ONLY: dict[str, str] = {"half a pair": "\ud800"}
+
+BODIES: dict[str, bytes] = {
+    "nothing": b"",
+    "NUL": b'{"name": "\\u0000"}',
+    "half a pair": b'{"name": "\\ud800", "spec": {"a": "\\udfff"}}',
+    "half a pair as a key": b'{"\\ud800": 1}',
+    "deep": b'{"spec": ' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+    "deep keys": b'{"spec":' * 20_000,
+    "not UTF-8": b'{"name": "\xff\xfe"}',
+    "UTF-16": '{"name": "a"}'.encode("utf-16"),
+    "many digits": b'{"name": ' + b"9" * 5000 + b"}",
+    "beyond 64 bits": b'{"name": 9223372036854775808}',
+    "infinite": b'{"inputs": {"a": 1e400}}',
+    "not a number": b'{"inputs": {"a": NaN}}',
+    "twice": b'{"name": "a", "name": "b"}',
+    "a list": b"[1, 2]",
+    "a text": b'"x"',
+    "null": b"null",
+    "many values": b'{"a": [' + b"0," * 30_000 + b"0]}",
+    "too large": b'{"name": "' + b"a" * 3_000_000 + b'"}',
+    "a form": b"name=a&identifier=b",
+    "no end": b'{"name": "a',
+    "comment": b'{"name": "a" /* b */}',
+    "markup": b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
+}
+MEDIA_TYPES = (
+    "application/yaml",
+    "text/plain",
+    "text/xml",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data",
+    "multipart/form-data; boundary=x",
+    "application/json; charset=utf-16",
+    "application/json; charset=nowhere",
+    "",
+    "a" * 300,
+    "application/json\x01",
+)

@@ -1,0 +1,112 @@
+"""What is refused before anything of it is kept: long addresses, large bodies, slow senders."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from guards.limits import ADDRESS_BYTES, BODY_BYTES
+from web import front_door
+from web.front_door import FrontDoor
+
+CHUNK = b"x" * 65_536
+
+
+class Client:
+    """Sends what a test says, and keeps the answer."""
+
+    def __init__(self, *chunks: bytes, is_endless: bool = False, is_silent: bool = False) -> None:
+        self.chunks = list(chunks)
+        self.is_endless = is_endless
+        self.is_silent = is_silent
+        self.asked = 0
+        self.sent: list[dict[str, Any]] = []
+
+    async def receive(self) -> dict[str, Any]:
+        self.asked += 1
+        if self.is_silent:
+            await asyncio.Event().wait()
+        body = CHUNK if self.is_endless else self.chunks.pop(0)
+        return {"type": "http.request", "body": body, "more_body": self.is_endless or bool(self.chunks)}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        self.sent.append(message)
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+    @property
+    def body(self) -> bytes:
+        return bytes(self.sent[1]["body"])
+
+
+async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Reads all of the body, as Django does, and tells its size."""
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        size += len(message["body"])
+        if not message["more_body"]:
+            break
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(size).encode()})
+
+
+async def ask(client: Client, *, path: str = "/api/v1/orgs", query: bytes = b"", length: str = "") -> Client:
+    headers = [(b"content-length", length.encode())] if length else []
+    scope = {
+        "type": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query,
+        "headers": headers,
+    }
+    await FrontDoor(application)(scope, client.receive, client.send)
+    return client
+
+
+async def test_a_body_of_the_largest_size_goes_in() -> None:
+    client = await ask(Client(b"x" * (BODY_BYTES - 1), b"x"), length=str(int(BODY_BYTES)))
+    assert (client.status, client.body) == (200, str(int(BODY_BYTES)).encode())
+
+
+async def test_a_body_that_says_that_it_is_too_large_is_never_read() -> None:
+    client = await ask(Client(is_endless=True), length=str(BODY_BYTES + 1))
+    assert (client.status, client.asked) == (413, 0)
+    assert b"2,048 KiB" in client.body
+
+
+async def test_a_body_without_a_length_is_counted_while_it_comes() -> None:
+    client = await ask(Client(is_endless=True))
+    assert client.status == 413
+    assert client.asked == BODY_BYTES // len(CHUNK) + 1
+    assert len(client.sent) == 2
+
+
+async def test_a_long_address_is_refused() -> None:
+    client = await ask(Client(b""), query=b"a=" + b"b" * ADDRESS_BYTES)
+    assert client.status == 414
+    assert b"address_too_long" in client.body
+
+
+async def test_people_get_a_page() -> None:
+    client = await ask(Client(b""), path="/files/", length=str(BODY_BYTES + 1))
+    assert b"<h1>Too large</h1>" in client.body
+
+
+async def test_who_does_not_send_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front_door, "BODY_SECONDS", 0.01)
+    client = await ask(Client(is_silent=True))
+    assert client.status == 408
+
+
+@pytest.mark.parametrize("length", ["-1", "x", "9" * 30, "²"])
+async def test_a_length_that_is_none_is_counted_instead(length: str) -> None:
+    headers = [(b"content-length", length.encode("utf-8"))]
+    client = Client(b"abc")
+    scope = {"type": "http", "path": "/", "query_string": b"", "headers": headers}
+    await FrontDoor(application)(scope, client.receive, client.send)
+    assert client.body == b"3"
