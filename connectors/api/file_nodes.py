@@ -29,7 +29,7 @@ class VersionEntry(serializers.Serializer[Any]):
     by = serializers.CharField(source="by.username", default=None)
 
 
-class VersionDocument(VersionEntry):
+class FileVersionDocument(VersionEntry):
     """A version of a file with its content."""
 
     content = serializers.CharField()
@@ -128,9 +128,9 @@ class FileVersions(NodeRoute):
 class OneFileVersion(NodeRoute):
     """What a file held at one version."""
 
-    @extend_schema(responses=VersionDocument)
+    @extend_schema(responses=FileVersionDocument)
     def get(self, request: Request, pk: int, version: int) -> Response:
-        return Response(VersionDocument(self._version(pk, version)).data)
+        return Response(FileVersionDocument(self._version(pk, version)).data)
 
 
 class FileDiff(NodeRoute):
