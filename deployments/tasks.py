@@ -8,7 +8,7 @@ from celery import shared_task
 from kombu.exceptions import OperationalError
 
 from deployments.engine.dispatch import Group, due_groups, look_at_group
-from deployments.engine.looked import note_bug
+from deployments.engine.looked import give_back, note_bug
 from web.outages import is_outage
 
 logger = logging.getLogger(__name__)
@@ -34,8 +34,9 @@ def look_group(*, execution_ids: list[str], token: str = "", **_: Any) -> None:
         look_at_group(Group(tuple(UUID(pk) for pk in execution_ids), token))
     except Exception as error:
         if is_outage(error):
-            # Nobody's mistake: the lease runs out, and whoever comes then takes up what is written.
+            # Nobody's mistake: whoever looks next takes up what is written.
             logger.warning("A look was cut short, another takes up where it was: %s", error)
+            give_back([UUID(pk) for pk in execution_ids])
             return
         logger.exception("A look failed because of a mistake in Slipway")
         note_bug([UUID(pk) for pk in execution_ids], error)

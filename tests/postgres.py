@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ops.child import die_with_parent
 from tests.ports import free_port
+
+
+class NoPostgresError(SystemExit):
+    """This machine has no PostgreSQL programs."""
 
 
 def _postgres_programs() -> Path:
@@ -21,7 +26,9 @@ def _postgres_programs() -> Path:
         return Path(found).resolve().parent
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: float(p.parts[-3]))
     if not versions:
-        sys.exit("No PostgreSQL was found. Install one (Debian: apt-get install postgresql) and try again.")
+        raise NoPostgresError(
+            "No PostgreSQL was found. Install one (Debian: apt-get install postgresql) and try again."
+        )
     return versions[-1].parent
 
 
@@ -33,46 +40,91 @@ def _unprivileged_user() -> str | None:
     return "postgres" if "postgres" in names else "nobody"
 
 
-def _wait_until_ready(server: subprocess.Popen[bytes], probe: Path, port: int, log: Path) -> None:
-    command = [probe, "-q", "-h", "127.0.0.1", "-p", str(port)]
-    deadline = time.monotonic() + 60
-    while subprocess.run(command, check=False).returncode != 0:
-        if server.poll() is not None or time.monotonic() > deadline:
-            sys.exit(f"PostgreSQL did not start:\n{log.read_text()}")
-        time.sleep(0.05)
+class Postgres:
+    """A PostgreSQL on a loopback port, durable enough for tests only; it can be stopped and started again.
+
+    Raises `NoPostgresError`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.programs, self.port = _postgres_programs(), free_port()
+        self._user, self._folder, self._cluster = _unprivileged_user(), folder, folder / "postgres"
+        self._server: subprocess.Popen[bytes] | None = None
+        self._cluster.mkdir(mode=0o700)
+        if self._user:
+            shutil.chown(self._cluster, self._user)
+            folder.chmod(0o711)
+        command = [self.programs / "initdb", "-D", self._cluster, "-U", "slipway", "-A", "trust"]
+        subprocess.run(
+            [*command, "-E", "UTF8", "--no-sync"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            user=self._user,
+            cwd=self._cluster,
+        )
+
+    @property
+    def url(self) -> str:
+        """What DATABASE_URL has to be."""
+        return f"postgres://slipway@127.0.0.1:{self.port}/slipway"
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        options = {
+            "port": self.port,
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "fsync": "off",
+        }
+        switches = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        with self._log.open("ab") as log:
+            self._server = subprocess.Popen(
+                [self.programs / "postgres", "-D", self._cluster, *switches],
+                stderr=log,
+                stdout=log,
+                user=self._user,
+                cwd=self._cluster,
+                start_new_session=True,
+                preexec_fn=die_with_parent(os.getpid(), signal.SIGQUIT),
+            )
+        self._wait_until_ready(self._server)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End the server: SIGINT without waiting for its clients, SIGQUIT at once and without a word."""
+        if self._server is not None:
+            self._server.send_signal(how)
+            self._server.wait(30)
+            self._server = None
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "postgres.log"
+
+    def _wait_until_ready(self, server: subprocess.Popen[bytes]) -> None:
+        command = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        deadline = time.monotonic() + 60
+        while subprocess.run(command, check=False).returncode != 0:
+            if server.poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"PostgreSQL did not start:\n{self._log.read_text()}")
+            time.sleep(0.05)
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """A fresh PostgreSQL on a loopback port, durable enough for tests only; yields its DATABASE_URL."""
-    programs, user, port = _postgres_programs(), _unprivileged_user(), free_port()
-    cluster = folder / "postgres"
-    cluster.mkdir(mode=0o700)
-    if user:
-        shutil.chown(cluster, user)
-        folder.chmod(0o711)
-    initdb = [programs / "initdb", "-D", cluster, "-U", "slipway", "-A", "trust", "-E", "UTF8", "--no-sync"]
-    subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, user=user, cwd=cluster)
-    options = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
-    switches = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-    with (folder / "postgres.log").open("wb") as log:
-        server = subprocess.Popen(
-            [programs / "postgres", "-D", cluster, *switches], stderr=log, stdout=log, user=user, cwd=cluster
-        )
-        try:
-            _wait_until_ready(server, programs / "pg_isready", port, folder / "postgres.log")
-            yield f"postgres://slipway@127.0.0.1:{port}/slipway"
-        finally:
-            # Fast: the default waits for clients to leave.
-            server.send_signal(signal.SIGINT)
-            server.wait(30)
+def postgres(folder: Path) -> Iterator[Postgres]:
+    """A fresh PostgreSQL that runs until the block ends."""
+    server = Postgres(folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
 
 
 def main(command: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="slipway-postgres-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        with postgres(folder) as database_url:
-            environment = {**os.environ, "DATABASE_URL": database_url, "SLIPWAY_TESTS_BROKER": "tcp"}
+        with postgres(folder) as server:
+            environment = {**os.environ, "DATABASE_URL": server.url, "SLIPWAY_TESTS_BROKER": "tcp"}
             return subprocess.run(command, env=environment, check=False).returncode
 
 

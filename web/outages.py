@@ -4,11 +4,13 @@ import sqlite3
 
 import psycopg
 from django.db import DatabaseError, InterfaceError, OperationalError
+from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 # What an outage may look like; which of these are one, `is_outage` says.
-OUTAGES = (OperationalError, InterfaceError, RedisConnectionError, RedisTimeoutError)
+_BROKER = (RedisConnectionError, RedisTimeoutError, BrokerError)
+OUTAGES = (OperationalError, InterfaceError, *_BROKER)
 RETRY_AFTER_SECONDS = 5
 SENTENCE = (
     "The database or the broker does not answer just now. Nothing was lost; try again in a few seconds."
@@ -20,7 +22,7 @@ _PASSING_SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 def is_outage(error: BaseException | None) -> bool:
     """Whether the same thing would succeed if it were tried again a little later."""
-    if isinstance(error, RedisConnectionError | RedisTimeoutError):
+    if isinstance(error, _BROKER):
         return True
     if not isinstance(error, DatabaseError | InterfaceError):
         return False

@@ -19,7 +19,7 @@ def look(
     execution_id: UUID, *, world: World = REAL, snapshot: Snapshot | None = None, owner: str = ""
 ) -> bool:
     """Look at one execution, if it is due and nobody else does; False if there was nothing to do."""
-    lease = claim(execution_id, owner=owner or _this_process(), world=world)
+    lease = claim(execution_id, owner=owner or this_process(), world=world)
     if lease is None:
         return False
     try:
@@ -82,5 +82,6 @@ def _advance(shared: Shared) -> timedelta | None:
     return forward.advance(shared)
 
 
-def _this_process() -> str:
+def this_process() -> str:
+    """The owner of the leases that this process takes."""
     return f"{socket.gethostname()}:{os.getpid()}"[:128]

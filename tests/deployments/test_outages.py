@@ -1,36 +1,110 @@
 """A database or broker that goes away in the middle of a look spoils no execution."""
 
 import logging
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from deployments import tasks
+from deployments.engine import looked
+from deployments.engine.failpoints import set_hook
+from deployments.engine.lease import claim
+from deployments.engine.look import this_process
+from deployments.engine.world import REAL
 from deployments.models import Interrupt
 from tests.deployments.driving import Drive
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.fixture
+def cut_short() -> Iterator[Callable[[Exception], None]]:
+    """Lets looks end with the given error once they hold their lease."""
+
+    def set_up(error: Exception) -> None:
+        def passed(name: str) -> None:
+            if name == "look.claimed":
+                raise error
+
+        set_hook(passed)
+
+    yield set_up
+    set_hook(None)
+
+
 @pytest.mark.parametrize("gone", [OperationalError("deadlock"), RedisConnectionError("refused")], ids=str)
-def test_a_look_that_an_outage_cut_short_is_nobodys_mistake(
-    drive: Drive, gone: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_a_look_that_an_outage_cut_short_is_nobodys_mistake_and_goes_on_at_once(
+    drive: Drive,
+    gone: Exception,
+    cut_short: Callable[[Exception], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     execution = drive.start("1.27")
-
-    def cut_short(*_: object, **__: object) -> None:
-        drive.look()
-        raise gone
-
-    monkeypatch.setattr(tasks, "look_at_group", cut_short)
+    cut_short(gone)
     with caplog.at_level(logging.WARNING):
         tasks.look_group(execution_ids=[str(execution.pk)])
+    set_hook(None)
 
+    execution.refresh_from_db()
+    assert (execution.fence, execution.look_until) == (2, None)
     assert not Interrupt.objects.exists()
     assert "cut short" in caplog.text
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+
+
+def test_a_mistake_keeps_the_lease_and_ends_the_execution(
+    drive: Drive, cut_short: Callable[[Exception], None]
+) -> None:
+    execution = drive.start("1.27")
+    cut_short(ValueError("a mistake"))
+    tasks.look_group(execution_ids=[str(execution.pk)])
+
+    execution.refresh_from_db()
+    assert execution.look_until is not None
+    assert Interrupt.objects.get(execution=execution).kind == "FAIL"
+
+
+def test_a_lease_is_given_back_as_soon_as_the_database_is_there_again(
+    drive: Drive, cut_short: Callable[[Exception], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execution = drive.start("1.27")
+    failures = iter([OperationalError("refused"), OperationalError("starting up")])
+
+    def away(execute: Callable[..., Any], *arguments: Any) -> Any:
+        if error := next(failures, None):
+            raise error
+        return execute(*arguments)
+
+    claim(execution.pk, owner=this_process(), world=REAL)
+    monkeypatch.setattr(looked.time, "sleep", lambda _seconds: None)
+    with connection.execute_wrapper(away):
+        assert looked.give_back([execution.pk])
+
+    execution.refresh_from_db()
+    assert execution.look_until is None
+
+
+def test_nobody_gives_back_the_lease_of_another(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    claim(execution.pk, owner="elsewhere:1", world=REAL)
+
+    looked.give_back([execution.pk])
+
+    execution.refresh_from_db()
+    assert execution.look_until is not None
+
+
+def test_a_database_that_stays_away_is_not_waited_for_longer() -> None:
+    def away(*_: Any) -> None:
+        raise OperationalError("refused")
+
+    with connection.execute_wrapper(away):
+        assert not looked.give_back([uuid.uuid4()], within=0)
 
 
 def test_a_tick_without_a_database_leaves_it_to_the_next(

@@ -7,6 +7,7 @@ import pytest
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import IntegrityError, InterfaceError, OperationalError, ProgrammingError, connection
 from django.test import Client
+from kombu.exceptions import OperationalError as BrokerError
 from psycopg_pool import PoolTimeout
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
@@ -37,6 +38,7 @@ AWAY = [
     caused(InterfaceError("closed"), psycopg.InterfaceError("the connection is closed")),
     caused(OperationalError("locked"), busy()),
     RedisConnectionError("refused"),
+    BrokerError("refused"),
 ]
 MISTAKES = [
     caused(ProgrammingError("no such table"), psycopg.errors.UndefinedTable("no such table")),

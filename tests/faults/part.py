@@ -1,0 +1,57 @@
+"""One process of an installation, which a test can kill and start again."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ops.child import die_with_parent
+from tests.fixtures.processes import ROOT
+
+
+class Part:
+    """A command in a process group of its own; all that it prints goes to one file."""
+
+    def __init__(
+        self, name: str, command: Sequence[str | Path], *, environment: Mapping[str, str], folder: Path
+    ) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        self._command = [str(part) for part in command]
+        self._environment = dict(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=ROOT,
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=die_with_parent(os.getpid(), signal.SIGKILL),
+            )
+
+    def kill(self) -> None:
+        """End it and all that it forked as a power cut does."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def die_and_come_back(self) -> None:
+        """What happens to a process under any supervisor."""
+        self.kill()
+        self.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0

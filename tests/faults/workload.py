@@ -1,0 +1,168 @@
+"""Many small ECS services of one installation, deployed side by side, and what must have come of it."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.installation import Answer, Installation
+from tests.fixtures.processes import wait_until
+
+FAILS = "crash"
+WRITES = ("RegisterTaskDefinition", "CreateService", "UpdateService")
+# A lease that a killed worker held runs for a minute; a claimed message that was lost for a quarter of one.
+LONGEST = 100
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution that was asked for."""
+
+    id: str
+    service: str
+    tag: str
+
+
+@dataclass
+class Workload:
+    """The services, and everything that was asked of them."""
+
+    installation: Installation
+    pipelines: dict[str, int] = field(default_factory=dict)
+
+    def create(self, count: int) -> None:
+        """Make services with a pipeline each, like the demo's."""
+        seed = self.installation.sandbox.seed()
+        demo = self.installation.get("/api/v1/pipelines?org=default&project=demo")["results"][0]["yaml"]
+        for number in range(1, count + 1):
+            name = f"app{number}"
+            self._post("services", _service(name, seed))
+            yaml = demo.replace("rolling_demo", name).replace("serviceRef: myapp", f"serviceRef: {name}")
+            made = self._post("pipelines", {"yaml": yaml, "org": "default", "project": "demo"})
+            self.pipelines[name] = made.json()["id"]
+
+    def _post(self, what: str, body: object) -> Answer:
+        answer = self.installation.ask("POST", f"/api/v1/{what}", body)
+        assert answer.status == 201, answer.body
+        return answer
+
+    def start(self, service: str, tag: str, *, key: str = "", web: int = 0) -> Run:
+        """Ask for an execution; with the same key as often as it takes, of one web server and the other."""
+        path = f"/api/v1/pipelines/{self.pipelines[service]}/executions"
+        key = key or f"{service} {tag} {self.installation.sandbox.journal()[-1:]}"[:100]
+        found: list[str] = []
+
+        def asked() -> bool:
+            for which in (web, 1 - web):
+                answer = self.installation.ask(
+                    "POST", path, {"artifact": {"tag": tag}}, web=which, Idempotency_Key=key
+                )
+                if answer.status == 201:
+                    found.append(answer.json()["id"])
+                    return True
+                assert answer.status in (0, 503), answer.body
+            return False
+
+        wait_until(asked, "an execution that is taken on", 60)
+        return Run(found[0], service, tag)
+
+    def deploy_all(self, tag: str) -> list[Run]:
+        """One execution of each service, until all are over."""
+        runs = [self.start(service, tag) for service in self.pipelines]
+        self.until_over(runs)
+        return runs
+
+    def until_over(self, runs: Sequence[Run]) -> None:
+        """Wait until nothing is open any more."""
+        wait_until(lambda: all(self._is_over(run) for run in runs), "the end of all executions", LONGEST)
+
+    def _is_over(self, run: Run) -> bool:
+        answer = self.installation.ask("GET", f"/api/v1/executions/{run.id}", web=1)
+        return answer.status == 200 and answer.json()["ended_at"] is not None
+
+    def mark(self) -> int:
+        """The number of the last call that AWS has seen."""
+        journal = self.installation.sandbox.journal()
+        return int(journal[-1]["number"]) if journal else 0
+
+    def check(self, runs: Sequence[Run], *, after: int) -> None:
+        """Each ended as its tag decides, nothing was written twice, and nothing is held any more."""
+        documents = {run.id: self.installation.get(f"/api/v1/executions/{run.id}") for run in runs}
+        for run in runs:
+            document = documents[run.id]
+            ended = (document["status"], document["outcome"])
+            expected = ("FAILED", "ROLLED_BACK") if run.tag == FAILS else ("SUCCESS", "COMPLETED")
+            assert ended == expected, (run, document["failure"], self.log(run)[-5:])
+            numbers = [line["number"] for line in self._lines(run)]
+            assert numbers == list(range(1, len(numbers) + 1)), f"{run} has gaps or doubles in its log"
+        assert self.written(after) == _expected(runs)
+        held = "SELECT count(*) FROM deployments_slot"
+        claimed = (
+            "SELECT count(*) FROM deployments_execution WHERE look_at IS NOT NULL OR look_until IS NOT NULL"
+        )
+        mistakes = "SELECT answer FROM deployments_interrupt WHERE kind = 'FAIL'"
+        assert self.installation.rows(held) == [(0,)]
+        assert self.installation.rows(claimed) == [(0,)]
+        assert self.installation.rows(mistakes) == []
+
+    def written(self, after: int) -> Counter[tuple[str, str]]:
+        """What changed something in AWS since then: how often each operation for each service."""
+        entries = self.installation.sandbox.journal(after)
+        return Counter(
+            (_service_of(entry["params"]), entry["operation"])
+            for entry in entries
+            if entry["effect"] and entry["operation"] in WRITES
+        )
+
+    def log(self, run: Run) -> list[str]:
+        return [line["text"] for line in self._lines(run)]
+
+    def _lines(self, run: Run) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = self.installation.get(f"/api/v1/executions/{run.id}/log")["lines"]
+        return lines
+
+
+def _expected(runs: Sequence[Run]) -> Counter[tuple[str, str]]:
+    """One registration and one update for each run; a failed one is updated back."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        counts[run.service, "RegisterTaskDefinition"] += 1
+        counts[run.service, "UpdateService"] += 2 if run.tag == FAILS else 1
+    return counts
+
+
+def _service_of(params: dict[str, Any]) -> str:
+    return str(params.get("service") or params.get("serviceName") or params.get("family")).rpartition("/")[2]
+
+
+def _service(name: str, seed: dict[str, Any]) -> dict[str, Any]:
+    container = {"name": "app", "image": "<+primary.artifact.image>", "essential": True}
+    task = {
+        "family": name,
+        "requiresCompatibilities": ["FARGATE"],
+        "networkMode": "awsvpc",
+        "cpu": "256",
+        "memory": "512",
+        "executionRoleArn": seed["execution_role_arn"],
+        "containerDefinitions": [container],
+    }
+    network = {"subnets": seed["subnets"], "securityGroups": [seed["security_group"]]}
+    service = {
+        "serviceName": name,
+        "launchType": "FARGATE",
+        "desiredCount": 1,
+        "networkConfiguration": {"awsvpcConfiguration": network},
+    }
+    manifests = (("task", "EcsTaskDefinition", task), ("service", "EcsServiceDefinition", service))
+    return {
+        "identifier": name,
+        "name": name,
+        "org": "default",
+        "project": "demo",
+        "artifact": {"image": "library/nginx", "tag": "1.27"},
+        "manifests": [
+            {"identifier": identifier, "kind": kind, "store": "Inline", "content": json.dumps(document)}
+            for identifier, kind, document in manifests
+        ],
+    }
