@@ -181,7 +181,7 @@ CHANNEL_LAYERS = {
         "CONFIG": {"hosts": [_redis(1)], "prefix": "slipway"},
     }
 }
-CACHES = {
+CACHES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": _redis(2),
