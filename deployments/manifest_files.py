@@ -13,7 +13,7 @@ from deployments.manifests.document import BadDocument, Document, parse
 from deployments.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
 from deployments.models import Manifest, Service
 from rbac.models import Scope
-from rbac.policy import Principal, visible_to
+from rbac.policy import Principal, at_or_below, visible_to
 
 _FILE_STORE = "FileStore"
 _SPOKEN = {
@@ -92,7 +92,7 @@ def _kinds_guessed(value: object) -> list[str]:
 def _manifests_of(scope: Scope) -> Iterator[Manifest]:
     """The manifests from the file store of everything at a scope or below it."""
     rows = Manifest.objects.filter(store=_FILE_STORE).select_related("service__scope")
-    here = rows.filter(service__scope=scope) | rows.filter(service__scope__path__startswith=f"{scope.path}/")
+    here = rows.filter(at_or_below(scope, "service__scope"))
     yield from here.only("kind", "paths", "service__scope")
 
 

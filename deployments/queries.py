@@ -18,14 +18,14 @@ from deployments.models import (
 from deployments.states import TERMINAL, ActionState, Status, UndoState
 from deployments.steps.base import step_kind
 from rbac.models import Scope, User
-from rbac.policy import can, visible_to
+from rbac.policy import at_or_below, can, visible_to
 
 
 def visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[Execution]:
     """The executions that a person may see, in one scope or everywhere, with what a list shows."""
     found = visible_to(principal, "core_pipeline_view", Execution.objects.all())
     if scope is not None:
-        found = found.filter(_at_or_below(scope))
+        found = found.filter(at_or_below(scope))
     stages = StageExecution.objects.order_by("position")
     return found.select_related("pipeline", "scope", "started_by").prefetch_related(
         Prefetch("stages", queryset=stages)
@@ -35,11 +35,7 @@ def visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[
 def visible_pipelines(principal: User, scope: Scope | None = None) -> QuerySet[Pipeline]:
     """The pipelines that a person may see, in one scope or everywhere."""
     found = visible_to(principal, "core_pipeline_view", Pipeline.objects.select_related("scope"))
-    return found if scope is None else found.filter(_at_or_below(scope))
-
-
-def _at_or_below(scope: Scope) -> Q:
-    return Q(scope=scope) | Q(scope__parent=scope) | Q(scope__parent__parent=scope)
+    return found if scope is None else found.filter(at_or_below(scope))
 
 
 def execution_document(execution: Execution, principal: User) -> dict[str, Any]:

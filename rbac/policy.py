@@ -84,6 +84,18 @@ def scopes_of_member(principal: Principal) -> QuerySet[Scope]:
     return Scope.objects.filter(_covered_by(assignments) | Q(pk__in=parents) | Q(pk__in=grandparents))
 
 
+def at_or_below(scope: Scope, path: str = "scope") -> Q:
+    """Return the condition that a row hangs on `scope` or on one below it; `path` leads to the row's scope.
+
+    By keys, never by the text of paths: SQLite's LIKE takes "Demo" for "demo".
+    """
+    if scope.kind == Scope.Kind.ACCOUNT:
+        return Q(**{f"{path}__isnull": False})
+    if scope.kind == Scope.Kind.PROJECT:
+        return Q(**{path: scope})
+    return Q(**{f"{path}__in": Scope.objects.filter(Q(pk=scope.pk) | Q(parent=scope)).values("pk")})
+
+
 def permissions_at(principal: Principal, thing: Scoped) -> frozenset[str]:
     """Return every permission that the principal has on `thing`; one query, for pages that ask for many."""
     covering = Q(scope=_scope_id(thing))

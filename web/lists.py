@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 
-from rbac.policy import Principal, visible_to
+from rbac.policy import Principal, at_or_below, visible_to
 from web.pages import PageRequest
 
 Thing = TypeVar("Thing", bound=Model)
@@ -18,8 +18,7 @@ def visible_here(request: PageRequest, permission: str, queryset: QuerySet[Thing
     if scope is None:
         return queryset.none()
     path = getattr(queryset.model, "SCOPE_PATH", "scope")
-    below = Q(**{f"{path}__path__startswith": f"{scope.path}/"})
-    return visible_to(principal, permission, queryset).filter(Q(**{path: scope}) | below)
+    return visible_to(principal, permission, queryset).filter(at_or_below(scope, path))
 
 
 def granted(request: PageRequest, permission: str, model: type[Thing], items: Iterable[Thing]) -> set[Any]:

@@ -13,7 +13,7 @@ from connectors.file_users import users_of
 from connectors.files import reference_of
 from connectors.models import FileNode, FileVersion
 from connectors.queries import files_in
-from rbac.policy import NotVisible, can, can_anywhere, permissions_at, visible_to
+from rbac.policy import NotVisible, at_or_below, can, can_anywhere, permissions_at, visible_to
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 
@@ -29,7 +29,7 @@ def nodes_here(request: PageRequest) -> QuerySet[FileNode]:
     rows = FileNode.objects.select_related("scope", "updated_by")
     if scope is None:
         return rows.none()
-    near = Q(scope__path__in=scope.ancestor_paths()) | Q(scope__path__startswith=f"{scope.path}/")
+    near = Q(scope__path__in=scope.ancestor_paths()) | at_or_below(scope)
     return visible_to(request.user, VIEW, rows).filter(near)
 
 

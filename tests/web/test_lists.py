@@ -1,0 +1,36 @@
+"""A list shows what lies at the chosen scope and below it, on either database, whatever names look alike."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from rbac.models import Scope, User
+from tests.api.world import CANARY, make_world
+from tests.fixtures.people import make_project
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+
+LISTS = ("/deployments/", "/pipelines/", "/services/", "/environments/", "/connectors/", "/files/")
+Browse = Callable[[User], Client]
+
+
+@pytest.mark.parametrize("path", LISTS)
+@pytest.mark.parametrize("chosen", ["account/default/demo", "account/default", "account"])
+def test_a_list_shows_what_hangs_at_a_scope_or_below_it(
+    path: str, chosen: str, project: Scope, admin: User, browse: Browse
+):
+    make_world(project, admin, admin)
+    shown = browse(admin).get(path, {"scope": chosen}).content.decode()
+    assert CANARY in shown or "task.yaml" in shown
+
+
+@pytest.mark.parametrize("path", LISTS)
+@pytest.mark.parametrize("looks_alike", ["DEFAULT", "default_too", "d_fault"])
+def test_a_list_of_one_organization_shows_nothing_of_one_whose_name_looks_alike(
+    path: str, looks_alike: str, project: Scope, admin: User, browse: Browse
+):
+    make_world(make_project(looks_alike, "demo"), admin, admin)
+    shown = browse(admin).get(path, {"scope": "account/default"}).content.decode()
+    assert CANARY not in shown
+    assert "task.yaml" not in shown
