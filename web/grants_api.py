@@ -22,7 +22,7 @@ class RoleDocument(serializers.Serializer[Any]):
     identifier = serializers.CharField()
     name = serializers.CharField()
     builtin = serializers.BooleanField()
-    scope = serializers.CharField(source="scope.path", default=None)
+    scope = serializers.CharField(source="scope.path", allow_null=True, default=None)
     permissions = serializers.SerializerMethodField()
 
     def get_permissions(self, role: Role) -> list[str]:
@@ -53,9 +53,9 @@ class AssignmentDocument(serializers.Serializer[Any]):
     scope = serializers.CharField(source="scope.path")
     role = serializers.CharField(source="role.identifier")
     role_id = serializers.IntegerField()
-    user = serializers.CharField(source="user.username", default=None)
-    group = serializers.CharField(source="group.identifier", default=None)
-    expires_at = serializers.DateTimeField()
+    user = serializers.CharField(source="user.username", allow_null=True, default=None)
+    group = serializers.CharField(source="group.identifier", allow_null=True, default=None)
+    expires_at = serializers.DateTimeField(allow_null=True)
 
 
 class AssignmentInput(serializers.Serializer[Any]):
@@ -76,9 +76,9 @@ class KeyDocument(serializers.Serializer[Any]):
     name = serializers.CharField()
     prefix = serializers.CharField()
     created_at = serializers.DateTimeField()
-    expires_at = serializers.DateTimeField()
-    last_used_at = serializers.DateTimeField()
-    revoked_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    last_used_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
 
 
 class NewKeyDocument(KeyDocument):
@@ -105,7 +105,7 @@ class AuditDocument(serializers.Serializer[Any]):
     thing_type = serializers.CharField()
     thing_id = serializers.CharField()
     thing_name = serializers.CharField()
-    scope = serializers.CharField(source="scope.path", default=None)
+    scope = serializers.CharField(source="scope.path", allow_null=True, default=None)
     before = serializers.JSONField()
     after = serializers.JSONField()
     source = serializers.CharField()  # type: ignore[assignment]

@@ -39,6 +39,8 @@ class Route(APIView):
     """The base of every route: a signed-in principal, lists in pages."""
 
     throttle_classes = [ApiRate]
+    # For the description alone: `page` is what cuts a list.
+    pagination_class = CursorPage
     order = "pk"
     oldest_first = False
 

@@ -26,7 +26,7 @@ class VersionEntry(serializers.Serializer[Any]):
     version = serializers.IntegerField()
     note = serializers.CharField()
     at = serializers.DateTimeField()
-    by = serializers.CharField(source="by.username", default=None)
+    by = serializers.CharField(source="by.username", allow_null=True, default=None)
 
 
 class FileVersionDocument(VersionEntry):

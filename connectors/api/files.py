@@ -39,7 +39,7 @@ class FileEntry(serializers.Serializer[Any]):
     project = serializers.CharField(source="scope.project")
     version = serializers.IntegerField()
     updated_at = serializers.DateTimeField()
-    updated_by = serializers.CharField(source="updated_by.username", default=None)
+    updated_by = serializers.CharField(source="updated_by.username", allow_null=True, default=None)
 
 
 class FileDocument(FileEntry):

@@ -59,11 +59,11 @@ class ExecutionSummary(serializers.Serializer[Any]):
     failure = Failure(allow_null=True)
     pipeline = PipelineOfExecution()
     scope = serializers.CharField(source="scope.path")
-    started_by = serializers.CharField(source="started_by.username", default=None)
+    started_by = serializers.CharField(source="started_by.username", allow_null=True, default=None)
     artifact = serializers.DictField()
     created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField()
-    ended_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
 
     def get_outcome(self, execution: Execution) -> str | None:
         return execution.outcome or None
@@ -256,10 +256,13 @@ class RetryExecution(ExecutionRoute):
         return self.asked(pk, operations.retry_execution)
 
 
+LOG_ANSWERS = {(200, "application/json"): LogPage, (200, "text/plain"): OpenApiTypes.STR}
+
+
 class ExecutionLog(ExecutionRoute):
     """The log of an execution."""
 
-    @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LogPage)
+    @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LOG_ANSWERS)
     def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse:
         execution = self.execution(pk)
         if request.GET.get("download", "") not in ("", "0", "false"):

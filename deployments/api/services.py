@@ -45,7 +45,7 @@ class ServiceDocument(serializers.Serializer[Any]):
     project = serializers.CharField(source="scope.project")
     variables = serializers.DictField()
     required_variables = serializers.ListField(child=serializers.CharField())
-    artifact = ArtifactFields(default=None)
+    artifact = ArtifactFields(allow_null=True, default=None)
     manifests = ManifestFields(many=True)
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
