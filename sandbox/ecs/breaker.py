@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import CLOCK
-from sandbox.ecs import events
-from sandbox.ecs.deployments import CONFIGURED
+from sandbox.ecs import events, rollback
 from sandbox.ecs.lifecycle import EXITED, FAILED_TO_START
 from sandbox.ecs.records import Deployment, Service, Task
 
@@ -98,32 +97,7 @@ def trip(service: Service, deployment: Deployment) -> None:
         record.status_reason = TASKS_FAILED
         record.updated_at = CLOCK.now()
     if settings_of(service).get("rollback") and target is not None and target is not deployment:
-        _roll_back(service, deployment, target)
+        rollback.take_up(service, deployment, target, reason=rollback.BY_BREAKER)
     elif record is not None:
         record.status = "ROLLBACK_FAILED" if deployment.is_rollback else "STOPPED"
         record.stopped_at = record.finished_at = CLOCK.now()
-
-
-def _roll_back(service: Service, failed: Deployment, target: Deployment) -> None:
-    events.rolling_back(service, target)
-    failed.status = "ACTIVE"
-    target.status = "PRIMARY"
-    target.rollout_state = "IN_PROGRESS"
-    target.rollout_state_reason = f"ECS deployment circuit breaker: rolling back to deploymentId {target.id}."
-    target.updated_at = CLOCK.now()
-    target.desired_count = service.desired_count
-    target.failed_tasks = target.failed_launches = 0
-    target.no_launch_before = 0.0
-    target.settled_since = None
-    target.is_rollback = True
-    service.deployments = [target, *(d for d in service.deployments if d is not target)]
-    for name in CONFIGURED:
-        setattr(service, name, getattr(target, name))
-    record = next((d for d in service.history if d.status == "IN_PROGRESS"), None)
-    if record is not None and target.id in service.revisions:
-        record.status = "ROLLBACK_IN_PROGRESS"
-        record.rollback = {
-            "reason": "Service deployment rolled back because the circuit breaker threshold was exceeded.",
-            "startedAt": CLOCK.now(),
-            "serviceRevisionArn": service.revisions[target.id].service_revision_arn,
-        }

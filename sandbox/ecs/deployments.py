@@ -57,7 +57,7 @@ def begin(backend: "SandboxEcs", service: Service) -> Deployment:
 
 def _record(backend: "SandboxEcs", service: Service, made: Deployment, sources: list[str]) -> None:
     for earlier in service.history:
-        if earlier.status in ("IN_PROGRESS", "ROLLBACK_IN_PROGRESS"):
+        if earlier.status in ("IN_PROGRESS", "ROLLBACK_REQUESTED", "ROLLBACK_IN_PROGRESS"):
             earlier.status = "STOPPED"
             earlier.status_reason = "Service deployment was superseded by a new service deployment."
             earlier.stopped_at = earlier.finished_at = earlier.updated_at = made.created_at

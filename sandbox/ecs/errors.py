@@ -41,3 +41,19 @@ class ClusterContains(ECSException):
         super().__init__(
             f"ClusterContains{what}Exception", f"The Cluster cannot be deleted while {what} are active."
         )
+
+
+class ServiceDeploymentNotFound(ECSException):
+    """No service deployment has this ARN."""
+
+    def __init__(self) -> None:
+        super().__init__("ServiceDeploymentNotFoundException", "Service deployment not found.")
+
+
+class NothingToStop(ECSException):
+    """The service deployment has ended, or there is nothing to go back to."""
+
+    def __init__(self, status: str) -> None:
+        super().__init__(
+            "ConflictException", f"A service deployment in status {status} cannot be rolled back."
+        )

@@ -14,7 +14,7 @@ from moto.ecs.responses import (
     EC2ContainerServiceResponse,
 )
 
-from sandbox.ecs import services, tasks
+from sandbox.ecs import rollback, services, tasks
 from sandbox.ecs.backend import SandboxEcs
 from sandbox.ecs.errors import ClusterContains, InvalidParameter
 from sandbox.journal import changed_nothing
@@ -26,7 +26,7 @@ DEPLOYMENTS_AT_ONCE = 20
 
 def page_of(items: Sequence[Any], params: dict[str, Any], *, key: str, size: int = PAGE) -> dict[str, Any]:
     """One page of a list, with the token of the next."""
-    limit = params.get("maxResults") or size
+    limit = size if params.get("maxResults") is None else params["maxResults"]
     if not 1 <= limit <= PAGE:
         raise InvalidParameter(f"maxResults should be between 1 and {PAGE}.")
     try:
@@ -158,6 +158,11 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         known = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
         found, failures = _pick(self.given.get("serviceDeploymentArns") or [], known)
         return ActionResult({"serviceDeployments": found, "failures": failures})
+
+    def stop_service_deployment(self) -> ActionResult:
+        kind = self.given.get("stopType") or "ROLLBACK"
+        arn = rollback.request(self.backend, self.given["serviceDeploymentArn"], kind)
+        return ActionResult({"serviceDeploymentArn": arn})
 
     def describe_service_revisions(self) -> ActionResult:
         known = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sandbox.clock import CLOCK
-from sandbox.ecs import breaker, deployments, events, lifecycle, targets
+from sandbox.ecs import breaker, deployments, events, lifecycle, rollback, targets
 from sandbox.ecs.records import Deployment, Service, Task
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _stop_if_unhealthy(backend: "SandboxEcs", service: Service, task: Task, grac
 
 def _judge(service: Service, primary: Deployment, view: View) -> bool:
     """Count failures and recoveries of the primary deployment and let the circuit breaker decide."""
-    changed = False
+    changed = rollback.carry_out(service, primary)
     for task in view.of(primary):
         if view.is_healthy(task) and not task.counted_healthy:
             breaker.note_healthy(service, primary, task)

@@ -1,11 +1,12 @@
 """A client's view of an ECS endpoint: boto3 clients and the few calls that most tests make."""
 
+import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -19,6 +20,7 @@ BREAKER = {"deploymentCircuitBreaker": {"enable": True, "rollback": True}}
 ANY_IMAGE = "public.ecr.aws/nginx/nginx:stable"
 # Of the pretend account, which asks nobody who they are.
 PRETEND_KEY = "AKIAEXAMPLE"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Endpoint:
             subnets=tuple(given[f"{prefix}SUBNETS"].split(",")),
             security_group=given[f"{prefix}SECURITY_GROUP"],
             execution_role_arn=given[f"{prefix}EXECUTION_ROLE"],
+            vpc=given.get(f"{prefix}VPC", ""),
             key=given.get(f"{prefix}ACCESS_KEY"),
             image=given.get(f"{prefix}IMAGE", ANY_IMAGE),
             speed=float(given.get(f"{prefix}SPEED", "1")),
@@ -176,6 +179,24 @@ class Aws:
         else:
             time.sleep(seconds / self.endpoint.speed)
 
+    def until(self, question: Callable[[], T], what: str, *, seconds: float = 600, step: float = 5) -> T:
+        """Let time go by until the answer is true, and return it; fail with `what` when it never is."""
+        for _ in range(int(seconds / step)):
+            if answer := question():
+                return answer
+            self.advance(step)
+        raise AssertionError(f"{what} did not happen within {seconds:g} s")
+
+    def until_completed(self, deployment: str = "", name: str = "myapp") -> dict[str, Any]:
+        """Wait for the only deployment of a service (this one, if named) to complete; return the service."""
+
+        def completed() -> dict[str, Any] | None:
+            service = self.service(name)
+            is_it = deployment in ("", service["deployments"][0]["id"])
+            return service if is_it and states(service["deployments"]) == [("PRIMARY", "COMPLETED")] else None
+
+        return self.until(completed, "the end of the rollout") or {}
+
     def empty(self) -> None:
         """Begin anew: an account just planted at the sandbox, elsewhere a cluster without services."""
         if self.of is not None:
@@ -183,9 +204,13 @@ class Aws:
             self.of.reset()
             return
         pages = self.ecs.get_paginator("list_services").paginate(cluster=CLUSTER)
-        for arn in [arn for page in pages for arn in page["serviceArns"]]:
+        arns = [arn for page in pages for arn in page["serviceArns"]]
+        for arn in arns:
             self.ecs.delete_service(cluster=CLUSTER, service=arn, force=True)
-            self.ecs.get_waiter("services_inactive").wait(cluster=CLUSTER, services=[arn])
+        patience = {"Delay": math.ceil(15 / self.endpoint.speed)}
+        for first in range(0, len(arns), 10):
+            waiter = self.ecs.get_waiter("services_inactive")
+            waiter.wait(cluster=CLUSTER, services=arns[first : first + 10], WaiterConfig=patience)
 
     def service(self, name: str = "myapp") -> dict[str, Any]:
         answer = self.ecs.describe_services(cluster=CLUSTER, services=[name], include=["TAGS"])
@@ -197,7 +222,11 @@ class Aws:
         if not arns:
             return []
         found: list[dict[str, Any]] = self.ecs.describe_tasks(cluster=CLUSTER, tasks=arns)["tasks"]
-        return found
+        if self.of is not None:
+            return found
+        # An earlier service of that name may have left some, which AWS shows for an hour.
+        born = self.service()["createdAt"]
+        return [task for task in found if task["createdAt"] >= born]
 
     def events(self) -> list[str]:
         """What the service said, oldest first."""

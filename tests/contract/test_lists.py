@@ -43,10 +43,11 @@ def test_a_task_definition_comes_back_as_it_was_registered_with_defaults(aws: Aw
     found = aws.ecs.describe_task_definition(taskDefinition=aws.register(cpu="1 vCPU", memory="2GB"))
     definition = found["taskDefinition"]
     assert (definition["cpu"], definition["memory"]) == ("1024", "2048")
-    assert definition["compatibilities"] == ["EC2", "FARGATE"]
+    assert {"EC2", "FARGATE"} <= {*definition["compatibilities"]}
     (container,) = definition["containerDefinitions"]
+    given = aws.container().get("environment", [])
     assert container["portMappings"] == [{"containerPort": 80, "hostPort": 80, "protocol": "tcp"}]
-    assert (container["essential"], container["environment"], container["cpu"]) == (True, [], 0)
+    assert (container["essential"], container["environment"], container["cpu"]) == (True, given, 0)
 
 
 @pytest.mark.source("ECS API, DeleteTaskDefinitions")
@@ -77,12 +78,10 @@ def test_task_definitions_are_listed_by_family_in_either_order(aws: Aws) -> None
 
 
 @pytest.mark.source("ECS API, CreateService: propagateTags, enableECSManagedTags")
-@pytest.mark.needs_sandbox("its clock")
 def test_tags_travel_from_service_or_definition_to_new_tasks(aws: Aws) -> None:
     tags = [{"key": "team", "value": "web"}]
     aws.create(tags=tags, propagateTags="SERVICE", enableECSManagedTags=True)
-    aws.advance(2)
-    arns = aws.ecs.list_tasks(cluster=CLUSTER)["taskArns"]
+    arns = [t["taskArn"] for t in aws.until(aws.tasks, "the start of the task", step=1)]
     (task,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=arns, include=["TAGS"])["tasks"]
     assert {t["key"] for t in task["tags"]} == {"team", "aws:ecs:clusterName", "aws:ecs:serviceName"}
     assert aws.service()["tags"] == tags
@@ -101,6 +100,42 @@ def test_services_are_listed_ten_at_a_time(aws: Aws) -> None:
     rest = aws.ecs.list_services(cluster=CLUSTER, nextToken=first["nextToken"])
     assert len(rest["serviceArns"]) == 2
     assert "nextToken" not in rest
+
+
+@pytest.mark.source("ECS API, ListServices, ListTasks, ListServiceDeployments: maxResults, nextToken")
+@pytest.mark.parametrize("operation", ["list_services", "list_tasks", "list_service_deployments"])
+def test_a_page_has_one_to_a_hundred_and_a_token_that_aws_gave(aws: Aws, operation: str) -> None:
+    aws.create(count=0)
+    call = getattr(aws.ecs, operation)
+    where = {"cluster": CLUSTER, **({"service": "myapp"} if "deployments" in operation else {})}
+    call(**where, maxResults=100)
+    for wrong in ({"maxResults": 0}, {"maxResults": 101}, {"nextToken": "not from AWS"}):
+        with pytest.raises(ClientError, match="InvalidParameterException"):
+            call(**where, **wrong)
+
+
+@pytest.mark.source("ECS API, ListServices: maxResults; DescribeServices: at most 10")
+def test_a_page_of_services_may_have_more_than_can_be_described_at_once(aws: Aws) -> None:
+    definition = aws.register()
+    for number in range(11):
+        aws.create(serviceName=f"s{number}", taskDefinition=definition, count=0)
+    arns = aws.ecs.list_services(cluster=CLUSTER, maxResults=100)["serviceArns"]
+    assert len(arns) == 11
+    assert len(aws.ecs.describe_services(cluster=CLUSTER, services=arns[:10])["services"]) == 10
+    with pytest.raises(ClientError, match="InvalidParameterException"):
+        aws.ecs.describe_services(cluster=CLUSTER, services=arns)
+
+
+@pytest.mark.source("ECS API, ListTasks: maxResults")
+@pytest.mark.needs_sandbox("a hundred tasks for nothing")
+def test_tasks_are_listed_a_hundred_at_a_time(aws: Aws) -> None:
+    aws.create(count=101)
+    aws.advance(2)
+    first = aws.ecs.list_tasks(cluster=CLUSTER)
+    assert len(first["taskArns"]) == 100
+    rest = aws.ecs.list_tasks(cluster=CLUSTER, nextToken=first["nextToken"])
+    assert len({*first["taskArns"], *rest["taskArns"]}) == 101
+    assert len(aws.ecs.describe_tasks(cluster=CLUSTER, tasks=first["taskArns"])["tasks"]) == 100
 
 
 @pytest.mark.source("ECS API, ListTasks")
@@ -162,7 +197,6 @@ def test_a_client_token_runs_tasks_only_once(aws: Aws) -> None:
 
 
 @pytest.mark.source("ECS API, StopTask")
-@pytest.mark.needs_sandbox("its clock")
 def test_a_run_task_runs_until_it_is_stopped(aws: Aws) -> None:
     made = aws.ecs.run_task(
         cluster=CLUSTER,
@@ -173,13 +207,18 @@ def test_a_run_task_runs_until_it_is_stopped(aws: Aws) -> None:
     )
     assert made["failures"] == []
     arn = made["tasks"][0]["taskArn"]
-    aws.advance(30)
+
+    def found() -> dict[str, Any]:
+        (task,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[arn])["tasks"]
+        return dict(task)
+
+    aws.until(lambda: found()["lastStatus"] == "RUNNING", "the start of the task")
     waiter = aws.ecs.get_waiter("tasks_running")
     waiter.wait(cluster=CLUSTER, tasks=[arn], WaiterConfig={"Delay": 0, "MaxAttempts": 1})
     aws.ecs.stop_task(cluster=CLUSTER, task=arn)
-    aws.advance(30)
-    (task,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[arn])["tasks"]
-    assert (task["lastStatus"], task["stopCode"]) == ("STOPPED", "UserInitiated")
+    aws.until(lambda: found()["lastStatus"] == "STOPPED", "its end")
+    task = found()
+    assert (task["stopCode"], task["startedBy"]) == ("UserInitiated", "me")
     assert task["stoppedAt"] > task["stoppingAt"] > task["startedAt"]
 
 

@@ -10,7 +10,6 @@ from tests.contract.account import CLUSTER, Aws, states
 
 
 @pytest.mark.source("ECS API, Deployment; ECS developer guide, service event messages")
-@pytest.mark.needs_sandbox("its clock")
 def test_a_new_service_starts_its_tasks_and_completes(aws: Aws) -> None:
     made = aws.create(count=2)
     (deployment,) = made["deployments"]
@@ -19,13 +18,9 @@ def test_a_new_service_starts_its_tasks_and_completes(aws: Aws) -> None:
     assert deployment["rolloutStateReason"] == f"ECS deployment {deployment['id']} in progress."
     assert made["runningCount"] == made["pendingCount"] == 0
 
-    aws.advance(15)
-    assert aws.service()["pendingCount"] == 2
-
-    aws.advance(75)
-    service = aws.service()
+    aws.until(lambda: aws.service()["pendingCount"] == 2, "the start of two tasks", step=1)
+    service = aws.until_completed(deployment["id"])
     assert service["runningCount"] == 2
-    assert states(service["deployments"]) == [("PRIMARY", "COMPLETED")]
     assert service["deployments"][0]["rolloutStateReason"] == f"ECS deployment {deployment['id']} completed."
     started, completed, steady = aws.events()
     assert re.fullmatch(
@@ -148,16 +143,15 @@ def test_a_task_without_checks_counts_forty_seconds_after_it_runs(aws: Aws) -> N
 
 
 @pytest.mark.source("ECS API, UpdateService: forceNewDeployment")
-@pytest.mark.needs_sandbox("its clock")
 def test_scaling_starts_no_deployment_but_forcing_does(aws: Aws) -> None:
     first = aws.create()["deployments"][0]["id"]
-    aws.advance(90)
+    aws.until_completed(first)
     assert aws.update(desiredCount=3)["deployments"][0]["id"] == first
-    assert aws.update(healthCheckGracePeriodSeconds=5)["deployments"][0]["id"] == first
-    aws.advance(90)
+    assert aws.update(deploymentConfiguration={"maximumPercent": 150})["deployments"][0]["id"] == first
+    aws.until(lambda: aws.service()["runningCount"] == 3, "two more tasks")
+    steady = "(service myapp) has reached a steady state."
+    aws.until(lambda: aws.events()[-1] == steady and aws.events().count(steady) == 2, "another steady state")
     service = aws.service()
-    assert service["runningCount"] == 3
-    assert aws.events()[-1] == "(service myapp) has reached a steady state."
 
     forced = aws.update(forceNewDeployment=True)
     assert forced["deployments"][0]["id"] != first
@@ -165,28 +159,23 @@ def test_scaling_starts_no_deployment_but_forcing_does(aws: Aws) -> None:
 
 
 @pytest.mark.source("ECS developer guide, service event messages")
-@pytest.mark.needs_sandbox("its clock")
 def test_scaling_in_names_the_stopped_task(aws: Aws) -> None:
     aws.create(count=2)
-    aws.advance(90)
+    aws.until_completed()
     aws.update(desiredCount=1)
-    aws.advance(30)
-    (stopped,) = aws.tasks("STOPPED")
+    (stopped,) = aws.until(lambda: aws.tasks("STOPPED"), "the stop of a task")
     task = stopped["taskArn"].rpartition("/")[2]
     assert f"(service myapp) has stopped 1 running tasks: (task {task})." in aws.events()
 
 
 @pytest.mark.source("ECS API, ServiceDeployment: status")
-@pytest.mark.needs_sandbox("its clock")
 def test_an_update_in_the_middle_supersedes_the_deployment(aws: Aws) -> None:
     aws.create()
-    aws.advance(90)
+    aws.until_completed()
     second = aws.roll("v2")["deployments"][0]["id"]
     aws.advance(10)
     third = aws.roll("v3")["deployments"][0]["id"]
-    aws.advance(120)
-    service = aws.service()
-    assert [d["id"] for d in service["deployments"]] == [third]
+    aws.until_completed(third)
     listed = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp")["serviceDeployments"]
     assert [d["status"] for d in listed] == ["SUCCESSFUL", "STOPPED", "SUCCESSFUL"]
     assert listed[1]["targetServiceRevisionArn"].endswith(second.partition("/")[2])
@@ -204,46 +193,48 @@ def test_a_service_deployment_leads_to_its_task_definition(aws: Aws) -> None:
 
 
 @pytest.mark.source("ECS API, StopTask")
-@pytest.mark.needs_sandbox("its clock")
 def test_a_stopped_task_is_replaced(aws: Aws) -> None:
     aws.create()
-    aws.advance(90)
+    aws.until_completed()
     (before,) = aws.tasks()
     aws.ecs.stop_task(cluster=CLUSTER, task=before["taskArn"], reason="by hand")
-    aws.advance(90)
-    (after,) = aws.tasks()
+    (after,) = aws.until(aws.tasks, "the start of another task")
     assert after["taskArn"] != before["taskArn"]
     (stopped,) = aws.tasks("STOPPED")
     assert (stopped["stopCode"], stopped["stoppedReason"]) == ("UserInitiated", "by hand")
 
 
 @pytest.mark.source("botocore, ecs waiters-2.json: ServicesStable")
-@pytest.mark.needs_sandbox("its clock")
 def test_the_waiter_for_a_stable_service_ends(aws: Aws) -> None:
     aws.create()
     waiter = aws.ecs.get_waiter("services_stable")
     asked: dict[str, Any] = {"cluster": CLUSTER, "services": ["myapp"]}
     with pytest.raises(WaiterError):
-        waiter.wait(**asked, WaiterConfig={"Delay": 0, "MaxAttempts": 2})
-    aws.advance(60)
+        waiter.wait(**asked, WaiterConfig={"Delay": 0, "MaxAttempts": 1})
+    aws.until(lambda: aws.service()["runningCount"] == 1, "the start of the task")
     waiter.wait(**asked, WaiterConfig={"Delay": 0, "MaxAttempts": 1})
 
 
 @pytest.mark.source("ECS API, DeleteService")
-@pytest.mark.needs_sandbox("its clock")
-def test_a_deleted_service_drains_then_is_inactive_then_gone(aws: Aws) -> None:
+def test_a_deleted_service_drains_and_then_is_inactive(aws: Aws) -> None:
     aws.create()
-    aws.advance(90)
+    aws.until_completed()
     aws.ecs.delete_service(cluster=CLUSTER, service="myapp", force=True)
     service = aws.service()
     assert (service["status"], service["desiredCount"]) == ("DRAINING", 0)
     assert aws.ecs.list_services(cluster=CLUSTER)["serviceArns"] == []
-    aws.advance(30)
-    assert aws.service()["status"] == "INACTIVE"
+    aws.until(lambda: aws.service()["status"] == "INACTIVE", "the end of the service")
     aws.ecs.get_waiter("services_inactive").wait(
         cluster=CLUSTER, services=["myapp"], WaiterConfig={"Delay": 0, "MaxAttempts": 1}
     )
-    aws.advance(3700)
+
+
+@pytest.mark.source("ECS API, DeleteService: INACTIVE services may be purged")
+@pytest.mark.needs_sandbox("its clock")
+def test_an_inactive_service_is_forgotten_some_day(aws: Aws) -> None:
+    aws.create(count=0)
+    aws.ecs.delete_service(cluster=CLUSTER, service="myapp")
+    aws.advance(3800)
     gone = aws.ecs.describe_services(cluster=CLUSTER, services=["myapp"])
     assert gone["services"] == []
     assert gone["failures"][0]["reason"] == "MISSING"

@@ -1,5 +1,6 @@
 """Application Auto Scaling has the side effects that AWS documents."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -30,7 +31,11 @@ SUSPENDED = {
 @pytest.fixture
 def scaling(aws: Aws) -> Any:
     aws.create()
-    return aws.client("application-autoscaling")
+    found = aws.client("application-autoscaling")
+    with suppress(found.exceptions.ObjectNotFoundException):
+        # It outlives a service of the same name.
+        found.deregister_scalable_target(**PLACE)
+    return found
 
 
 def targets(scaling: Any) -> list[dict[str, Any]]:
