@@ -62,6 +62,10 @@ bench: $(VENV)/dev.stamp ## Measure, and print ratios
 bench-clients: $(VENV)/dev.stamp ## Measure rollouts beside other clients; ROUNDS=6 for more of them
 	@$(BIN)/python -m benchmarks clients
 
+.PHONY: bench-logs
+bench-logs: $(VENV)/dev.stamp ## Measure the log, from a container's output to a hundred sockets
+	@$(BIN)/python -m benchmarks logs
+
 .PHONY: soak
 soak: $(VENV)/dev.stamp ## The tests that are too long for every day
 	@SLIPWAY_SOAK=1 $(PYTEST) --timeout 3600 -m soak $(TESTS)

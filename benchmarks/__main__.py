@@ -12,9 +12,9 @@ django.setup()
 
 from django.core.management import call_command
 
-from benchmarks import clients, lines, policy
+from benchmarks import clients, lines, logs, policy
 
-MEASUREMENTS = {"policy": policy, "lines": lines, "clients": clients}
+MEASUREMENTS = {"policy": policy, "lines": lines, "clients": clients, "logs": logs}
 
 
 def main() -> None:

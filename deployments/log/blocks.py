@@ -102,10 +102,8 @@ def _parts(entries: Iterable[Entry]) -> Iterator[tuple[list[Entry], list[str]]]:
 def _body(first: int, part: Sequence[Entry], texts: Sequence[str]) -> str:
     times = [part[0].at, *(late.at - early.at for early, late in zip(part, part[1:], strict=False))]
     kinds = [[len(list(same)), *kind] for kind, same in groupby(part, key=lambda entry: entry.kind)]
-    head = json.dumps(
-        {"first": first, "at": times, "kinds": kinds}, ensure_ascii=False, separators=(",", ":")
-    )
-    return f'{head[:-1]},"texts":[{",".join(texts)}]}}'
+    at, who = ",".join(map(str, times)), json.dumps(kinds, ensure_ascii=False, separators=(",", ":"))
+    return f'{{"first":{first},"at":[{at}],"kinds":{who},"texts":[{",".join(texts)}]}}'
 
 
 def _line(number: int, entry: Entry) -> Line:

@@ -21,6 +21,7 @@ class _Teller:
 
     def __init__(self) -> None:
         self.under_way = 0
+        self.is_heard = True
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, name="teller", daemon=True).start()
 
@@ -36,8 +37,12 @@ class _Teller:
             layer = get_channel_layer()
             for message in messages:
                 await layer.group_send(group, message)
+            self.is_heard = True
         except (OSError, RedisError) as error:
-            logger.warning("Watchers of %s were not told: %s", group, error)
+            # Said once for each time that the broker goes away.
+            if self.is_heard:
+                logger.warning("Watchers are not told before the broker is back: %s", error)
+            self.is_heard = False
         finally:
             self.under_way -= 1
 

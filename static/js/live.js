@@ -1,6 +1,6 @@
 // Keeps the page in step with an execution: a socket while it lasts, HTTP for what the socket did not bring.
 
-import { PAGE, linesOf } from "./log-lines.js";
+import { PAGE } from "./log-lines.js";
 
 const TAIL = 1000;
 const POLL_EVERY = 3000;
@@ -58,14 +58,14 @@ export class Live {
   receive(event) {
     this.heardAt = Date.now();
     const message = JSON.parse(event.data);
-    if (message.type === "lines") this.take(message.blocks.flatMap(linesOf));
+    if (message.type === "lines") this.take(message.blocks);
     else if (message.type === "skipped") this.pane.expect(message.last);
     else if (message.type === "state") this.onState(message.state);
     else if (message.type === "end") this.end(message.last);
   }
 
-  take(lines) {
-    this.pane.add(lines);
+  take(blocks) {
+    this.pane.addBlocks(blocks);
     this.fill();
   }
 
@@ -129,7 +129,7 @@ export class Live {
     try {
       this.onState(await getJson(this.api));
       const { blocks, end } = await this.read(this.position);
-      const news = this.pane.add(blocks.flatMap(linesOf));
+      const news = this.pane.addBlocks(blocks);
       if (end && !blocks.length && this.failures > 2) await this.end(this.position);
       return news > 0;
     } catch (problem) {
@@ -154,7 +154,7 @@ export class Live {
 
   fetchPage(after) {
     if (!this.fetching.has(after)) {
-      const asked = this.read(after).then((page) => this.pane.add(page.blocks.flatMap(linesOf)));
+      const asked = this.read(after).then((page) => this.pane.addBlocks(page.blocks));
       this.fetching.set(after, asked.finally(() => this.fetching.delete(after)));
     }
     return this.fetching.get(after);

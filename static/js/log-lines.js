@@ -2,6 +2,9 @@
 
 import { plain } from "./ansi.js";
 
+// The text without colours, worked out for the lines that somebody looks at or searches.
+export const plainOf = (line) => (line.plain ??= plain(line.text));
+
 export const PAGE = 1000;
 const MOST = 200_000;
 const pageOf = (number) => Math.floor((number - 1) / PAGE);
@@ -33,16 +36,21 @@ export class Lines {
   // Takes lines in any order; those already here are dropped. Returns the new ones.
   add(lines) {
     const taken = [];
+    let index = -1;
+    let page = null;
     for (const line of lines) {
       if (!Number.isInteger(line.number) || line.number < 1) continue;
-      const page = this.page(pageOf(line.number));
+      if (pageOf(line.number) !== index) {
+        index = pageOf(line.number);
+        page = this.page(index);
+      }
       const at = (line.number - 1) % PAGE;
       if (page.lines[at]) continue;
-      page.lines[at] = { ...line, text: String(line.text), plain: plain(String(line.text)) };
+      page.lines[at] = line;
       page.count += 1;
       this.count += 1;
       this.last = Math.max(this.last, line.number);
-      taken.push(page.lines[at]);
+      taken.push(line);
     }
     return taken;
   }

@@ -2,6 +2,7 @@
 
 import { parse } from "./ansi.js";
 import { h } from "./dom.js";
+import { plainOf } from "./log-lines.js";
 import { clock } from "./times.js";
 
 const GLYPHS = { warning: "!", error: "\u00d7", success: "\u2713", event: "\u25c6", command: "$" };
@@ -35,7 +36,7 @@ function cut(piece, offset, marks) {
 }
 
 function textNodes(line, search) {
-  const marks = ranges(line.plain, search);
+  const marks = ranges(plainOf(line), search);
   let offset = 0;
   return parse(line.text).flatMap((piece) => {
     const nodes = cut(piece, offset, marks);

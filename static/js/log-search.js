@@ -1,6 +1,7 @@
 // Finding text in the log: hits as line numbers, a cursor among them, marks beside the scroll bar.
 
 import { h } from "./dom.js";
+import { plainOf } from "./log-lines.js";
 
 const MOST_MARKS = 300;
 
@@ -22,7 +23,7 @@ export class Search {
   }
 
   matches(line) {
-    return (this.matchCase ? line.plain : line.plain.toLowerCase()).includes(this.needle);
+    return (this.matchCase ? plainOf(line) : plainOf(line).toLowerCase()).includes(this.needle);
   }
 
   added(taken) {

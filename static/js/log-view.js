@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { FixedHeights, ROW, WrappedHeights } from "./log-heights.js";
+import { plainOf } from "./log-lines.js";
 import { makeHole, makeRow } from "./log-row.js";
 
 const AROUND = 20;
@@ -78,7 +79,7 @@ export class LogView {
     if (this.order) this.insert(taken.filter(this.filter));
     if (this.heights instanceof WrappedHeights) this.measureLines(taken);
     else this.heights.count = this.rowCount;
-    for (const line of taken) this.stale(line.number);
+    this.stale(taken);
     this.queue();
   }
 
@@ -91,11 +92,14 @@ export class LogView {
   }
 
   // A hole that was filled, and the row after it, whose unit may now begin elsewhere.
-  stale(number) {
-    for (const near of [number, number + 1]) {
-      const row = this.drawn.get(near);
-      if (row) row.stamp = -1;
+  stale(taken) {
+    let first = Infinity;
+    let last = 0;
+    for (const { number } of taken) {
+      if (number < first) first = number;
+      if (number > last) last = number;
     }
+    for (const [number, row] of this.drawn) if (number >= first && number <= last + 1) row.stamp = -1;
   }
 
   measure() {
@@ -117,7 +121,7 @@ export class LogView {
   }
 
   guess(line) {
-    return line ? Math.max(1, Math.ceil(line.plain.length / this.columns)) * ROW : ROW;
+    return line ? Math.max(1, Math.ceil(plainOf(line).length / this.columns)) * ROW : ROW;
   }
 
   countColumns() {

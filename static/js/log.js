@@ -3,7 +3,7 @@
 import { copyText } from "./dialogs.js";
 import { announce, h, one } from "./dom.js";
 import { bindKey } from "./keys.js";
-import { Lines } from "./log-lines.js";
+import { Lines, linesOf, plainOf } from "./log-lines.js";
 import { levelOf } from "./log-row.js";
 import { Search } from "./log-search.js";
 import { LogView } from "./log-view.js";
@@ -78,7 +78,11 @@ export class LogPane {
     this.followHash();
   }
 
-  // Takes lines from the socket or from HTTP; returns how many were new.
+  // Takes blocks from the socket or from HTTP; returns how many lines were new.
+  addBlocks(blocks) {
+    return this.add(blocks.flatMap(linesOf));
+  }
+
   add(lines) {
     const lastBefore = this.lines.last;
     const taken = this.lines.add(lines);
@@ -208,7 +212,7 @@ export class LogPane {
     let waiting = true;
     for (const line of this.lines.loaded()) {
       if (levelOf(line) !== "error") waiting = true;
-      else if (waiting && line.plain.trim()) {
+      else if (waiting && plainOf(line).trim()) {
         starts.push(line.number);
         waiting = false;
       }
@@ -281,7 +285,7 @@ export class LogPane {
     const wanted = [];
     for (const line of this.lines.loaded()) {
       const inside = picked ? line.number >= picked[0] && line.number <= picked[1] : !this.view.filter || this.view.filter(line);
-      if (inside) wanted.push(line.plain);
+      if (inside) wanted.push(plainOf(line));
     }
     return wanted;
   }
@@ -299,7 +303,7 @@ export class LogPane {
 
   readLast() {
     const last = [];
-    for (let number = Math.max(1, this.lines.last - 19); number <= this.lines.last; number += 1) last.push(this.lines.get(number)?.plain ?? "");
+    for (let number = Math.max(1, this.lines.last - 19); number <= this.lines.last; number += 1) last.push(this.lines.get(number) ? plainOf(this.lines.get(number)) : "");
     announce(last.join("\n"));
   }
 }

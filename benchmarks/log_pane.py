@@ -1,0 +1,82 @@
+"""How long a browser needs to show 100,000 lines of a log, beside a page that makes a node for each line."""
+
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from tests.fixtures.chromium import SWITCHES, find_chromium
+
+AFTER_PAINT = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+# What the server answers is there already: the clock runs from the data to the painted rows.
+SHOWN = f"""async (blocks) => {{
+    const began = performance.now();
+    window.slipway.pane.addBlocks(blocks);
+    await {AFTER_PAINT};
+    return performance.now() - began;
+}}"""
+NAIVE = f"""async (texts) => {{
+    const began = performance.now();
+    const list = document.createElement("div");
+    list.style.cssText = "position:fixed;inset:0;overflow:auto;white-space:pre;font:13px/20px monospace";
+    for (const [at, text] of texts.entries()) {{
+        const row = document.createElement("div");
+        const number = document.createElement("a");
+        number.textContent = at + 1;
+        const words = document.createElement("span");
+        words.textContent = text;
+        row.append(number, words);
+        list.append(row);
+    }}
+    document.body.append(list);
+    await {AFTER_PAINT};
+    const took = performance.now() - began;
+    list.remove();
+    return took;
+}}"""
+JUMPS = f"""async () => {{
+    const scroller = document.querySelector("[data-log-scroll]");
+    const times = [];
+    for (let jump = 0; jump < 60; jump += 1) {{
+        const began = performance.now();
+        scroller.scrollTop = (jump * 7919) % 61 / 61 * scroller.scrollHeight;
+        await {AFTER_PAINT};
+        times.push(performance.now() - began);
+    }}
+    return times;
+}}"""
+SEARCH = """() => {
+    const began = performance.now();
+    window.slipway.pane.setSearch("99999");
+    return performance.now() - began;
+}"""
+
+
+def report(url: str, session: str, execution: str, blocks: list[Any]) -> Iterator[str]:
+    """Open the page of an execution and give it `blocks`, as the server's answers hold them."""
+    program = find_chromium()
+    if program is None:
+        yield "  no Chromium here: the pane was not measured"
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(SWITCHES))
+        context = browser.new_context(viewport={"width": 1280, "height": 800}, bypass_csp=True)
+        context.add_cookies([{"name": "slipway", "value": session, "url": url}])
+        page = context.new_page()
+        page.goto(f"{url}/deployments/{execution}/")
+        page.wait_for_function("document.querySelector('[data-connection]').textContent.includes('Live')")
+        yield from _measured(page, blocks)
+        browser.close()
+
+
+def _measured(page: Page, blocks: list[Any]) -> Iterator[str]:
+    texts = [text for block in blocks for text in block["texts"]]
+    naive = page.evaluate(NAIVE, texts)
+    shown = page.evaluate(SHOWN, blocks)
+    jumps = page.evaluate(JUMPS)
+    nodes = page.evaluate("document.querySelectorAll('[data-log] *').length")
+    yield f"  {len(texts):,} lines in Chromium, from data to painted rows"
+    yield f"    a node for each line: {naive:,.0f} ms; the pane: {shown:,.0f} ms with {nodes:,} nodes"
+    yield f"    a jump, painted: median {statistics.median(jumps):.0f} ms, longest {max(jumps):.0f} ms"
+    yield f"    a search through all of them: {page.evaluate(SEARCH):.0f} ms"

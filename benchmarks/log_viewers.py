@@ -1,0 +1,93 @@
+"""Many browsers' sockets, which note how late each line comes: a process of `benchmarks.logs`."""
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from itertools import accumulate
+from typing import Any
+
+from websockets.asyncio.client import connect
+
+LARGEST = 64 * 1024
+
+
+class Watch:
+    """What all viewers saw together; delays in whole milliseconds."""
+
+    def __init__(self) -> None:
+        self.delays: Counter[int] = Counter()
+        self.lines = 0
+        self.skipped = 0
+        self.largest = 0
+        self.open = 0
+
+    async def view(self, address: str, cookie: str, origin: str) -> None:
+        """Watch one execution until this process ends."""
+        headers = {"Cookie": cookie}
+        async with connect(
+            address, origin=origin, additional_headers=headers, compression=None, max_queue=2
+        ) as one:  # type: ignore[arg-type]
+            self.open += 1
+            async for text in one:
+                self.note(text, time.time() * 1000)
+
+    def note(self, text: Any, now: float) -> None:
+        """Take one message apart."""
+        self.largest = max(self.largest, len(text.encode()))
+        if text.startswith('{"type":"skipped"'):
+            message = json.loads(text)
+            self.skipped += message["last"] - message["first"] + 1
+        # Only the times are read: to take the texts of all viewers apart would be what is measured.
+        for rest in text.split('"at":[')[1:]:
+            times = accumulate(map(int, rest[: rest.index("]")].split(",")))
+            delays = [int(now - at / 1000) for at in times]
+            self.lines += len(delays)
+            self.delays.update(delays)
+
+    def report(self) -> dict[str, Any]:
+        """The figures so far."""
+        return {
+            "open": self.open,
+            "lines": self.lines,
+            "skipped": self.skipped,
+            "largest": self.largest,
+            "p50": self.percentile(50),
+            "p99": self.percentile(99),
+            "max": max(self.delays, default=0),
+        }
+
+    def percentile(self, percent: int) -> int:
+        wanted, seen = self.delays.total() * percent / 100, 0
+        for delay in sorted(self.delays):
+            seen += self.delays[delay]
+            if seen >= wanted:
+                return delay
+        return 0
+
+
+async def main() -> None:
+    """Open the sockets that the first line of input names; then answer each line with figures."""
+    loop, watch = asyncio.get_running_loop(), Watch()
+    order = json.loads(await loop.run_in_executor(None, sys.stdin.readline))
+    ids = order["executions"]
+    tasks = [
+        asyncio.create_task(
+            watch.view(
+                f"{order['socket']}/ws/executions/{ids[n % len(ids)]}/", order["cookie"], order["origin"]
+            )
+        )
+        for n in range(order["viewers"])
+    ]
+    while watch.open < order["viewers"]:
+        await asyncio.sleep(0.05)
+    print(json.dumps(watch.report()), flush=True)
+    while await loop.run_in_executor(None, sys.stdin.readline):
+        print(json.dumps(watch.report()), flush=True)
+    for task in tasks:
+        task.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,177 @@
+"""Writes logs as a worker does, paced or as fast as it can: a process of `benchmarks.logs`."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import django
+
+django.setup()
+
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from django.db import connection, transaction
+from django.utils import timezone
+
+from benchmarks.log_source import SECRETS, printed
+from deployments.engine.lease import Lease
+from deployments.engine.world import REAL
+from deployments.log import Mask, NewLine, Origin, Output, store
+from deployments.models import Execution, Pipeline
+from rbac.models import Scope, User
+
+BATCH_SECONDS = 0.1
+ROWS_TABLE = """CREATE TABLE IF NOT EXISTS bench_line (
+    id INTEGER PRIMARY KEY, execution CHAR(32), number BIGINT, at TIMESTAMP,
+    step TEXT, unit TEXT, level TEXT, origin TEXT, text TEXT, UNIQUE (execution, number)
+)"""
+READ_BYTES = 8192
+
+
+class Writer:
+    """One execution whose container prints; its lines go the way of the product's own."""
+
+    def __init__(self, number: int) -> None:
+        scope = Scope.objects.account()
+        pipeline, _ = Pipeline.objects.get_or_create(
+            scope=scope, identifier="bench_log", defaults={"name": "Bench", "yaml": ""}
+        )
+        far = timezone.now() + timedelta(hours=1)
+        self.execution = Execution.objects.create(
+            pipeline=pipeline,
+            scope=scope,
+            number=Execution.objects.filter(pipeline=pipeline).count() + 1,
+            status="RUNNING",
+            look_at=far,
+            look_until=far,
+            fence=1,
+        )
+        self.lease = Lease(self.execution.pk, 1, REAL, REAL.monotonic(), far)
+        self.mask = Mask(SECRETS)
+        self.output = Output(self.mask)
+        self.source = printed(number)
+
+    def write(self, count: int, began: float, lasted: float) -> None:
+        """Print `count` lines over `lasted` seconds from `began` on, then store them in one commit."""
+        data = "".join(f"{next(self.source)}\n" for _ in range(count)).encode()
+        texts = [text for piece in _reads(data) for text in self.output.feed(piece)]
+        new = [
+            NewLine(
+                datetime.fromtimestamp(began + lasted * index / count, UTC),
+                *(None, "run", "Run", "info", text, Origin.CONTAINER),
+            )
+            for index, text in enumerate(texts)
+        ]
+        with self.lease.commit():
+            store(self.execution.pk, new, mask=self.mask)
+
+
+def _reads(data: bytes) -> Iterator[bytes]:
+    for start in range(0, len(data), READ_BYTES):
+        yield data[start : start + READ_BYTES]
+
+
+def _session() -> str:
+    admin = User.objects.get(username="admin")
+    session = SessionStore()
+    session[SESSION_KEY] = str(admin.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = admin.get_session_auth_hash()
+    session.create()
+    return str(session.session_key)
+
+
+def _paced(writers: list[Writer], lines_a_second: int, seconds: float) -> int:
+    """Each writer commits ten times a second; a batch holds what was printed since the one before."""
+    count = int(lines_a_second * BATCH_SECONDS / len(writers))
+    apart = BATCH_SECONDS / len(writers)
+    began, turns = time.time(), int(seconds / apart)
+    for turn in range(turns):
+        due = began + (turn + 1) * apart
+        time.sleep(max(0.0, due - time.time()))
+        writers[turn % len(writers)].write(count, due - BATCH_SECONDS, BATCH_SECONDS)
+    return turns * count
+
+
+def _at_once(writer: Writer, lines: int, batch: int) -> int:
+    for _ in range(lines // batch):
+        writer.write(batch, time.time(), 0.0)
+    return lines
+
+
+def _as_rows(lines: int, batch: int) -> int:
+    """The naive way: a row for each line, committed in batches."""
+    source, mask = printed(0), Mask(SECRETS)
+    with connection.cursor() as cursor:
+        cursor.execute(ROWS_TABLE)
+        for start in range(0, lines, batch):
+            with transaction.atomic():
+                for number in range(start, start + batch):
+                    values = [
+                        f"{lines}/{batch}",
+                        number,
+                        datetime.now(UTC),
+                        "run",
+                        "Run",
+                        "info",
+                        "container",
+                    ]
+                    cursor.execute(
+                        "INSERT INTO bench_line (execution, number, at, step, unit, level, origin, text) "
+                        "VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+                        [*values, mask.text(next(source))],
+                    )
+    return lines
+
+
+def _bytes_used() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        found = []
+        for name in ("page_count", "freelist_count", "page_size"):
+            cursor.execute(f"PRAGMA {name}")
+            found.append(int(cursor.fetchone()[0]))
+    return (found[0] - found[1]) * found[2]
+
+
+def _source_alone(lines: int) -> float:
+    """What printing costs, which is no part of the log."""
+    source, cpu = printed(1), time.process_time()
+    for _ in range(lines):
+        next(source)
+    return time.process_time() - cpu
+
+
+def main() -> None:
+    """Take orders from the standard input, a JSON object each, and answer each with one."""
+    writers: list[Writer] = []
+    for order in map(json.loads, sys.stdin):
+        used, cpu, began = _bytes_used(), time.process_time(), time.perf_counter()
+        lines = 0
+        match order["do"]:
+            case "begin":
+                writers = [Writer(number) for number in range(order["executions"])]
+            case "paced":
+                lines = _paced(writers, order["rate"], order["seconds"])
+            case "at once":
+                lines = _at_once(writers[0], order["lines"], order["batch"])
+            case "rows":
+                lines = _as_rows(order["lines"], order["batch"])
+        answer = {
+            "lines": lines,
+            "seconds": time.perf_counter() - began,
+            "cpu": time.process_time() - cpu - _source_alone(lines),
+            "bytes": _bytes_used() - used,
+            "executions": [str(writer.execution.pk) for writer in writers],
+            "session": _session() if order["do"] == "begin" else "",
+            "pid": os.getpid(),
+        }
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
