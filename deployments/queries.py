@@ -18,18 +18,15 @@ from deployments.models import (
 from deployments.states import TERMINAL, ActionState, Status, UndoState
 from deployments.steps.base import step_kind
 from rbac.models import Scope, User
-from rbac.policy import at_or_below, can, visible_to
+from rbac.policy import at_or_below, can, visible_below, visible_to
 
 
 def visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[Execution]:
     """The executions that a person may see, in one scope or everywhere, with what a list shows."""
-    found = visible_to(principal, "core_pipeline_view", Execution.objects.all())
-    if scope is not None:
-        found = found.filter(at_or_below(scope))
-    stages = StageExecution.objects.order_by("position")
-    return found.select_related("pipeline", "scope", "started_by").prefetch_related(
-        Prefetch("stages", queryset=stages)
-    )
+    rows = Execution.objects.select_related("pipeline", "scope", "started_by").defer("yaml", "pipeline__yaml")
+    stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
+    found = visible_below(principal, "core_pipeline_view", rows, scope)
+    return found.prefetch_related(Prefetch("stages", queryset=stages))
 
 
 def visible_pipelines(principal: User, scope: Scope | None = None) -> QuerySet[Pipeline]:

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from rbac import keys, operations
 from rbac.models import ApiKey, AuditEntry, Role, RoleAssignment, User, UserGroup
-from rbac.policy import can_anywhere, require, scopes_where
+from rbac.policy import can_anywhere, require, scopes_where, visible_below
 from web.problems import BadInput
 from web.rest import LISTED, PAGED, Route, narrowed
 
@@ -246,7 +246,8 @@ class Audit(Route):
     @extend_schema(parameters=LISTED, responses=AuditDocument(many=True))
     def get(self, request: Request) -> Response:
         rows = AuditEntry.objects.select_related("scope")
-        return self.listed("core_audit_view", rows, AuditDocument, by_identifier=False)
+        visible = visible_below(self.principal, "core_audit_view", rows)
+        return self.page(narrowed(request, visible, by_identifier=False), AuditDocument)
 
 
 def _named(rows: QuerySet[Any], what: str) -> Any:

@@ -133,8 +133,9 @@ def _beyond(cursor: Cursor, order: str, *, upwards: bool) -> Q:
     side = "gt" if upwards else "lt"
     if order == "pk":
         return Q(**{f"pk__{side}": cursor.key})
-    further = Q(**{f"{order}__{side}": cursor.value})
-    return further | Q(**{order: cursor.value, f"pk__{side}": cursor.key})
+    # The first condition follows from the second, but only it tells the database where in an index to begin.
+    begin = Q(**{f"{order}__{side}e": cursor.value})
+    return begin & (Q(**{f"{order}__{side}": cursor.value}) | Q(**{f"pk__{side}": cursor.key}))
 
 
 def _url(request: HttpRequest | Request, row: Model, order: str, *, back: bool) -> str:

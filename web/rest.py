@@ -133,7 +133,8 @@ def narrowed(request: Request, queryset: QuerySet[Thing], *, by_identifier: bool
         path = path_of(org, project)
         below = Scope.objects.filter(Q(path=path) | Q(parent__path=path) | Q(parent__parent__path=path))
         column = getattr(queryset.model, "SCOPE_PATH", "scope")
-        queryset = queryset.filter(**{f"{column}__in": below.values("pk")})
+        # Asked first, as in `visible_below`: a planner has to know how many rows to expect.
+        queryset = queryset.filter(**{f"{column}__in": list(below.values_list("pk", flat=True))})
     return queryset
 
 

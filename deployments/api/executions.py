@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments import log, operations, queries
-from deployments.models import Call, Execution
+from deployments.models import Call, Execution, Pipeline
 from deployments.states import Outcome, Status
 from web.problems import BadInput
 from web.rest import ORG, PAGED, PROJECT, Route, narrowed
@@ -201,7 +201,8 @@ class Executions(Route):
         if status := request.GET.get("status"):
             found = found.filter(status=status)
         if identifier := request.GET.get("identifier"):
-            found = found.filter(pipeline__identifier=identifier)
+            meant = Pipeline.objects.filter(identifier=identifier)
+            found = found.filter(pipeline__in=list(meant.values_list("pk", flat=True)))
         if pipeline := request.GET.get("pipeline"):
             found = found.filter(pipeline_id=_number(pipeline, "pipeline"))
         return self.page(found, ExecutionSummary)

@@ -73,7 +73,11 @@ class Execution(models.Model):
         ]
         indexes = [
             models.Index(fields=["look_at"], name="execution_due", condition=Q(look_at__isnull=False)),
-            models.Index(fields=["scope", "-created_at"], name="execution_newest_in_scope"),
+            # Lists are read newest first, the key deciding between two of one moment.
+            models.Index(fields=["-created_at", "-id"], name="execution_newest"),
+            models.Index(fields=["scope", "-created_at", "-id"], name="execution_newest_in_scope"),
+            models.Index(fields=["pipeline", "-created_at", "-id"], name="execution_newest_of_pipeline"),
+            models.Index(fields=["status", "-created_at", "-id"], name="execution_newest_with_status"),
         ]
 
     def __str__(self) -> str:
