@@ -66,6 +66,10 @@ bench-clients: $(VENV)/dev.stamp ## Measure rollouts beside other clients; ROUND
 bench-logs: $(VENV)/dev.stamp ## Measure the log, from a container's output to a hundred sockets
 	@$(BIN)/python -m benchmarks logs
 
+.PHONY: bench-pages
+bench-pages: $(VENV)/dev.stamp ## Measure pages with 100,000 executions; BENCH_DATABASE=postgres for one only
+	@$(BIN)/python -m benchmarks pages
+
 .PHONY: soak
 soak: $(VENV)/dev.stamp ## The tests that are too long for every day
 	@SLIPWAY_SOAK=1 $(PYTEST) --timeout 3600 -m soak $(TESTS)

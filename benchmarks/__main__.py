@@ -12,9 +12,9 @@ django.setup()
 
 from django.core.management import call_command
 
-from benchmarks import clients, lines, logs, policy
+from benchmarks import clients, lines, logs, pages, policy
 
-MEASUREMENTS = {"policy": policy, "lines": lines, "clients": clients, "logs": logs}
+MEASUREMENTS = {"policy": policy, "lines": lines, "clients": clients, "logs": logs, "pages": pages}
 
 
 def main() -> None:

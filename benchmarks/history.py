@@ -1,0 +1,259 @@
+"""Fills a database with what a busy year leaves behind: projects, people, pipelines and their executions."""
+
+import copy
+import random
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F, Max
+from django.utils import timezone
+
+from connectors.models import FileNode
+from deployments import log
+from deployments.models import (
+    ActionRun,
+    Artifact,
+    Call,
+    Execution,
+    LogChunk,
+    Pipeline,
+    StageExecution,
+    StepExecution,
+)
+from deployments.states import CallState, Outcome, Status
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User, UserGroup
+from tests.api.world import World, make_world
+from tests.fixtures.people import make_person, make_project
+
+ORGANIZATIONS, PROJECTS, PIPELINES, PEOPLE, FILES = 4, 5, 10, 50, 500
+BATCH = 1000
+# One execution in so many has its steps, actions, calls and log; all have their stage.
+DETAILED = 20
+QUIET_RUNS = 20
+# What ended how, in thousandths; the rest succeeded.
+ENDINGS = ((60, Status.FAILED), (80, Status.ABORTED), (90, Status.EXPIRED), (91, Status.APPROVAL_REJECTED))
+TEXT = "2026-01-01T00:00:00.000Z [nginx] 203.0.113.7 GET /index.html 200 612 " + "x" * 70
+
+
+@dataclass(frozen=True)
+class Site:
+    """A filled database, and who reads in it."""
+
+    world: World
+    admin: User
+    member: User
+    quiet: User
+    quiet_project: Scope
+    pipelines: tuple[Pipeline, ...]
+
+
+def settle() -> Site:
+    """Make everything but the history: scopes, people, and in each project pipelines and what they use."""
+    admin = make_person("admin", "account_admin", Scope.objects.account())
+    projects = [make_project(f"o{org}", f"p{one}") for org in range(ORGANIZATIONS) for one in range(PROJECTS)]
+    world = make_world(make_project("default", "demo"), admin, admin)
+    quiet_project = make_project("default", "quiet")
+    User.objects.bulk_create(User(username=f"person{number}") for number in range(PEOPLE))
+    member, viewer = User.objects.create_user("member"), Role.objects.get(identifier="viewer", scope=None)
+    for scope in (world.scope, projects[0], projects[-1]):
+        RoleAssignment.objects.create(user=member, role=viewer, scope=scope)
+    UserGroup.objects.create(scope=world.scope, identifier="team", name="Team").users.add(member)
+    FileNode.objects.bulk_create(
+        FileNode(scope=world.scope, path=f"/folder{number % 20}/task{number}.yaml", content=TEXT)
+        for number in range(FILES)
+    )
+    pipelines = [_pipeline(world, scope, number) for scope in projects for number in range(PIPELINES)]
+    return Site(
+        world=replace(world, execution=_ended(world)),
+        admin=admin,
+        member=member,
+        quiet=make_person("quiet", "viewer", quiet_project),
+        quiet_project=quiet_project,
+        pipelines=(world.pipeline, *pipelines, _pipeline(world, quiet_project, 0)),
+    )
+
+
+def _pipeline(world: World, scope: Scope, number: int) -> Pipeline:
+    """A pipeline with a service and an environment of its own, in `scope`."""
+    service = _like(world.service, scope=scope, identifier=f"service{number}", name=f"Service {number}")
+    service.save()
+    Artifact.objects.create(service=service, image="registry/app", tag="v1")
+    environment = _like(world.environment, scope=scope, identifier=f"env{number}", name=f"Env {number}")
+    environment.save()
+    _like(world.infrastructure, environment=environment).save()
+    pipeline = _like(world.pipeline, scope=scope, identifier=f"pipeline{number}", name=f"Pipeline {number}")
+    pipeline.save()
+    return pipeline
+
+
+def _ended(world: World) -> Execution:
+    """The execution that the world has run, as it is when it has ended: with calls and a long log."""
+    execution = world.execution
+    step = StepExecution.objects.filter(stage__execution=execution).order_by("position").first()
+    actions = list(ActionRun.objects.filter(step=step))
+    Call.objects.bulk_create(_call(execution, action, number) for action in actions for number in range(30))
+    line = log.NewLine(
+        at=timezone.now(), step_id=step.pk, step="deploy", unit="Deploy", level="info", text=TEXT
+    )
+    for _ in range(50):
+        with transaction.atomic():
+            log.store(execution.pk, [line] * 100)
+    ended = {"status": Status.SUCCESS, "outcome": Outcome.COMPLETED, "ended_at": timezone.now()}
+    Execution.objects.filter(pk=execution.pk).update(look_at=None, started_at=F("created_at"), **ended)
+    execution.refresh_from_db()
+    return execution
+
+
+def write(site: Site, count: int) -> None:
+    """Add executions until there are `count`, the newest last, and an entry of the audit trail for each."""
+    dice, missing = random.Random(4711), count - Execution.objects.count()
+    numbers = dict(
+        Execution.objects.values("pipeline").annotate(n=Max("number")).values_list("pipeline", "n")
+    )
+    people, plan = list(User.objects.all()), _Plan.of(site.world.execution)
+    began = timezone.now() - timedelta(days=365)
+    for start in range(0, missing, BATCH):
+        rows = []
+        for number in range(start, min(start + BATCH, missing)):
+            pipeline = _chosen(site, numbers, dice)
+            numbers[pipeline.pk] = numbers.get(pipeline.pk, 0) + 1
+            at = began + timedelta(days=364) * (number / missing)
+            run = _execution(plan.execution, pipeline, at, _status(dice, left=missing - number))
+            run.number, run.started_by = numbers[pipeline.pk], dice.choice(people)
+            rows.append(run)
+        _store(plan, rows)
+    _analyze()
+
+
+def _chosen(site: Site, numbers: dict[int, int], dice: random.Random) -> Pipeline:
+    """Few pipelines run often, most now and then, one of them hardly ever."""
+    if numbers.get(site.pipelines[-1].pk, 0) < QUIET_RUNS:
+        return site.pipelines[-1]
+    return site.pipelines[min(int(dice.paretovariate(0.5)) - 1, len(site.pipelines) - 2)]
+
+
+def _status(dice: random.Random, *, left: int) -> Status:
+    if left <= 30:
+        return Status.RUNNING
+    drawn = dice.randrange(1000)
+    return next((status for below, status in ENDINGS if drawn < below), Status.SUCCESS)
+
+
+def _execution(template: Execution, pipeline: Pipeline, at: datetime, status: Status) -> Execution:
+    failed = status in (Status.FAILED, Status.EXPIRED)
+    return _like(
+        template,
+        pk=uuid.uuid4(),
+        pipeline=pipeline,
+        scope_id=pipeline.scope_id,
+        status=status,
+        outcome={Status.SUCCESS: Outcome.COMPLETED, Status.FAILED: Outcome.FAILED}.get(status, ""),
+        failure={"code": "TASK_FAILED", "message": TEXT, "step": "deploy"} if failed else None,
+        started_at=at,
+        ended_at=None if status == Status.RUNNING else at + timedelta(seconds=90),
+        look_at=at + timedelta(days=9999) if status == Status.RUNNING else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The rows of one execution, from which those of others are copied."""
+
+    execution: Execution
+    stages: tuple[StageExecution, ...]
+    steps: tuple[StepExecution, ...]
+    actions: tuple[ActionRun, ...]
+    chunks: tuple[LogChunk, ...]
+
+    @classmethod
+    def of(cls, execution: Execution) -> "_Plan":
+        steps = StepExecution.objects.filter(stage__execution=execution)
+        return cls(
+            execution=execution,
+            stages=tuple(StageExecution.objects.filter(execution=execution)),
+            steps=tuple(steps),
+            actions=tuple(ActionRun.objects.filter(step__in=steps)),
+            chunks=tuple(LogChunk.objects.filter(execution=execution).order_by("first")[:3]),
+        )
+
+
+def _store(plan: _Plan, rows: list[Execution]) -> None:
+    with transaction.atomic():
+        Execution.objects.bulk_create(rows)
+        # Each row gets the time of its making when it is stored; a history lies in the past.
+        Execution.objects.filter(pk__in=[row.pk for row in rows]).update(created_at=F("started_at"))
+        stages = [_like(stage, execution=row) for row in rows for stage in plan.stages]
+        StageExecution.objects.bulk_create(stages)
+        AuditEntry.objects.bulk_create(_audited(rows))
+        chosen = {row.pk for row in rows[::DETAILED]}
+        _store_details(plan, [stage for stage in stages if stage.execution_id in chosen])
+
+
+def _store_details(plan: _Plan, stages: list[StageExecution]) -> None:
+    steps = [(step.pk, _like(step, stage=stage)) for stage in stages for step in plan.steps]
+    StepExecution.objects.bulk_create(step for _, step in steps)
+    actions = [
+        _like(action, step=step) for of, step in steps for action in plan.actions if action.step_id == of
+    ]
+    ActionRun.objects.bulk_create(actions)
+    Call.objects.bulk_create(
+        _call(action.step.stage.execution, action, number) for action in actions for number in range(3)
+    )
+    LogChunk.objects.bulk_create(
+        _like(chunk, execution=stage.execution) for stage in stages for chunk in plan.chunks
+    )
+
+
+def _call(execution: Execution, action: ActionRun, number: int) -> Call:
+    return Call(
+        execution=execution,
+        step=action.step,
+        action=action,
+        attempt=1,
+        phase="is_done",
+        number=number,
+        service="ecs",
+        operation="DescribeServices",
+        is_write=False,
+        params_hash="",
+        parameters="{}",
+        preview={"cluster": "demo", "services": ["myapp"]},
+        state=CallState.ANSWERED,
+        planned_at=timezone.now(),
+        duration_ms=42,
+    )
+
+
+def _audited(rows: Iterable[Execution]) -> Iterator[AuditEntry]:
+    for row in rows:
+        yield AuditEntry(
+            actor=row.started_by,
+            actor_name=str(row.started_by),
+            action="pipeline.execute",
+            thing_type="deployments.Execution",
+            thing_id=str(row.pk),
+            thing_name=f"#{row.number}",
+            scope_id=row.scope_id,
+            source="page",
+        )
+
+
+def _like(row: Any, **changes: Any) -> Any:
+    """A new row, not stored yet, that differs from `row` in `changes` only."""
+    made = copy.copy(row)
+    made._state = copy.copy(row._state)
+    made._state.adding, made._state.fields_cache = True, {}
+    made.pk = None
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def _analyze() -> None:
+    """What the database does by itself in a quiet minute."""
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")

@@ -1,0 +1,174 @@
+"""`python -m benchmarks.page_times`: what `benchmarks.pages` measures, on the database of DATABASE_URL."""
+
+import os
+
+os.environ.update(DJANGO_SETTINGS_MODULE="tests.settings", SLIPWAY_MODE="embedded")
+
+import django
+
+django.setup()
+
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import psycopg
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from psycopg import sql
+
+from benchmarks.history import Site, settle, write
+from deployments.models import Execution, Pipeline
+from deployments.states import Status
+from deployments.views.executions import FILTERS
+from rbac.models import AuditEntry, Scope, User
+from tests.routes import addresses
+from web.paging import Cursor
+
+FEW, MANY = 1_000, int(os.environ.get("BENCH_EXECUTIONS", "100000"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "30"))
+GOAL_MS = 60
+
+
+@dataclass(frozen=True)
+class Case:
+    """One page as one person reads it."""
+
+    name: str
+    path: str
+    reader: Client = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a page took: queries, and the times of its rounds in milliseconds."""
+
+    queries: int
+    times: tuple[float, ...]
+
+    @property
+    def p50(self) -> float:
+        return statistics.median(self.times)
+
+    @property
+    def p95(self) -> float:
+        return statistics.quantiles(self.times, n=20)[-1]
+
+
+def signed_in(person: User, scope: Scope) -> Client:
+    """A browser of `person` that has chosen `scope`."""
+    reader = Client(SERVER_NAME="127.0.0.1")
+    reader.force_login(person)
+    reader.get("/deployments/", {"scope": scope.path})
+    return reader
+
+
+def cases(site: Site) -> Iterator[Case]:
+    """Every address, read by an administrator of the whole account; then lists, by whoever has it hardest."""
+    account = signed_in(site.admin, Scope.objects.account())
+    for address in addresses(site.world):
+        if address.status == 200:
+            yield Case(address.name, address.path, account)
+    yield from _pages_of_executions(site, account)
+    yield from _lists_of_the_api(site, account)
+
+
+def _pages_of_executions(site: Site, account: Client) -> Iterator[Case]:
+    path, deep = "/deployments/", _deep(Execution, "created_at")
+    for word, _, _ in FILTERS:
+        yield Case(f"executions, {word or 'all'}", f"{path}?status={word}", account)
+        yield Case(f"executions, {word or 'all'}, deep", f"{path}?status={word}&cursor={deep}", account)
+    organization = site.world.scope.parent or site.world.scope
+    yield Case("executions of an organization", path, signed_in(site.admin, organization))
+    yield Case("executions of a project", path, signed_in(site.admin, site.world.scope))
+    yield Case("executions, reader of 3 projects", path, signed_in(site.member, site.world.scope))
+    quiet = signed_in(site.quiet, site.quiet_project)
+    yield Case("executions of a quiet project", path, quiet)
+    yield Case("executions of a quiet project, failed", f"{path}?status=failed", quiet)
+
+
+def _lists_of_the_api(site: Site, account: Client) -> Iterator[Case]:
+    path, deep = "/api/v1/executions", _deep(Execution, "created_at")
+    yield Case("api-executions, deep", f"{path}?cursor={deep}", account)
+    for status in (Status.FAILED, Status.APPROVAL_REJECTED, Status.PAUSED):
+        yield Case(f"api-executions, {status}", f"{path}?status={status}", account)
+    rare = site.pipelines[-1]
+    yield Case("api-executions, pipeline", f"{path}?pipeline={site.world.pipeline.pk}", account)
+    yield Case("api-executions, rare pipeline", f"{path}?pipeline={rare.pk}", account)
+    yield Case("api-executions, identifier", f"{path}?identifier={rare.identifier}", account)
+    yield Case("api-executions, org", f"{path}?org=default", account)
+    yield Case("api-executions, project", f"{path}?org=default&project=quiet", account)
+    quiet = signed_in(site.quiet, site.quiet_project)
+    yield Case("api-executions, reader of a quiet project", path, quiet)
+    yield Case("api-audit, deep", f"/api/v1/audit?cursor={_deep(AuditEntry, 'pk')}", account)
+    yield Case("api-pipelines, deep", f"/api/v1/pipelines?cursor={_deep(Pipeline, 'pk')}", account)
+
+
+def _deep(model: type[Execution | AuditEntry | Pipeline], order: str) -> str:
+    """The cursor of a place nine tenths down the list."""
+    rows = model.objects.order_by(f"-{order}")
+    row = rows[rows.count() * 9 // 10]
+    return Cursor(False, getattr(row, order), row.pk).encoded()
+
+
+def measured(found: list[Case]) -> dict[str, Found]:
+    """Load every page in turn, again and again: what disturbs the machine for a second disturbs all alike."""
+    queries, times = {}, {case.name: [] for case in found}
+    for case in found:
+        # Once before it counts: sessions begin, templates and content types are read.
+        case.reader.get(case.path)
+        with CaptureQueriesContext(connection) as context:
+            status = case.reader.get(case.path).status_code
+        if status != 200:
+            raise RuntimeError(f"{case.name} ({case.path}) answered {status}")
+        queries[case.name] = len(context)
+    for _ in range(ROUNDS):
+        for case in found:
+            began = time.perf_counter()
+            case.reader.get(case.path)
+            times[case.name].append((time.perf_counter() - began) * 1000)
+    return {case.name: Found(queries[case.name], tuple(times[case.name])) for case in found}
+
+
+def _make_database() -> None:
+    """PostgreSQL begins with none of that name."""
+    wanted = settings.DATABASES["default"]
+    if connection.vendor == "postgresql":
+        address = {"host": wanted["HOST"], "port": wanted["PORT"], "user": wanted["USER"]}
+        with psycopg.connect(**address, dbname="postgres", autocommit=True) as server:
+            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(wanted["NAME"])))
+
+
+def main() -> None:
+    """Print the table of one database."""
+    _make_database()
+    call_command("migrate", verbosity=0)
+    settings.API_REQUESTS_PER_MINUTE = 10_000_000
+    site = settle()
+    write(site, FEW)
+    few = measured(list(cases(site)))
+    began = time.perf_counter()
+    write(site, MANY)
+    written = time.perf_counter() - began
+    many = measured(list(cases(site)))
+    print(
+        f"\n{connection.vendor}, {timezone.now():%Y-%m-%d}: {MANY:,} executions (written in {written:.0f} s)"
+    )
+    print(f"{'':<50}{'queries':>9}{'p50':>8}{'p95 ms':>8}{f'p50 and p95 at {FEW:,}':>22}{'times':>7}")
+    for name, one in sorted(many.items(), key=lambda pair: -pair[1].p95):
+        base = few[name]
+        count = str(one.queries) if one.queries == base.queries else f"{base.queries} -> {one.queries}"
+        missed = " missed" if one.p95 > GOAL_MS else ""
+        print(
+            f"{name:<50}{count:>9}{one.p50:>8.1f}{one.p95:>8.1f}{base.p50:>13.1f}{base.p95:>9.1f}"
+            f"{one.p50 / base.p50:>7.2f}{missed}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""Every page and list of the API with 1,000 and with 100,000 executions, on SQLite and on PostgreSQL."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.postgres import postgres
+
+TIMES = [sys.executable, "-m", "benchmarks.page_times"]
+
+
+def report() -> Iterator[str]:
+    """Measure in a process of its own for each database; what it prints, line by line."""
+    wanted = os.environ.get("BENCH_DATABASE", "sqlite postgres")
+    if "sqlite" in wanted:
+        yield from _measured("")
+    if "postgres" in wanted:
+        with ExitStack() as stack:
+            folder = TemporaryDirectory(prefix="slipway-bench-", ignore_cleanup_errors=True)
+            yield from _measured(stack.enter_context(postgres(Path(stack.enter_context(folder)))))
+
+
+def _measured(database_url: str) -> Iterator[str]:
+    with TemporaryDirectory(prefix="slipway-bench-", ignore_cleanup_errors=True) as home:
+        environment = {**os.environ, "DATABASE_URL": database_url, "SLIPWAY_TESTS_HOME": home}
+        with subprocess.Popen(TIMES, env=environment, stdout=subprocess.PIPE, text=True) as child:
+            yield from (line.rstrip("\n") for line in child.stdout or ())
+        if child.returncode:
+            sys.exit(f"{' '.join(TIMES)} ended with {child.returncode}.")
