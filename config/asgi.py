@@ -16,11 +16,13 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
 from config.urls import websocket_urlpatterns  # noqa: E402
 from web.front_door import FrontDoor  # noqa: E402
-from web.sockets import OriginValidator, SessionPrincipalMiddleware  # noqa: E402
+from web.sockets import OriginValidator, SessionPrincipalMiddleware, SocketGuard  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": FrontDoor(http),
-        "websocket": OriginValidator(SessionPrincipalMiddleware(URLRouter(websocket_urlpatterns))),
+        "websocket": OriginValidator(
+            SocketGuard(SessionPrincipalMiddleware(URLRouter(websocket_urlpatterns)))
+        ),
     }
 )

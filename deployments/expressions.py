@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-LONGEST = 4096
+from guards.limits import EXPRESSION_CHARACTERS
+
 _OPEN = "<+"
 _EXPRESSION = re.compile(r"<\+([^<>]*)>")
 _PATH = re.compile(r"[A-Za-z_$][\w$-]*(\.[A-Za-z_$][\w$-]*)*")
@@ -41,8 +42,10 @@ def has_expression(text: str) -> bool:
 
 
 def _resolve_text(text: str, known: Mapping[str, Any], where: tuple[str | int, ...]) -> Any:
-    if len(text) > LONGEST:
-        raise BadExpressionError(f"A text with an expression may have {LONGEST} characters at most.", where)
+    if len(text) > EXPRESSION_CHARACTERS:
+        raise BadExpressionError(
+            f"A text with an expression may have {EXPRESSION_CHARACTERS} at most.", where
+        )
     if whole := _EXPRESSION.fullmatch(text):
         return _look_up(whole[1], known, where)
     found = list(_EXPRESSION.finditer(text))

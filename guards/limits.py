@@ -41,12 +41,15 @@ CURSOR_CHARACTERS: Final = Limit(1024, "characters", "a cursor of a list", OWN)
 PAGE_ROWS: Final = Limit(200, "rows", "a page of a list", OWN)
 REQUESTS_PER_MINUTE: Final = Limit(600, "requests", "one caller of the API in a minute", "ASVS 2.4.1")
 REQUESTS_AT_ONCE: Final = Limit(100, "requests", "one caller of the API in ten seconds", "ASVS 2.4.1")
+SIGN_INS_PER_ACCOUNT: Final = Limit(5, "failures", "signing in to one account in a minute", "ASVS 6.1.1")
+SIGN_INS_PER_ADDRESS: Final = Limit(20, "failures", "signing in from one address in a minute", "ASVS 6.1.1")
+SIGN_INS_PATIENT: Final = Limit(
+    20, "failures", "signing in to one account in a quarter of an hour", "ASVS 6.1.1"
+)
 
 # --- Sockets ----------------------------------------------------------------------------------------
 SOCKET_BYTES: Final = Limit(64 * 1024, "bytes", "a message of a browser", "ASVS 4.4")
 SOCKET_MESSAGES: Final = Limit(20, "messages", "one browser in a second", "ASVS 4.4")
-SOCKET_DEPTH: Final = Limit(8, "levels", "the nesting of a message of a browser", OWN)
-SOCKET_VALUES: Final = Limit(1000, "values", "a message of a browser", OWN)
 
 # --- Documents --------------------------------------------------------------------------------------
 JSON_DEPTH: Final = Limit(64, "levels", "the nesting of a JSON body", OWN)
@@ -63,6 +66,8 @@ DESCRIPTION_CHARACTERS: Final = Limit(4096, "characters", "a description", OWN)
 PATH_CHARACTERS: Final = Limit(1024, "characters", "a path of the file store", OWN)
 PATH_PART_CHARACTERS: Final = Limit(255, "characters", "one name in a path", "file systems")
 SECRET_BYTES: Final = Limit(64 * 1024, "bytes", "the value of a secret", "AWS Secrets Manager")
+VARIABLES: Final = Limit(200, "variables", "a service, an environment", OWN)
+VALUE_CHARACTERS: Final = Limit(4096, "characters", "the value of a variable", OWN)
 EXPRESSION_CHARACTERS: Final = Limit(4096, "characters", "a text with an expression in it", OWN)
 
 LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
+from guards import limits
 from rbac.counting import counts
 
 
@@ -22,9 +23,9 @@ class Limit:
 
 # The third one is the lockout: patient guessing costs a quarter of an hour.
 LIMITS = (
-    Limit("account", failures=5, seconds=60),
-    Limit("address", failures=20, seconds=60),
-    Limit("account", failures=20, seconds=15 * 60),
+    Limit("account", failures=limits.SIGN_INS_PER_ACCOUNT, seconds=60),
+    Limit("address", failures=limits.SIGN_INS_PER_ADDRESS, seconds=60),
+    Limit("account", failures=limits.SIGN_INS_PATIENT, seconds=15 * 60),
 )
 
 

@@ -14,10 +14,10 @@ from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from guards.limits import CURSOR_CHARACTERS, PAGE_ROWS
 from web.problems import BadInput
 
 DEFAULT_SIZE = 50
-LARGEST_SIZE = 200
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class CursorPage(BasePagination):
         }
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        size = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE, "default": DEFAULT_SIZE}
+        size = {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS), "default": DEFAULT_SIZE}
         return [
             {"name": "page_size", "in": "query", "required": False, "schema": size},
             {"name": "cursor", "in": "query", "required": False, "schema": {"type": "string"}},
@@ -110,15 +110,17 @@ def _size(request: HttpRequest | Request) -> int:
     given = request.GET.get("page_size", "")
     if not given:
         return DEFAULT_SIZE
-    if not given.isascii() or not given.isdigit() or len(given) > len(str(LARGEST_SIZE)) or int(given) < 1:
-        raise BadInput(f"page_size is a number from 1 to {LARGEST_SIZE}.")
-    return min(int(given), LARGEST_SIZE)
+    if not given.isascii() or not given.isdigit() or len(given) > len(f"{int(PAGE_ROWS)}") or int(given) < 1:
+        raise BadInput(f"page_size is a number from 1 to {int(PAGE_ROWS)}.")
+    return min(int(given), PAGE_ROWS)
 
 
 def _cursor(request: HttpRequest | Request, model: type[Model], order: str) -> Cursor | None:
     given = request.GET.get("cursor", "")
     if not given:
         return None
+    if len(given) > CURSOR_CHARACTERS:
+        raise BadInput("The cursor is not one that a list gave out.")
     pk = model._meta.pk
     column: Field[Any, Any] = pk if order == "pk" else model._meta.get_field(order)  # type: ignore[assignment]
     try:

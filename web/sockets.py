@@ -1,5 +1,7 @@
 """What every WebSocket passes before a consumer sees it: where it comes from, and who it is."""
 
+import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,12 +11,16 @@ from channels.sessions import CookieMiddleware, SessionMiddleware
 from django.conf import settings
 from django.http.request import validate_host
 
+from guards.limits import SOCKET_BYTES, SOCKET_MESSAGES
+
 AsgiScope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Application = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 FORBIDDEN = 4403
+TOO_LARGE = 1009
+TOO_MANY = 4429
 
 
 class OriginValidator:
@@ -29,6 +35,43 @@ class OriginValidator:
             return
         await receive()
         await send({"type": "websocket.close", "code": FORBIDDEN})
+
+
+class SocketGuard:
+    """Closes sockets whose browser sends what is too large, or too often."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        clock = asyncio.get_running_loop().time
+        arrived: deque[float] = deque(maxlen=SOCKET_MESSAGES)
+        is_closed = False
+
+        async def guarded() -> dict[str, Any]:
+            message = await receive()
+            if message["type"] != "websocket.receive":
+                return message
+            now, is_many = clock(), len(arrived) == SOCKET_MESSAGES
+            code = TOO_LARGE if _size_of(message) > SOCKET_BYTES else 0
+            code = TOO_MANY if is_many and now - arrived[0] < 1 else code
+            arrived.append(now)
+            if not code:
+                return message
+            nonlocal is_closed
+            is_closed = True
+            await send({"type": "websocket.close", "code": code})
+            return {"type": "websocket.disconnect", "code": code}
+
+        async def sent(message: dict[str, Any]) -> None:
+            if not is_closed:
+                await send(message)
+
+        await self.application(scope, guarded, sent)
+
+
+def _size_of(message: dict[str, Any]) -> int:
+    return len(message.get("bytes") or b"") + len((message.get("text") or "").encode("utf-8", "replace"))
 
 
 def is_own_origin(scope: AsgiScope) -> bool:

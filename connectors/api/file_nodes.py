@@ -15,6 +15,7 @@ from connectors.file_diff import diff
 from connectors.file_users import users_of
 from connectors.files import clean_content, clean_path
 from connectors.models import FileNode, FileVersion
+from guards.limits import PATH_CHARACTERS
 from rbac.policy import require
 from web.problems import BadInput
 from web.rest import IF_MATCH, PAGED, Route, check_version, versioned
@@ -46,7 +47,7 @@ class DiffDocument(serializers.Serializer[Any]):
 class MoveInput(serializers.Serializer[Any]):
     """Where a file or folder goes within its scope."""
 
-    path = serializers.CharField(max_length=1024)
+    path = serializers.CharField(max_length=int(PATH_CHARACTERS))
     although_used = serializers.BooleanField(required=False, default=False)
 
 
@@ -73,7 +74,7 @@ class UsersDocument(serializers.Serializer[Any]):
 class CheckInput(serializers.Serializer[Any]):
     """A text that may become the content of the file at `path`."""
 
-    path = serializers.CharField(max_length=1024)
+    path = serializers.CharField(max_length=int(PATH_CHARACTERS))
     content = serializers.CharField(allow_blank=True, trim_whitespace=False)
     org = serializers.CharField(required=False, write_only=True)
     project = serializers.CharField(required=False, write_only=True)

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from connectors import operations
 from connectors.files import clean_path, inside
 from connectors.models import FileNode
+from guards.limits import PATH_CHARACTERS
 from rbac.policy import visible_to
 from web.problems import BadInput
 from web.rest import IF_MATCH, ORG, PAGED, PROJECT, Route, check_version, narrowed, versioned
@@ -58,7 +59,7 @@ class FileContent(serializers.Serializer[Any]):
 class FileInput(serializers.Serializer[Any]):
     """A new file, or a new folder."""
 
-    path = serializers.CharField(max_length=1024)
+    path = serializers.CharField(max_length=int(PATH_CHARACTERS))
     content = serializers.CharField(allow_blank=True, trim_whitespace=False, required=False, default="")
     is_folder = serializers.BooleanField(required=False, default=False)
     org = serializers.CharField(required=False, write_only=True)

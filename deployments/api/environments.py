@@ -12,6 +12,7 @@ from connectors.models import Connector
 from connectors.queries import connectors_for
 from deployments import catalog
 from deployments.models import Environment, Infrastructure
+from guards.limits import DESCRIPTION_CHARACTERS
 from rbac.models import Scope
 from rbac.policy import visible_to
 from web.problems import BadInput
@@ -41,7 +42,7 @@ class EnvironmentChange(serializers.Serializer[Any]):
     """An environment without its identifier; given whole."""
 
     name = serializers.CharField(max_length=128)
-    description = serializers.CharField(allow_blank=True, max_length=4096, default="")
+    description = serializers.CharField(allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS), default="")
     kind = serializers.ChoiceField(choices=Environment.Kind.choices, default=Environment.Kind.PRE_PRODUCTION)
     variables = serializers.DictField(default=dict)
 

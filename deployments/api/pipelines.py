@@ -13,12 +13,12 @@ from deployments import authoring, operations, queries
 from deployments.api.executions import ExecutionSummary
 from deployments.models import Execution, Pipeline, PipelineVersion
 from deployments.pipeline_schema import PIPELINE_SCHEMA
+from guards.limits import HEADER_KEY_CHARACTERS, SPEC_BYTES
 from web.parsers import GuardedJSONParser, GuardedYAMLParser, OldYAMLParser
 from web.problems import BadInput, Conflict
 from web.rest import IF_MATCH, LISTED, PAGED, Route, check_version, versioned
 
 VIEW = "core_pipeline_view"
-MOST_BYTES_OF_KEY = 128
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     OpenApiTypes.STR,
@@ -59,7 +59,7 @@ class VersionDocument(VersionSummary):
 class PipelineInput(serializers.Serializer[Any]):
     """A pipeline as YAML; identifier and name are read from it."""
 
-    yaml = serializers.CharField(trim_whitespace=False, max_length=262_144)
+    yaml = serializers.CharField(trim_whitespace=False, max_length=int(SPEC_BYTES))
     org = serializers.CharField(required=False, write_only=True)
     project = serializers.CharField(required=False, write_only=True)
 
@@ -212,8 +212,8 @@ class PipelineExecutions(Route):
 
 def _idempotency_key(request: Request) -> str | None:
     key = request.headers.get("Idempotency-Key", "").strip()
-    if len(key) > MOST_BYTES_OF_KEY or not key.isascii() or not key.isprintable():
-        raise BadInput(f"An Idempotency-Key has {MOST_BYTES_OF_KEY} printable ASCII characters at most.")
+    if len(key) > HEADER_KEY_CHARACTERS or not key.isascii() or not key.isprintable():
+        raise BadInput(f"An Idempotency-Key has {HEADER_KEY_CHARACTERS} at most, printable ASCII.")
     return key or None
 
 

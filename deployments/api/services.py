@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from deployments import catalog
 from deployments.manifests.stores import store_names
 from deployments.models import Manifest, Service
+from guards.limits import DESCRIPTION_CHARACTERS, PATH_CHARACTERS, SPEC_BYTES
 from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
 
 VIEW = "core_service_view"
@@ -22,8 +23,12 @@ class ManifestFields(serializers.Serializer[Any]):
     identifier = serializers.CharField(max_length=128)
     kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
     store = serializers.ChoiceField(choices=store_names(), default="FileStore")
-    paths = serializers.ListField(child=serializers.CharField(max_length=1024), max_length=50, default=list)
-    content = serializers.CharField(allow_blank=True, trim_whitespace=False, max_length=262_144, default="")
+    paths = serializers.ListField(
+        child=serializers.CharField(max_length=int(PATH_CHARACTERS)), max_length=50, default=list
+    )
+    content = serializers.CharField(
+        allow_blank=True, trim_whitespace=False, max_length=int(SPEC_BYTES), default=""
+    )
 
 
 class ArtifactFields(serializers.Serializer[Any]):
@@ -56,7 +61,7 @@ class ServiceChange(serializers.Serializer[Any]):
     """A service without its identifier; given whole."""
 
     name = serializers.CharField(max_length=128)
-    description = serializers.CharField(allow_blank=True, max_length=4096, default="")
+    description = serializers.CharField(allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS), default="")
     variables = serializers.DictField(default=dict)
     required_variables = serializers.ListField(child=serializers.CharField(), max_length=200, default=list)
     artifact = ArtifactFields(allow_null=True, default=None)

@@ -7,20 +7,19 @@ from typing import Any
 from django.db.models import F
 
 from deployments.models import Environment, Infrastructure, Pipeline, Service
+from guards.limits import VALUE_CHARACTERS, VARIABLES
 from web.problems import ChangedMeanwhile
 
 # What an expression can name: see deployments/expressions.py.
 VARIABLE_NAME = re.compile(r"[A-Za-z_$][\w$-]{0,127}", re.ASCII)
-MOST_VARIABLES = 200
-LONGEST_VALUE = 4096
 
 Versioned = Service | Environment | Infrastructure | Pipeline
 
 
 def variable_problems(variables: Mapping[str, Any]) -> list[dict[str, str]]:
     """What is wrong with the variables of a service or an environment, as {"path", "message"}."""
-    if len(variables) > MOST_VARIABLES:
-        return [{"path": "variables", "message": f"may be {MOST_VARIABLES} at most"}]
+    if len(variables) > VARIABLES:
+        return [{"path": "variables", "message": f"may be {VARIABLES} at most"}]
     problems = []
     for name, value in variables.items():
         if message := _variable_problem(name, value):
@@ -33,8 +32,8 @@ def _variable_problem(name: str, value: Any) -> str:
         return "a name has letters, digits, _, $ and -, begins with no digit and no -, and has 128 at most"
     if not isinstance(value, str | int | float | bool):
         return "must be a text, a number, true or false"
-    if isinstance(value, str) and len(value) > LONGEST_VALUE:
-        return f"may have {LONGEST_VALUE} characters at most"
+    if isinstance(value, str) and len(value) > VALUE_CHARACTERS:
+        return f"may have {VALUE_CHARACTERS} at most"
     return ""
 
 

@@ -8,7 +8,7 @@ import logging
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Any, cast
 
 import redis
 from django.conf import settings
@@ -123,7 +123,7 @@ def _ask(question: Question) -> Answer:
 
 def _client() -> redis.Redis | None:
     """The connection to the cache's Valkey; None where the cache is another one, as in tests."""
-    cache = settings.CACHES["default"]
+    cache: Any = settings.CACHES["default"]
     if not cache["BACKEND"].endswith("RedisCache"):
         return None
     address = cache["LOCATION"]

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from web.sockets import OriginValidator, is_own_origin
+from guards.limits import SOCKET_BYTES, SOCKET_MESSAGES
+from web.sockets import OriginValidator, SocketGuard, is_own_origin
 
 
 def handshake(origin: str | None, host: str = "127.0.0.1:8000", scheme: str = "ws") -> dict[str, Any]:
@@ -66,3 +67,53 @@ async def test_a_refused_socket_is_closed_before_it_opens():
 
     await OriginValidator(never)(handshake("http://evil.example"), receive, send)
     assert sent == [{"type": "websocket.close", "code": 4403}]
+
+
+async def closed_with(*messages: dict[str, Any]) -> list[int]:
+    """The codes that a socket is closed with which says these things at once, and then nothing."""
+    waiting = [*messages, {"type": "websocket.disconnect", "code": 1000}]
+    sent: list[dict[str, Any]] = []
+
+    async def echo(scope: Any, receive: Any, send: Any) -> None:
+        while (message := await receive())["type"] != "websocket.disconnect":
+            await send({"type": "websocket.send", "text": message["type"]})
+        await send({"type": "websocket.send", "text": "still here"})
+
+    async def receive() -> dict[str, Any]:
+        return waiting.pop(0)
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await SocketGuard(echo)({}, receive, send)
+    closes = [number for number, message in enumerate(sent) if message["type"] == "websocket.close"]
+    assert closes in ([], [len(sent) - 1])
+    return [sent[number]["code"] for number in closes]
+
+
+SAID = {"type": "websocket.receive", "text": "x", "bytes": None}
+
+
+@pytest.mark.parametrize(
+    ("messages", "codes"),
+    [
+        ([SAID] * SOCKET_MESSAGES, []),
+        ([SAID] * (SOCKET_MESSAGES + 1), [4429]),
+        ([SAID | {"text": "x" * SOCKET_BYTES}], []),
+        ([SAID | {"text": "x" * (SOCKET_BYTES + 1)}], [1009]),
+        ([SAID | {"text": "é" * (SOCKET_BYTES // 2 + 1)}], [1009]),
+        ([SAID | {"text": None, "bytes": b"x" * (SOCKET_BYTES + 1)}], [1009]),
+        ([SAID | {"text": "\ud800"}], []),
+    ],
+    ids=[
+        "as often as it may",
+        "too often",
+        "as large as it may",
+        "too large",
+        "large",
+        "bytes",
+        "half a pair",
+    ],
+)
+async def test_a_browser_that_says_too_much_is_hung_up_on(messages: Any, codes: list[int]):
+    assert await closed_with(*messages) == codes
