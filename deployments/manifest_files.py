@@ -45,15 +45,27 @@ def check_text(text: FileText) -> FileCheck | None:
     """Check YAML and JSON, and what is a manifest as AWS would: by who refers to it, else by its keys."""
     if language_of(text.path) == "text":
         return None
-    name = text.path.rsplit("/", 1)[-1]
-    if not text.content.strip():
-        return FileCheck(note="The file is empty.")
-    try:
-        document = parse(text.content, name)
-    except BadDocument as bad:
-        return FileCheck((FileProblem(_sentence(bad.message), bad.line, bad.column),))
+    document = _read(text.content, text.path.rsplit("/", 1)[-1], empty="The file is empty.")
+    if isinstance(document, FileCheck):
+        return document
     kinds = sorted(_kinds_wanted(text)) or _kinds_guessed(document.value)
     return _check_as(kinds, document) if kinds else FileCheck(note="It can be read.")
+
+
+def check_kind(kind: str, text: str) -> FileCheck:
+    """Check the text of an inline manifest as the kind that it is."""
+    document = _read(text, "manifest", empty="Nothing is written yet.")
+    return document if isinstance(document, FileCheck) else _check_as([kind], document)
+
+
+def _read(text: str, name: str, *, empty: str) -> Document | FileCheck:
+    """The document, or what to say of a text that is none."""
+    if not text.strip():
+        return FileCheck(note=empty)
+    try:
+        return parse(text, name)
+    except BadDocument as bad:
+        return FileCheck((FileProblem(_sentence(bad.message), bad.line, bad.column),))
 
 
 file_kind(FileKind(check_text))

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.views import catalog, executions, pipelines
+from deployments.views import environments, executions, infrastructures, pipelines, services
 
 urlpatterns = [
     path("", executions.overview, name="overview"),
@@ -14,7 +14,31 @@ urlpatterns = [
     path("pipelines/", pipelines.pipelines, name="pipelines"),
     path("pipelines/<int:pk>/", pipelines.pipeline, name="pipeline"),
     path("pipelines/<int:pk>/run/", pipelines.run_pipeline, name="run-pipeline"),
-    path("services/", catalog.services, name="services"),
-    path("services/<int:pk>/", catalog.service, name="service"),
-    path("environments/", catalog.environments, name="environments"),
+    path("services/", services.services, name="services"),
+    path("services/new/", services.new_service, name="new-service"),
+    path("services/check/", services.check_manifest_text, name="check-manifest"),
+    path("services/<int:pk>/", services.service, name="service"),
+    path("services/<int:pk>/edit/", services.edit_service, name="edit-service"),
+    path("services/<int:pk>/delete/", services.delete_service, name="delete-service"),
+    path("environments/", environments.environments, name="environments"),
+    path("environments/new/", environments.new_environment, name="new-environment"),
+    path("environments/<int:pk>/", environments.environment, name="environment"),
+    path("environments/<int:pk>/edit/", environments.edit_environment, name="edit-environment"),
+    path("environments/<int:pk>/delete/", environments.delete_environment, name="delete-environment"),
+    path("environments/<int:pk>/clusters/", infrastructures.clusters, name="clusters"),
+    path(
+        "environments/<int:pk>/infrastructures/new/",
+        infrastructures.new_infrastructure,
+        name="new-infrastructure",
+    ),
+    path(
+        "environments/<int:pk>/infrastructures/<int:infrastructure>/edit/",
+        infrastructures.edit_infrastructure,
+        name="edit-infrastructure",
+    ),
+    path(
+        "environments/<int:pk>/infrastructures/<int:infrastructure>/delete/",
+        infrastructures.delete_infrastructure,
+        name="delete-infrastructure",
+    ),
 ]

@@ -13,8 +13,10 @@ from deployments.catalog.infrastructures import (
     delete_infrastructure,
     update_infrastructure,
 )
+from deployments.catalog.rules import MOST_VARIABLES, variable_problem
 from deployments.catalog.services import (
     IMAGE,
+    MOST_MANIFESTS,
     TAG,
     ManifestSpec,
     ServiceSpec,
@@ -26,6 +28,8 @@ from deployments.catalog.services import (
 __all__ = [
     "CLUSTER",
     "IMAGE",
+    "MOST_MANIFESTS",
+    "MOST_VARIABLES",
     "TAG",
     "EnvironmentSpec",
     "InfrastructureSpec",
@@ -40,4 +44,5 @@ __all__ = [
     "update_environment",
     "update_infrastructure",
     "update_service",
+    "variable_problem",
 ]

@@ -22,12 +22,13 @@ def variable_problems(variables: Mapping[str, Any]) -> list[dict[str, str]]:
         return [{"path": "variables", "message": f"may be {VARIABLES} at most"}]
     problems = []
     for name, value in variables.items():
-        if message := _variable_problem(name, value):
+        if message := variable_problem(name, value):
             problems.append({"path": f"variables.{name}", "message": message})
     return problems
 
 
-def _variable_problem(name: str, value: Any) -> str:
+def variable_problem(name: str, value: Any) -> str:
+    """What is wrong with one variable, or nothing."""
     if not VARIABLE_NAME.fullmatch(name):
         return "a name has letters, digits, _, $ and -, begins with no digit and no -, and has 128 at most"
     if not isinstance(value, str | int | float | bool):

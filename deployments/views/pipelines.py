@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from deployments import operations, queries
-from deployments.forms import RunForm
+from deployments.forms.runs import RunForm
 from deployments.models import Pipeline
 from rbac.policy import can, require
 from web.lists import granted
@@ -26,7 +26,7 @@ def pipelines(request: PageRequest) -> HttpResponse:
     """This will list pipelines."""
     shown = keyset(queries.visible_pipelines(request.user, request.current_scope), request)
     runnable = granted(request, EXECUTE, Pipeline, shown.items)
-    return render(request, "deployments/pipelines.html", {"page": shown, "runnable": runnable})
+    return render(request, "deployments/pipelines/list.html", {"page": shown, "runnable": runnable})
 
 
 @page
@@ -37,7 +37,7 @@ def pipeline(request: PageRequest, pk: int) -> HttpResponse:
     recent = queries.visible_executions(request.user).filter(pipeline=found).order_by("-created_at")[:RECENT]
     may_run = can(request.user, EXECUTE, found)
     context = {"pipeline": found, "recent": recent, "may_run": may_run}
-    return render(request, "deployments/pipeline.html", context)
+    return render(request, "deployments/pipelines/detail.html", context)
 
 
 @page
@@ -55,4 +55,4 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
         except Problem as problem:
             form.refuse(problem)
     context = {"pipeline": found, "form": form}
-    return render(request, "deployments/run.html", context)
+    return render(request, "deployments/pipelines/run.html", context)

@@ -83,6 +83,13 @@ def only(statuses: Statuses, kwargs: Build = nothing) -> Row:
     return Row((get(statuses),), kwargs)
 
 
+def to_delete(kwargs: Build) -> Row:
+    """A page that asks before something goes which something else still refers to."""
+    agreed = Ask("post", FORM_TO_CHANGE, body=lambda world: {"although_used": "on"}, is_form=True)
+    refused = Ask("post", (302, 404, 403, 403, 400), is_form=True)
+    return Row((get(PAGE_TO_CHANGE), refused, agreed), kwargs)
+
+
 def service_body(world: World) -> dict[str, Any]:
     return {"name": "Changed"}
 
@@ -99,10 +106,35 @@ def folder_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "path": "/made"}
 
 
+def rows_of(prefix: str, **values: str) -> dict[str, str]:
+    """One row of a form that takes any number of them."""
+    rows = {f"{prefix}-TOTAL_FORMS": "1", f"{prefix}-INITIAL_FORMS": "0"}
+    return rows | {f"{prefix}-0-{field}": value for field, value in values.items()}
+
+
+def environment_form(world: World) -> dict[str, Any]:
+    form = {"in_scope": world.scope.path, "name": "New", "kind": "Production"}
+    return form | rows_of("variables", name="level", kind="String", value="info")
+
+
+def service_form(world: World) -> dict[str, Any]:
+    manifest = rows_of("manifests", kind="EcsTaskDefinition", store="Inline", content=INLINE)
+    return environment_form(world) | manifest
+
+
+def place_form(world: World) -> dict[str, Any]:
+    return {"name": "New", "connector": world.connector.pk, "region": "us-east-1", "cluster": "demo"}
+
+
+def place(world: World) -> dict[str, Any]:
+    return {"pk": world.environment.pk, "infrastructure": world.infrastructure.pk}
+
+
 def version_of(world: World) -> dict[str, Any]:
     return {"pk": world.pipeline.pk, "number": 1}
 
 
+INLINE = "family: app\ncontainerDefinitions:\n  - name: app\n    image: nginx\n    memory: 128\n"
 IN_SCOPE = "?org=default&project=demo"
 OTHER_PIPELINE = PIPELINE.replace("identifier: rolling", "identifier: another")
 
@@ -134,6 +166,31 @@ ROWS: dict[str, Row] = {
     ),
     "services": only(PAGE),
     "service": only(PAGE_OF_ONE, of("service")),
+    "new-service": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=service_form, is_form=True))),
+    "edit-service": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=service_form, is_form=True)), of("service")
+    ),
+    "delete-service": to_delete(of("service")),
+    "check-manifest": Row(
+        (Ask("post", (302, 200, 200, 200, 200), body=service_form, is_form=True),),
+    ),
+    "new-environment": Row(
+        (get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=environment_form, is_form=True))
+    ),
+    "environment": only(PAGE_OF_ONE, of("environment")),
+    "edit-environment": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=environment_form, is_form=True)),
+        of("environment"),
+    ),
+    "delete-environment": to_delete(of("environment")),
+    "clusters": only(PAGE_TO_CHANGE, of("environment")),
+    "new-infrastructure": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=place_form, is_form=True)), of("environment")
+    ),
+    "edit-infrastructure": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=place_form, is_form=True)), place
+    ),
+    "delete-infrastructure": to_delete(place),
     "environments": only(PAGE),
     "connectors": only(PAGE),
     "test-connector": Row((Ask("post", (302, 404, 403, 302, 302), is_form=True),), of("connector")),
@@ -302,7 +359,7 @@ ROWS: dict[str, Row] = {
     "api-infrastructures": Row((get(READ), Ask("post", CREATE, body=infrastructure_body)), of("environment")),
     "api-infrastructure": Row(
         (get(READ), Ask("put", CHANGE, body=infrastructure_body), Ask("delete", DELETE)),
-        lambda world: {"pk": world.environment.pk, "infrastructure": world.infrastructure.pk},
+        place,
     ),
     "api-pipelines": Row((get(LIST), Ask("post", CREATE, body=here(yaml=OTHER_PIPELINE)))),
     "api-pipeline": Row(

@@ -1,0 +1,1 @@
+"""The forms of the pages of deployments, one file per noun."""

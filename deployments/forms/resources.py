@@ -1,0 +1,80 @@
+"""What the forms of services, environments and infrastructures have in common."""
+
+import re
+from typing import Any
+
+from django import forms
+
+from rbac.models import Scope
+from rbac.policy import Principal
+from web.page_forms import PageForm, ScopeField
+
+LONGEST_NAME = 128
+_NOT_IN_IDENTIFIERS = re.compile(r"[^A-Za-z0-9_$]+")
+
+
+def identifier_from(name: str) -> str:
+    """The identifier that a name suggests: "My app" is my_app."""
+    found = _NOT_IN_IDENTIFIERS.sub("_", name.strip().lower()).strip("_")
+    return f"_{found}" if found[:1].isdigit() else found
+
+
+class ResourceForm(PageForm):
+    """A thing with a name and a description; `version` is the one that the writer began from."""
+
+    name = forms.CharField(max_length=LONGEST_NAME)
+    description = forms.CharField(
+        required=False, max_length=4096, widget=forms.Textarea(attrs={"class": "input area", "rows": 2})
+    )
+    version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+
+
+class WithIdentifier(PageForm):
+    """A new thing, which takes its identifier from its name unless it is given one."""
+
+    identifier = forms.CharField(
+        required=False,
+        max_length=LONGEST_NAME,
+        help_text="How pipelines refer to it; it stays. Made from the name if empty.",
+        widget=forms.TextInput(
+            attrs={"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+        ),
+    )
+
+    def clean_identifier(self) -> str:
+        """What was given, or what the name suggests."""
+        given: str = self.cleaned_data["identifier"]
+        return given or identifier_from(self.data.get(self.add_prefix("name"), ""))
+
+
+class InScope(PageForm):
+    """A new thing that lies in a scope; offered are those where the person may make one."""
+
+    in_scope = ScopeField(help_text="Pipelines of this scope and of those below it can use it.")
+
+    def __init__(
+        self, *args: Any, person: Principal, permission: str, scope: Scope | None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.offer(person, permission, scope)
+
+
+class DeleteForm(PageForm):
+    """What must be said before a thing goes that something still refers to."""
+
+    although_used = forms.BooleanField(
+        required=False, label="Delete it although what refers to it can no longer be run"
+    )
+
+    def is_agreed(self, *, is_used: bool) -> bool:
+        """Whether it may go; says beside the box what is missing."""
+        if not self.is_valid():
+            return False
+        if is_used and not self.cleaned_data["although_used"]:
+            self.add_error(
+                "although_used", "Something still refers to it. Tick this box to delete it anyway."
+            )
+            return False
+        return True

@@ -1,0 +1,184 @@
+"""Pages of the infrastructures in an environment, and the clusters that a connector sees."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from aws.regions import regions
+from connectors.aws_accounts import read_spec
+from connectors.models import Connector
+from connectors.queries import connectors_for
+from delegates.doors import list_clusters
+from deployments import catalog
+from deployments.forms.environments import InfrastructureForm, NewInfrastructureForm
+from deployments.forms.resources import DeleteForm
+from deployments.models import Environment, Infrastructure
+from deployments.used_by import used_by
+from deployments.views.changes import compared
+from deployments.views.environments import EDIT, GET_OR_POST, VIEW, environment_of
+from rbac.policy import require, visible_to
+from web.page_forms import posted
+from web.pages import PageRequest, get_visible, page
+from web.problems import ChangedMeanwhile, Problem
+
+ACCESS: Final = "core_connector_access"
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def new_infrastructure(request: PageRequest, pk: int) -> HttpResponse:
+    """This will add a place to an environment."""
+    environment = environment_of(request, pk)
+    require(request.user, EDIT, environment)
+    connectors = _connectors(request, environment)
+    form = NewInfrastructureForm(posted(request), connectors=connectors, initial=_first(connectors))
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = catalog.create_infrastructure(
+                actor=request.user,
+                environment=environment,
+                identifier=form.cleaned_data["identifier"],
+                spec=form.spec(),
+            )
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{made.name} is there: cluster {made.cluster} in {made.region}.")
+            return redirect("environment", pk=pk)
+    return _form_page(request, form, environment)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def edit_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> HttpResponse:
+    """This will save a place; what somebody else saved meanwhile is shown, not lost."""
+    found = _found(request, pk, infrastructure)
+    require(request.user, EDIT, found)
+    connectors = _connectors(request, found.environment, found.connector)
+    if request.method != "POST":
+        form = InfrastructureForm(connectors=connectors, initial=_values(found))
+        return _form_page(request, form, found.environment, found)
+    form = InfrastructureForm(request.POST, connectors=connectors)
+    if not form.is_valid():
+        return _form_page(request, form, found.environment, found)
+    try:
+        saved = catalog.update_infrastructure(
+            actor=request.user, infrastructure=found, spec=form.spec(), version=form.cleaned_data["version"]
+        )
+    except ChangedMeanwhile:
+        stored = _found(request, pk, infrastructure)
+        return _changed_meanwhile(request, form, connectors, stored)
+    except Problem as problem:
+        form.refuse(problem)
+        return _form_page(request, form, found.environment, found)
+    messages.success(request, f"{saved.name} is saved.")
+    return redirect("environment", pk=pk)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def delete_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> HttpResponse:
+    """This will ask before a place goes, and name who deploys to it."""
+    found = _found(request, pk, infrastructure)
+    require(request.user, EDIT, found)
+    users = used_by(found, request.user)
+    form = DeleteForm(posted(request))
+    if request.method == "POST" and form.is_agreed(is_used=bool(users)):
+        catalog.delete_infrastructure(actor=request.user, infrastructure=found)
+        messages.success(request, f"{found.name} is deleted. What is deployed there keeps running.")
+        return redirect("environment", pk=pk)
+    content = {"place": found, "environment": found.environment, "form": form, "used_by": users}
+    status = 400 if form.is_bound and form.errors else 200
+    return render(request, "deployments/environments/delete_place.html", content, status=status)
+
+
+@page
+@require_safe
+def clusters(request: PageRequest, pk: int) -> HttpResponse:
+    """This will ask AWS which clusters a connector sees in a region; the form swaps the answer in."""
+    environment = environment_of(request, pk)
+    require(request.user, EDIT, environment)
+    content: dict[str, Any] = {
+        "chosen": request.GET.get("cluster", ""),
+        "region": request.GET.get("region", ""),
+    }
+    try:
+        content["connector"] = connector = _named(request, environment)
+        _refuse_region(content["region"])
+        found = list_clusters(actor=request.user, connector=connector, region=content["region"])
+        content["names"] = [one.name for one in found]
+    except Problem as problem:
+        content["refusal"] = problem.detail
+        content["next_step"] = reverse("connectors")
+    return render(request, "deployments/environments/_clusters.html", content)
+
+
+def _named(request: PageRequest, environment: Environment) -> Connector:
+    asked = request.GET.get("connector", "")
+    for one in _connectors(request, environment):
+        if str(one.pk) == asked:
+            return one
+    raise Problem("Choose a connector first. Its credentials list the clusters.")
+
+
+def _refuse_region(region: str) -> None:
+    """The region becomes part of the address that is called, so only known ones will do."""
+    if not any(region == one.name for one in regions()):
+        raise Problem("Choose a region first.")
+
+
+def _connectors(
+    request: PageRequest, environment: Environment, present: Connector | None = None
+) -> list[Connector]:
+    """The connectors that the person may put to use here, and the one that is in use already."""
+    usable = list(visible_to(request.user, ACCESS, connectors_for(environment.scope)))
+    return usable if present is None or present in usable else [present, *usable]
+
+
+def _first(connectors: Sequence[Connector]) -> dict[str, Any]:
+    """What a new place begins with: the first connector, and the region that it is tested in."""
+    if not connectors:
+        return {}
+    return {"connector": connectors[0].pk, "region": read_spec(connectors[0].spec).test_region}
+
+
+def _found(request: PageRequest, pk: int, infrastructure: int) -> Infrastructure:
+    rows = Infrastructure.objects.select_related("environment__scope", "connector__scope")
+    return get_visible(request, VIEW, rows, pk=infrastructure, environment_id=pk)
+
+
+def _values(found: Infrastructure) -> dict[str, Any]:
+    values = {name: getattr(found, name) for name in ("name", "region", "cluster", "version")}
+    return {**values, "connector": found.connector_id}
+
+
+def _changed_meanwhile(
+    request: PageRequest, form: InfrastructureForm, connectors: Sequence[Connector], stored: Infrastructure
+) -> HttpResponse:
+    """Show what was entered over what was saved meanwhile; the next save means to replace that."""
+    given = form.cleaned_data
+    names = ("name", "region", "cluster")
+    differs = compared(
+        {name: getattr(stored, name) for name in names} | {"connector": str(stored.connector)},
+        {name: given[name] for name in names} | {"connector": str(given["connector"])},
+    )
+    entered = given | {"connector": given["connector"].pk, "version": stored.version}
+    again = InfrastructureForm(connectors=connectors, initial=entered)
+    return _form_page(request, again, stored.environment, stored, diff=differs, status=409)
+
+
+def _form_page(
+    request: PageRequest,
+    form: InfrastructureForm,
+    environment: Environment,
+    place: Infrastructure | None = None,
+    **more: Any,
+) -> HttpResponse:
+    content = {"form": form, "environment": environment, "place": place}
+    status = more.pop("status", 400 if form.is_bound and form.errors else 200)
+    return render(request, "deployments/environments/place.html", content | more, status=status)

@@ -1,0 +1,203 @@
+"""Pages of services: the list, one with its manifests, and the forms that write them."""
+
+from dataclasses import asdict
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from connectors.files import reference_of
+from connectors.models import FileNode
+from deployments import catalog
+from deployments.forms.resources import DeleteForm
+from deployments.forms.services import (
+    ManifestRows,
+    NewServiceForm,
+    ServiceForm,
+    manifest_rows,
+    spec_of,
+)
+from deployments.forms.variables import VariableRows, variable_rows
+from deployments.manifest_files import check_kind
+from deployments.models import Manifest, Service
+from deployments.starters import new_manifests
+from deployments.used_by import used_by
+from deployments.views.changes import compared
+from rbac.models import Scope
+from rbac.policy import can_anywhere, permissions_at, require, visible_to
+from web.lists import visible_here
+from web.page_forms import posted
+from web.pages import PageRequest, get_visible, page
+from web.paging import keyset
+from web.problems import ChangedMeanwhile, Problem
+
+VIEW: Final = "core_service_view"
+EDIT: Final = "core_service_edit"
+DELETE: Final = "core_service_delete"
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+# As many files as a list of suggestions is good for.
+MOST_FILES: Final = 200
+
+
+def service_of(request: PageRequest, pk: int) -> Service:
+    """The service that is meant. Raises `NotVisible` (404)."""
+    rows = Service.objects.select_related("scope", "artifact").prefetch_related("manifests")
+    return get_visible(request, VIEW, rows, pk=pk)
+
+
+@page
+@require_safe
+def services(request: PageRequest) -> HttpResponse:
+    """This will list services."""
+    found = visible_here(request, VIEW, Service.objects.select_related("scope", "artifact"))
+    shown = keyset(found.prefetch_related("manifests"), request)
+    content = {"page": shown, "may_add": can_anywhere(request.user, EDIT)}
+    return render(request, "deployments/services/list.html", content)
+
+
+@page
+@require_safe
+def service(request: PageRequest, pk: int) -> HttpResponse:
+    """This will show a service: its artifact, its manifests, its variables, and who deploys it."""
+    found = service_of(request, pk)
+    content = {
+        "service": found,
+        "used_by": used_by(found, request.user),
+        "rights": permissions_at(request.user, found),
+    }
+    return render(request, "deployments/services/detail.html", content)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def new_service(request: PageRequest) -> HttpResponse:
+    """This will create a service; it begins with two manifests that only need names."""
+    form = NewServiceForm(posted(request), person=request.user, permission=EDIT, scope=request.current_scope)
+    manifests, variables = manifest_rows(posted(request), new_manifests()), variable_rows(posted(request))
+    if request.method == "POST" and _are_valid(form, manifests, variables):
+        given = form.cleaned_data
+        try:
+            made = catalog.create_service(
+                actor=request.user,
+                scope=given["in_scope"],
+                identifier=given["identifier"],
+                spec=form.spec(manifests.specs(), variables),
+            )
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{made.name} is there.")
+            return redirect("service", pk=made.pk)
+    return _form_page(request, form, manifests, variables)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def edit_service(request: PageRequest, pk: int) -> HttpResponse:
+    """This will save a service; what somebody else saved meanwhile is shown, not lost."""
+    found = service_of(request, pk)
+    require(request.user, EDIT, found)
+    if request.method != "POST":
+        return _editing(request, found, spec_of(found))
+    form = ServiceForm(request.POST)
+    manifests, variables = manifest_rows(request.POST), variable_rows(request.POST)
+    if not _are_valid(form, manifests, variables):
+        return _form_page(request, form, manifests, variables, found)
+    spec = form.spec(manifests.specs(), variables)
+    try:
+        saved = catalog.update_service(
+            actor=request.user, service=found, spec=spec, version=form.cleaned_data["version"]
+        )
+    except ChangedMeanwhile:
+        stored = service_of(request, pk)
+        differs = compared(_plain(spec_of(stored)), _plain(spec))
+        return _editing(request, stored, spec, diff=differs, status=409)
+    except Problem as problem:
+        form.refuse(problem)
+        return _form_page(request, form, manifests, variables, found)
+    messages.success(request, f"{saved.name} is saved.")
+    return redirect("service", pk=pk)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def delete_service(request: PageRequest, pk: int) -> HttpResponse:
+    """This will ask before a service goes, and name who deploys it."""
+    found = service_of(request, pk)
+    require(request.user, DELETE, found)
+    users = used_by(found, request.user)
+    form = DeleteForm(posted(request))
+    if request.method == "POST" and form.is_agreed(is_used=bool(users)):
+        catalog.delete_service(actor=request.user, service=found)
+        messages.success(request, f"{found.name} is deleted. What is deployed keeps running.")
+        return redirect("services")
+    content = {"service": found, "form": form, "used_by": users}
+    status = 400 if form.is_bound and form.errors else 200
+    return render(request, "deployments/services/delete.html", content, status=status)
+
+
+@page
+@require_POST
+def check_manifest_text(request: PageRequest) -> HttpResponse:
+    """This will say what is wrong with a manifest that is being written; the editor asks."""
+    row = request.GET.get("row", "manifests-0")
+    kind = request.POST.get(f"{row}-kind", "")
+    text = request.POST.get(f"{row}-content", "")
+    if kind not in Manifest.Kind.values:
+        raise Problem("Choose the kind of the manifest first.")
+    return JsonResponse(check_kind(kind, text).to_json())
+
+
+def _are_valid(form: ServiceForm, manifests: ManifestRows, variables: VariableRows) -> bool:
+    # Each is asked, so that all mistakes are shown at once.
+    return form.is_valid() & manifests.is_valid() & variables.is_valid()
+
+
+def _editing(request: PageRequest, found: Service, spec: catalog.ServiceSpec, **more: Any) -> HttpResponse:
+    initial = {name: getattr(spec, name) for name in ("name", "description", "image", "tag")}
+    form = ServiceForm(initial=initial | {"version": found.version})
+    variables = variable_rows(variables=spec.variables, required=spec.required_variables)
+    return _form_page(request, form, manifest_rows(manifests=spec.manifests), variables, found, **more)
+
+
+def _form_page(
+    request: PageRequest,
+    form: ServiceForm,
+    manifests: ManifestRows,
+    variables: VariableRows,
+    service: Service | None = None,
+    **more: Any,
+) -> HttpResponse:
+    content = {
+        "form": form,
+        "manifests": manifests,
+        "variables": variables,
+        "service": service,
+        "files": _files(request, service.scope if service else request.current_scope),
+    }
+    bad = form.is_bound and not _are_valid(form, manifests, variables)
+    status = more.pop("status", 400 if bad or form.errors else 200)
+    return render(request, "deployments/services/edit.html", content | more, status=status)
+
+
+def _files(request: PageRequest, scope: Scope | None) -> list[str]:
+    """The references to files that a manifest of a scope can have."""
+    if scope is None:
+        return []
+    rows = FileNode.objects.filter(scope__path__in=scope.ancestor_paths(), is_folder=False)
+    nodes = visible_to(request.user, "core_file_view", rows.select_related("scope")).defer("content")
+    return [reference_of(node, scope) for node in nodes.order_by("-scope__path", "path")[:MOST_FILES]]
+
+
+def _plain(spec: catalog.ServiceSpec) -> dict[str, Any]:
+    """A service as text shows it: lists and mappings only."""
+    values = asdict(spec)
+    for manifest in values["manifests"]:
+        manifest["paths"] = list(manifest["paths"])
+    return {
+        **values,
+        "variables": dict(spec.variables or {}),
+        "required_variables": sorted(spec.required_variables),
+    }

@@ -1,0 +1,30 @@
+// Rows of a form that are added from a template and removed; the server takes any number of them, gaps included.
+
+import { all, announce, one } from "./dom.js";
+
+function add(box) {
+  const total = one("[data-rows-total]", box);
+  const row = one("[data-rows-template]", box).innerHTML.replaceAll("__prefix__", total.value);
+  total.value = Number(total.value) + 1;
+  const list = one("[data-rows-list]", box);
+  list.insertAdjacentHTML("beforeend", row);
+  const added = list.lastElementChild;
+  box.dispatchEvent(new CustomEvent("rows:added", { bubbles: true, detail: added }));
+  one("input:not([type=hidden]), select, textarea", added)?.focus();
+}
+
+function remove(button, box) {
+  const row = button.closest("[data-row]");
+  const next = one("input, select", row.nextElementSibling || document.createElement("i")) || one("[data-rows-add]", box);
+  row.remove();
+  next.focus();
+  announce("Removed");
+}
+
+for (const box of all("[data-rows]")) {
+  box.addEventListener("click", (event) => {
+    if (event.target.closest("[data-rows-add]")) add(box);
+    const button = event.target.closest("[data-rows-remove]");
+    if (button) remove(button, box);
+  });
+}

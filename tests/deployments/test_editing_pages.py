@@ -1,0 +1,152 @@
+"""The forms of services, environments and infrastructures: what is entered is kept, whatever happens."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from connectors.models import Connector
+from deployments.models import Environment, Infrastructure, Service
+from rbac.models import AuditEntry, Scope, User
+from tests.api.test_tenancy import INLINE, environment_form, rows_of, service_form
+from tests.api.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+Browse = Callable[[User], Client]
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    return make_world(project, admin, admin)
+
+
+@pytest.fixture
+def client(admin: User, browse: Browse) -> Client:
+    return browse(admin)
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def test_an_environment_is_made_from_a_name_and_typed_variables(project: Scope, client: Client):
+    form = {"in_scope": project.path, "name": "Blue green", "kind": "Production"}
+    rows = rows_of("variables", name="size", kind="Number", value="3") | {
+        "variables-TOTAL_FORMS": "4",
+        "variables-2-name": "on",
+        "variables-2-kind": "Boolean",
+        "variables-2-value": "True",
+    }
+    response = client.post("/environments/new/", form | rows, follow=True)
+    made = Environment.objects.get()
+    assert (made.identifier, made.kind) == ("blue_green", "Production")
+    assert made.variables == {"size": 3, "on": True}
+    assert "Without one nothing can be deployed here" in text_of(response)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"name": "two words", "kind": "String", "value": "x"}, "A name has letters, digits"),
+        ({"name": "size", "kind": "Number", "value": "three"}, "Enter a number."),
+        ({"name": "on", "kind": "Boolean", "value": "maybe"}, "Enter true or false."),
+        ({"name": "", "kind": "String", "value": "lost?"}, "Give the variable a name."),
+    ],
+)
+def test_a_bad_variable_is_explained_beside_its_row(
+    project: Scope, client: Client, row: dict[str, str], said: str
+):
+    form = {"in_scope": project.path, "name": "Dev", "kind": "PreProduction"}
+    response = client.post("/environments/new/", form | rows_of("variables", **row))
+    assert response.status_code == 400
+    assert said in text_of(response)
+    assert f'value="{row["value"]}"' in text_of(response)
+    assert not Environment.objects.exists()
+
+
+def test_two_who_edit_an_environment_lose_nothing(world: World, client: Client):
+    address = f"/environments/{world.environment.pk}/edit/"
+    mine = environment_form(world) | {"version": 1}
+    assert client.post(address, mine | {"name": "Theirs"}).status_code == 302
+    refused = client.post(address, mine)
+    assert refused.status_code == 409
+    assert "Somebody saved another version while you were writing" in text_of(refused)
+    assert "name: Theirs" in text_of(refused)
+    assert 'value="info"' in text_of(refused)
+    assert Environment.objects.get().name == "Theirs"
+    assert client.post(address, mine | {"version": 2}).status_code == 302
+    assert Environment.objects.get().name == "New"
+
+
+def test_two_who_edit_a_service_lose_nothing(world: World, client: Client):
+    address = f"/services/{world.service.pk}/edit/"
+    mine = service_form(world) | {"version": 1}
+    assert client.post(address, mine | {"name": "Theirs"}).status_code == 302
+    refused = client.post(address, mine)
+    assert refused.status_code == 409
+    assert "name: Theirs" in text_of(refused)
+    assert client.post(address, mine | {"version": 2}).status_code == 302
+    found = Service.objects.get()
+    assert (found.name, found.manifests.get().content) == ("New", INLINE)
+
+
+def test_a_service_begins_with_manifests_that_can_be_deployed(project: Scope, client: Client):
+    page = text_of(client.get("/services/new/"))
+    assert "&lt;+primary.artifact.image&gt;" in page
+    assert "serviceName: my-service" in page
+
+
+def test_an_inline_manifest_is_checked_while_it_is_written(world: World, client: Client):
+    form = service_form(world) | {"manifests-0-content": "family: app\ncontainerDefinitions: 3\n"}
+    answer = client.post("/services/check/?row=manifests-0", form).json()
+    assert [(one["line"], one["column"]) for one in answer["errors"]] == [(2, 1)]
+    assert answer["note"] == "Checked as a task definition."
+
+
+def test_a_service_says_who_uses_it_and_asks_before_it_goes(world: World, client: Client):
+    address = f"/services/{world.service.pk}/"
+    assert world.pipeline.name in text_of(client.get(address))
+    refused = client.post(f"{address}delete/")
+    assert "Tick this box to delete it anyway" in text_of(refused)
+    assert Service.objects.exists()
+    assert client.post(f"{address}delete/", {"although_used": "on"}).status_code == 302
+    assert not Service.objects.exists()
+    assert AuditEntry.objects.filter(action="service.delete").exists()
+
+
+def test_a_nearer_service_of_the_same_name_is_the_one_that_is_used(world: World, client: Client):
+    above = Service.objects.create(scope=world.scope.parent, identifier="myapp", name="The one above")
+    assert "no pipeline yet" in text_of(client.get(f"/services/{above.pk}/"))
+    world.service.delete()
+    assert world.pipeline.name in text_of(client.get(f"/services/{above.pk}/"))
+
+
+def test_an_infrastructure_without_a_connector_says_where_to_make_one(project: Scope, client: Client):
+    place = Environment.objects.create(scope=project, identifier="dev", name="Dev")
+    page = text_of(client.get(f"/environments/{place.pk}/infrastructures/new/"))
+    assert "First a connector" in page
+    assert 'href="/connectors/"' in page
+
+
+def test_clusters_that_cannot_be_listed_leave_the_field_and_a_next_step(world: World, client: Client):
+    Connector.objects.update(spec={"credentials": "AccessKey"}, secret=None)
+    asked = f"?connector={world.connector.pk}&region=us-east-1&cluster=demo"
+    page = text_of(client.get(f"/environments/{world.environment.pk}/clusters/{asked}"))
+    assert "The clusters cannot be listed" in page
+    assert "Test the connector" in page
+    assert 'name="cluster" value="demo"' in page
+    nowhere = client.get(f"/environments/{world.environment.pk}/clusters/?connector=x&region=evil.example")
+    assert "Choose a connector first" in text_of(nowhere)
+
+
+def test_a_place_is_changed_and_an_arn_refused(world: World, client: Client):
+    address = f"/environments/{world.environment.pk}/infrastructures/{world.infrastructure.pk}/edit/"
+    form = {"name": "New", "connector": world.connector.pk, "region": "eu-west-1", "version": 1}
+    refused = client.post(address, form | {"cluster": "arn:aws:ecs:eu-west-1:123456789012:cluster/demo"})
+    assert "an ARN is not a name" in text_of(refused)
+    assert client.post(address, form | {"cluster": "other"}).status_code == 302
+    stale = client.post(address, form | {"cluster": "third"})
+    assert stale.status_code == 409
+    found = Infrastructure.objects.get()
+    assert (found.region, found.cluster, found.version) == ("eu-west-1", "other", 2)
