@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from django.core.cache import cache
 from django.db import connections
 
-from deployments.engine import failpoints
+from deployments.engine import failpoints, quota
 from deployments.engine.failpoints import FAILPOINTS, set_hook
 from deployments.log import all_lines
 from deployments.models import Execution, Pipeline
@@ -70,7 +69,7 @@ def killed_at(
     numbers = iter(range(1, 10_000))
 
     def run(at: int, tag: str) -> tuple[Quick, Execution, str]:
-        cache.clear()
+        quota.forget()
         dice = random.Random(7)
         ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{next(numbers):012d}")
         schedule = Quick(dice=dice, odds=Odds(), ecs=ecs)

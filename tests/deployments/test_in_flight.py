@@ -1,0 +1,96 @@
+"""Many executions at once with one worker of one process: all end right, and the worker does not grow."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from django.utils import timezone
+
+from deployments.engine.schedule import EARLY, EARLY_WAIT
+from deployments.models import Execution
+from ops.demo import SandboxFacts, seed_demo
+from sandbox.process import SandboxProcess
+from tests.deployments.fleet import described, make_fleet, worst_window
+from tests.deployments.memory import family_of, resident_mib
+from tests.fixtures.processes import running, wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SPEED = 30
+# The share of those that crash, and are rolled back.
+ONE_IN = 5
+MAY_GROW_MIB = 12
+TWO_ROUNDS = 10.5
+
+
+@pytest.fixture
+def one_worker(
+    child_environment: Mapping[str, str], live_broker: str, tmp_path: Path
+) -> Iterator[Popen[bytes]]:
+    """A worker of one process with the clock inside; its AWS has a quota for all who start at once."""
+    command = [sys.executable, "-m", "celery", "-A", "config", "worker", "--beat", "--concurrency", "1"]
+    options = [
+        "--without-mingle",
+        "--without-gossip",
+        "--schedule",
+        tmp_path / "beat",
+        "--loglevel",
+        "WARNING",
+    ]
+    with running([*command, *options], {**child_environment, "SLIPWAY_AWS_QUOTA_SHARE": "50"}) as process:
+        yield process
+
+
+def fly(sandbox: SandboxProcess, worker: Popen[bytes], count: int, seconds: float) -> None:
+    """Hold all rollouts until each execution waits, watch that, then let them end."""
+    seed_demo(SandboxFacts.from_wire(sandbox.seed()))
+    fleet = make_fleet(count)
+    executions = fleet.start(["crash" if number % ONE_IN == 0 else "1.27" for number in range(count)])
+    asleep = Execution.objects.exclude(sight="")
+    wait_until(lambda: asleep.count() == count, "everybody's wait", seconds)
+    held = {pid: resident_mib(pid) for pid in family_of(worker.pid)}
+    newest = Execution.objects.latest("awaits_since").awaits_since + EARLY + EARLY_WAIT
+    wait_until(lambda: timezone.now() > newest, "everybody's look every five seconds only")
+    mark = int(sandbox.journal()[-1]["number"])
+    fences = sum(Execution.objects.values_list("fence", flat=True))
+    time.sleep(TWO_ROUNDS)
+    quiet = described(sandbox.journal(mark))
+    made, allowed = worst_window(quiet)
+    assert made <= allowed == -(-count // 10), [(one.at, len(one.services)) for one in quiet]
+    assert {name for call in quiet for name in call.services} == {f"fleet{n}" for n in range(count)}
+    assert sum(Execution.objects.values_list("fence", flat=True)) == fences, "nothing had changed"
+    sandbox.control("POST", "clock", {"paused": False, "speed": SPEED})
+    still_open = Execution.objects.filter(ended_at=None)
+    wait_until(lambda: not still_open.exists(), "everybody's end", seconds)
+    ends = Counter(Execution.objects.values_list("status", "outcome"))
+    crashed = -(-count // ONE_IN)
+    assert ends == {("SUCCESS", "COMPLETED"): count - crashed, ("FAILED", "ROLLED_BACK"): crashed}
+    grown = {pid: resident_mib(pid) - before for pid, before in held.items()}
+    assert max(grown.values()) < MAY_GROW_MIB, grown
+    assert len(executions) == count
+
+
+@pytest.fixture
+def _time_stands_still_again(sandbox: SandboxProcess) -> Iterator[None]:
+    yield
+    sandbox.control("POST", "clock", {"paused": True, "speed": 1})
+
+
+@pytest.mark.usefixtures("_time_stands_still_again")
+def test_forty_executions_end_right_with_one_worker(
+    sandbox: SandboxProcess, one_worker: Popen[bytes]
+) -> None:
+    fly(sandbox, one_worker, 40, seconds=120)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("_time_stands_still_again")
+def test_two_hundred_executions_end_right_with_one_worker(
+    sandbox: SandboxProcess, one_worker: Popen[bytes]
+) -> None:
+    fly(sandbox, one_worker, 200, seconds=600)
