@@ -80,6 +80,7 @@ def _time_stands_still_again(sandbox: SandboxProcess) -> Iterator[None]:
     sandbox.control("POST", "clock", {"paused": True, "speed": 1})
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("_time_stands_still_again")
 def test_forty_executions_end_right_with_one_worker(
     sandbox: SandboxProcess, one_worker: Popen[bytes]
