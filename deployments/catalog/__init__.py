@@ -13,7 +13,7 @@ from deployments.catalog.infrastructures import (
     delete_infrastructure,
     update_infrastructure,
 )
-from deployments.catalog.rules import MOST_VARIABLES, variable_problem
+from deployments.catalog.rules import variable_problem
 from deployments.catalog.services import (
     IMAGE,
     MOST_MANIFESTS,
@@ -29,7 +29,6 @@ __all__ = [
     "CLUSTER",
     "IMAGE",
     "MOST_MANIFESTS",
-    "MOST_VARIABLES",
     "TAG",
     "EnvironmentSpec",
     "InfrastructureSpec",

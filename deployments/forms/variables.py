@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 from django import forms
 from django.forms import BaseFormSet, formset_factory
 
-from deployments.catalog import MOST_VARIABLES, variable_problem
+from deployments.catalog import variable_problem
 from deployments.variables import Value
+from guards.limits import VARIABLES
 from web.page_forms import PageForm
 
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?\Z", re.ASCII)
@@ -98,7 +99,7 @@ class VariableRows(_Formset):
 
 
 _Rows = formset_factory(
-    VariableForm, formset=VariableRows, extra=0, max_num=MOST_VARIABLES, absolute_max=MOST_VARIABLES + 50
+    VariableForm, formset=VariableRows, extra=0, max_num=int(VARIABLES), absolute_max=int(VARIABLES) + 50
 )
 
 
