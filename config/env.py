@@ -44,6 +44,7 @@ class Environment(BaseSettings):
     aws_endpoints_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_AWS_ENDPOINTS")
     # How much of AWS's default quota of calls is used; above 1 where AWS has raised it.
     aws_quota_share: float = Field(0.25, alias="SLIPWAY_AWS_QUOTA_SHARE", gt=0, le=100)
+    manager_credentials_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_MANAGER_CREDENTIALS")
     worker_concurrency: int = Field(2, alias="SLIPWAY_WORKER_CONCURRENCY", ge=1, le=64)
     api_requests_per_minute: int = Field(
         limits.REQUESTS_PER_MINUTE, alias="SLIPWAY_API_REQUESTS_PER_MINUTE", ge=6, le=10_000_000

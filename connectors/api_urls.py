@@ -7,8 +7,10 @@ from connectors.api import connectors, file_nodes, files, secrets
 urlpatterns = [
     path("connectors", connectors.Connectors.as_view(), name="api-connectors"),
     path("connectors/<int:pk>", connectors.OneConnector.as_view(), name="api-connector"),
+    path("connectors/<int:pk>/uses", connectors.ConnectorUses.as_view(), name="api-connector-uses"),
     path("secrets", secrets.Secrets.as_view(), name="api-secrets"),
     path("secrets/<int:pk>", secrets.OneSecret.as_view(), name="api-secret"),
+    path("secrets/<int:pk>/uses", secrets.SecretUses.as_view(), name="api-secret-uses"),
     path("files", files.Files.as_view(), name="api-files"),
     path("file-checks", file_nodes.FileChecks.as_view(), name="api-file-checks"),
     path("file-nodes/<int:pk>/versions", file_nodes.FileVersions.as_view(), name="api-file-versions"),
@@ -20,6 +22,6 @@ urlpatterns = [
     path("file-nodes/<int:pk>/diff", file_nodes.FileDiff.as_view(), name="api-file-diff"),
     path("file-nodes/<int:pk>/restore", file_nodes.FileRestore.as_view(), name="api-file-restore"),
     path("file-nodes/<int:pk>/move", file_nodes.FileMove.as_view(), name="api-file-move"),
-    path("file-nodes/<int:pk>/users", file_nodes.FileUsers.as_view(), name="api-file-users"),
+    path("file-nodes/<int:pk>/uses", file_nodes.FileUses.as_view(), name="api-file-uses"),
     path("files/<path:path>", files.OneFile.as_view(), name="api-file"),
 ]

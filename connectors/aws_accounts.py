@@ -13,6 +13,10 @@ from connectors.models import Connector
 
 ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN = "AccessKey", "AssumeRole", "DefaultChain"
 
+_NOT_LENT = (
+    "This installation does not lend its own AWS credentials: give an access key, or set "
+    "SLIPWAY_ALLOW_MANAGER_CREDENTIALS."
+)
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}\Z")
 _ACCESS_KEY_ID = re.compile(r"\w{4,128}\Z")
@@ -67,11 +71,12 @@ def spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str
 def credentials_of(connector: Connector) -> Credentials:
     """The credentials that a connector stands for.
 
-    Raises `ConnectorIncomplete` without the secret that it needs, `WrongKey` if it cannot be decrypted.
+    Raises `ConnectorIncomplete` without the secret that it needs, or if it needs the credentials of this
+    process and may not have them; `WrongKey` if the secret cannot be decrypted.
     """
     spec = read_spec(connector.spec)
     if not spec.needs_secret:
-        base: AccessKey | DefaultChain = DefaultChain()
+        base: AccessKey | DefaultChain = _own_credentials(connector)
     elif connector.secret is None:
         raise ConnectorIncomplete(f"The connector {connector} has an access key but no secret for it.")
     else:
@@ -79,6 +84,12 @@ def credentials_of(connector: Connector) -> Credentials:
     if spec.credentials == ASSUME_ROLE:
         return AssumedRole(spec.role_arn, base, external_id=spec.external_id)
     return base
+
+
+def _own_credentials(connector: Connector) -> DefaultChain:
+    if not settings.ALLOW_MANAGER_CREDENTIALS:
+        raise ConnectorIncomplete(f"The connector {connector} has no access key. {_NOT_LENT}")
+    return DefaultChain()
 
 
 def endpoint_of(connector: Connector) -> str | None:
@@ -99,6 +110,8 @@ def endpoint_of(connector: Connector) -> str | None:
 def _field_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
     if spec.credentials not in (ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN):
         yield _problem("credentials", "Use AccessKey, AssumeRole or DefaultChain.")
+    elif not spec.needs_secret and not settings.ALLOW_MANAGER_CREDENTIALS:
+        yield _problem("access_key_id" if spec.credentials == ASSUME_ROLE else "credentials", _NOT_LENT)
     if not _REGION.match(spec.test_region):
         yield _problem("test_region", "This is not the name of a region, such as us-east-1.")
     if spec.endpoint_url and not settings.ALLOW_AWS_ENDPOINTS:

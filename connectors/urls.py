@@ -2,10 +2,20 @@
 
 from django.urls import path
 
-from connectors.views import connectors, file_places, file_texts, files
+from connectors.views import connectors, file_places, file_texts, files, secrets
 
 urlpatterns = [
     path("connectors/", connectors.connectors, name="connectors"),
+    path("connectors/new/", connectors.new_connector, name="new-connector"),
+    path("connectors/<int:pk>/", connectors.connector, name="connector"),
+    path("connectors/<int:pk>/edit/", connectors.edit_connector, name="edit-connector"),
+    path("connectors/<int:pk>/delete/", connectors.remove_connector, name="delete-connector"),
+    path("secrets/", secrets.secrets, name="secrets"),
+    path("secrets/new/", secrets.new_secret, name="new-secret"),
+    path("secrets/<int:pk>/", secrets.secret, name="secret"),
+    path("secrets/<int:pk>/rotate/", secrets.rotate_secret, name="rotate-secret"),
+    path("secrets/<int:pk>/rename/", secrets.rename_secret, name="rename-secret"),
+    path("secrets/<int:pk>/delete/", secrets.remove_secret, name="delete-secret"),
     path("files/", files.files, name="files"),
     path("files/new/", file_texts.new_file, name="new-file"),
     path("files/new-folder/", file_places.new_folder, name="new-folder"),

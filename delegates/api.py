@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from aws.regions import regions
 from connectors.models import Connector
 from delegates import doors
+from delegates.connector_tests import try_connector
 from rbac.policy import require
 from web.problems import BadInput
 from web.rest import Route
@@ -28,13 +29,27 @@ class TestInput(serializers.Serializer[Any]):
     region = serializers.CharField(required=False, default="")
 
 
+class TestCheck(serializers.Serializer[Any]):
+    """One thing that was tried."""
+
+    __test__ = False
+    name = serializers.CharField()
+    ok = serializers.BooleanField()
+    message = serializers.CharField()
+
+
 class TestDocument(serializers.Serializer[Any]):
-    """What came of trying a connector."""
+    """What came of trying a connector; `policy` would help where a permission is missing."""
 
     __test__ = False
     ok = serializers.BooleanField()
     message = serializers.CharField()
+    region = serializers.CharField()
     account_id = serializers.CharField()
+    arn = serializers.CharField()
+    checks = TestCheck(many=True)
+    next_step = serializers.CharField()
+    policy = serializers.CharField()
 
 
 class ClusterDocument(serializers.Serializer[Any]):
@@ -81,7 +96,7 @@ class ConnectorTest(DoorRoute):
     def post(self, request: Request, pk: int) -> Response:
         connector = self._usable(pk)
         region = _known(self.given(TestInput)["region"])
-        tested = doors.test_connector(actor=self.principal, connector=connector, region=region)
+        tested = try_connector(actor=self.principal, connector=connector, region=region)
         return Response(TestDocument(tested).data)
 
 

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from django.urls import reverse
 
 from connectors.file_checks import FileCheck, FileKind, FileProblem, FileText, file_kind, language_of
-from connectors.file_users import FileUser, FileUsers, file_users
 from connectors.files import means, split_reference
-from connectors.models import FileNode
+from connectors.models import Connector, FileNode
+from connectors.uses import Thing, Use, Uses, uses
 from deployments.manifests.check import ManifestProblem, check_manifest
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
-from deployments.models import Manifest, Service
+from deployments.models import Infrastructure, Manifest, Service
 from rbac.models import Scope
 from rbac.policy import Principal, at_or_below, visible_to
 
@@ -31,14 +31,29 @@ _TELLING_KEYS = (
 )
 
 
-@file_users
-def services_with(node: FileNode, principal: Principal) -> FileUsers:
+@uses
+def services_with(thing: Thing, principal: Principal) -> Uses:
     """The services whose manifests are this file, lie in this folder, or come from the folder it is in."""
-    found = {one.service_id for one in _manifests_of(node.scope) if _touches(one, node)}
+    if not isinstance(thing, FileNode):
+        return Uses()
+    found = {one.service_id for one in _manifests_of(thing.scope) if _touches(one, thing)}
     services = Service.objects.filter(pk__in=found).select_related("scope")
     seen = visible_to(principal, "core_service_view", services).order_by("scope__path", "identifier")
-    shown = tuple(FileUser(f"service {one.name}", reverse("service", args=[one.pk])) for one in seen)
-    return FileUsers(shown, hidden=len(found) - len(shown))
+    shown = tuple(Use(f"service {one.name}", reverse("service", args=[one.pk])) for one in seen)
+    return Uses(shown, hidden=len(found) - len(shown))
+
+
+@uses
+def infrastructures_with(thing: Thing, principal: Principal) -> Uses:
+    """The infrastructures that are reached by a connector."""
+    if not isinstance(thing, Connector):
+        return Uses()
+    found = Infrastructure.objects.filter(connector=thing).select_related("environment")
+    seen = visible_to(principal, "core_environment_view", found).order_by("environment__identifier", "name")
+    shown = tuple(
+        Use(f"infrastructure {one.name} of {one.environment.name}", reverse("environments")) for one in seen
+    )
+    return Uses(shown, hidden=found.count() - len(shown))
 
 
 def check_text(text: FileText) -> FileCheck | None:

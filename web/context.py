@@ -24,6 +24,7 @@ ENTRIES: Final = (
     Entry("Services", "/services/", "services", "s"),
     Entry("Environments", "/environments/", "environments", "v"),
     Entry("Connectors", "/connectors/", "connectors", "c"),
+    Entry("Secrets", "/secrets/", "secrets", "k"),
     Entry("Files", "/files/", "files", "f"),
 )
 ADMIN: Final = Entry("Administration", "/admin/", "access", "a")

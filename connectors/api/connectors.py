@@ -9,7 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors import operations, queries
+from connectors.api.uses import UsesDocument
 from connectors.models import Connector, Secret
+from connectors.uses import uses_of
 from rbac.models import Scope
 from rbac.policy import visible_to
 from web.problems import BadInput
@@ -76,6 +78,15 @@ class Connectors(Route):
             secret=_secret_named(self, scope, given.get("secret")),
         )
         return versioned(ConnectorDocument(made).data, _version(made), status=201)
+
+
+class ConnectorUses(Route):
+    """What uses a connector."""
+
+    @extend_schema(responses=UsesDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        found = self.one(VIEW, Connector.objects.select_related("scope"), pk=pk)
+        return Response(UsesDocument(uses_of(found, self.principal)).data)
 
 
 class OneConnector(Route):

@@ -10,11 +10,12 @@ from rest_framework.response import Response
 
 from connectors import operations
 from connectors.api.files import VIEW, FileDocument
+from connectors.api.uses import UsesDocument
 from connectors.file_checks import FileText, check_file
 from connectors.file_diff import diff
-from connectors.file_users import users_of
 from connectors.files import clean_content, clean_path
 from connectors.models import FileNode, FileVersion
+from connectors.uses import uses_of
 from guards.limits import PATH_CHARACTERS
 from rbac.policy import require
 from web.problems import BadInput
@@ -55,20 +56,6 @@ class RestoreInput(serializers.Serializer[Any]):
     """Which version becomes the newest again."""
 
     version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
-
-
-class UserDocument(serializers.Serializer[Any]):
-    """Something that refers to a file, and its page."""
-
-    title = serializers.CharField()
-    url = serializers.CharField()
-
-
-class UsersDocument(serializers.Serializer[Any]):
-    """What refers to a file or folder; `hidden` counts what the caller may not see."""
-
-    results = UserDocument(many=True, source="shown")
-    hidden = serializers.IntegerField()
 
 
 class CheckInput(serializers.Serializer[Any]):
@@ -167,12 +154,12 @@ class FileMove(NodeRoute):
         return versioned(FileDocument(moved).data, moved.version)
 
 
-class FileUsers(NodeRoute):
+class FileUses(NodeRoute):
     """What refers to a file or folder."""
 
-    @extend_schema(responses=UsersDocument)
+    @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(UsersDocument(users_of(self._found(pk), self.principal)).data)
+        return Response(UsesDocument(uses_of(self._found(pk), self.principal)).data)
 
 
 class FileChecks(Route):

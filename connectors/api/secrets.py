@@ -8,7 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors import operations
+from connectors.api.uses import UsesDocument
 from connectors.models import Secret
+from connectors.uses import uses_of
 from web.rest import LISTED, Route
 
 VIEW = "core_secret_view"
@@ -20,6 +22,10 @@ class SecretDocument(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     identifier = serializers.CharField()
     name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=Secret.Kind.choices)
+    file_name = serializers.CharField()
+    version = serializers.IntegerField()
+    rotated_at = serializers.DateTimeField()
     scope = serializers.CharField(source="scope.path")
     org = serializers.CharField(source="scope.org")
     project = serializers.CharField(source="scope.project")
@@ -32,6 +38,7 @@ class SecretChange(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=128, required=False)
     value = serializers.CharField(required=False, write_only=True, trim_whitespace=False)
+    file_name = serializers.CharField(max_length=255, required=False, default="")
 
 
 class SecretInput(SecretChange):
@@ -61,8 +68,18 @@ class Secrets(Route):
             identifier=given["identifier"],
             name=given["name"],
             value=given["value"],
+            file_name=given["file_name"],
         )
         return Response(SecretDocument(made).data, status=201)
+
+
+class SecretUses(Route):
+    """What uses a secret."""
+
+    @extend_schema(responses=UsesDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        found = self.one(VIEW, Secret.objects.defer("value").select_related("scope"), pk=pk)
+        return Response(UsesDocument(uses_of(found, self.principal)).data)
 
 
 class OneSecret(Route):

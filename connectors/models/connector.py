@@ -26,6 +26,8 @@ class Connector(models.Model):
     last_tested_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_test_ok = models.BooleanField(null=True, blank=True, editable=False)
     last_test_message = models.TextField(blank=True, editable=False)
+    # Who it was, each check, the next step: what the page shows of the last test.
+    last_test_report = models.JSONField(default=dict, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -45,3 +47,8 @@ class Connector(models.Model):
 
     def __str__(self) -> str:
         return self.identifier
+
+    def forget_test(self) -> None:
+        """Say nothing of the last test any more: what was tested has changed."""
+        self.last_tested_at = self.last_test_ok = None
+        self.last_test_message, self.last_test_report = "", {}

@@ -1,6 +1,7 @@
 """Secrets: written by people, read by nobody but a call that needs one."""
 
 from django.db import models
+from django.utils import timezone
 
 from connectors.encryption import EncryptedTextField
 from rbac.models import Scope
@@ -10,10 +11,21 @@ from rbac.models.scope import IDENTIFIER_PATTERN, valid_identifier
 class Secret(models.Model):
     """A value kept encrypted (R153); pages and API never give it back."""
 
+    class Kind(models.TextChoices):
+        """How the value came; a file keeps its name."""
+
+        TEXT = "Text", "Text"
+        FILE = "File", "File"
+
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="secrets")
     identifier = models.CharField(max_length=128, validators=[valid_identifier])
     name = models.CharField(max_length=128)
+    kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.TEXT)
+    file_name = models.CharField(max_length=255, blank=True)
     value = EncryptedTextField()
+    # Rises with every new value; the old ones are forgotten.
+    version = models.PositiveIntegerField(default=1)
+    rotated_at = models.DateTimeField(default=timezone.now)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -22,6 +34,11 @@ class Secret(models.Model):
             models.UniqueConstraint(fields=["scope", "identifier"], name="secret_unique_in_scope"),
             models.CheckConstraint(
                 condition=models.Q(identifier__regex=IDENTIFIER_PATTERN), name="secret_identifier_is_valid"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(kind="Text", file_name="")
+                | models.Q(kind="File") & ~models.Q(file_name=""),
+                name="secret_file_has_name",
             ),
         ]
 

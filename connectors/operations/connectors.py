@@ -58,10 +58,9 @@ def update_connector(
     if spec is not None or secret is not None:
         wanted = connector.spec if spec is None else spec
         _fill_in(actor, connector, wanted, secret or _kept_secret(connector, wanted))
-        connector.last_tested_at = connector.last_test_ok = None
-        connector.last_test_message = ""
+        connector.forget_test()
     with transaction.atomic():
-        tested = ["last_tested_at", "last_test_ok", "last_test_message"]
+        tested = ["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
         connector.save(update_fields=["name", "spec", "secret", *tested, "updated_at"])
         record(
             actor=actor, action="connector.update", thing=connector, before=before, after=_shown(connector)

@@ -5,10 +5,10 @@ from django.db.models import Max, Value
 from django.db.models.functions import Concat, Length, Substr
 from django.utils import timezone
 
-from connectors.file_users import refuse_used
 from connectors.files import clean_path, inside
 from connectors.models import FileNode
 from connectors.operations.files import make_folders
+from connectors.uses import refuse_used_file
 from guards.limits import PATH_CHARACTERS
 from rbac.audit import record
 from rbac.models import User
@@ -19,7 +19,7 @@ from web.problems import BadInput, Conflict
 def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = False) -> FileNode:
     """Give a file, or a folder with all that is in it, another path in the same scope; the history stays.
 
-    Raises `BadInput` for a path that is none, `Conflict` if something has it already, `FileUsed` while
+    Raises `BadInput` for a path that is none, `Conflict` if something has it already, `StillUsed` while
     something refers to the old one, unless that is accepted by `although_used`.
     """
     require(actor, "core_file_edit", node)
@@ -32,7 +32,7 @@ def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = F
         if FileNode.objects.filter(scope=node.scope, path=path).exists():
             raise Conflict(f"There is already something at {path}.")
         if not although_used:
-            refuse_used(node, actor)
+            refuse_used_file(node, actor)
         _check_lengths(node, path)
         make_folders(actor, node.scope, path)
         _move(actor, node, path)

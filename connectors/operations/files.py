@@ -6,9 +6,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from connectors.file_users import refuse_used
 from connectors.files import clean_content, clean_path, folders_of, inside
 from connectors.models import FileNode, FileVersion
+from connectors.uses import refuse_used_file
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import NotVisible, require
@@ -71,8 +71,8 @@ def delete_file(
 ) -> None:
     """Delete a file with its history, or a folder: an empty one, or any `with_content`.
 
-    Raises `Conflict` for a folder that is not empty, and `FileUsed` while something refers to it, unless that
-    is accepted by `although_used`.
+    Raises `Conflict` for a folder that is not empty, and `StillUsed` while something refers to it, unless
+    that is accepted by `although_used`.
     """
     require(actor, "core_file_delete", node)
     with transaction.atomic():
@@ -81,7 +81,7 @@ def delete_file(
         if held and not with_content:
             raise Conflict(f"{node.path} is not empty: {held} files and folders are in it.")
         if not although_used:
-            refuse_used(node, actor)
+            refuse_used_file(node, actor)
         what = "folder.delete" if node.is_folder else "file.delete"
         record(actor=actor, action=what, thing=node, before=shown(node) | {"held": held})
         if held:

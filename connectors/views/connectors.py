@@ -1,18 +1,32 @@
-"""Pages of connectors."""
+"""Pages of connectors: the list, one of them, making, changing and deleting one."""
 
-from typing import Final
+from typing import Any, Final
 
+from django.contrib import messages
+from django.db import transaction
 from django.http import HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
 
-from connectors.models import Connector
+from connectors.forms.connectors import ConnectorForm, EditConnectorForm, NewConnectorForm, version_of
+from connectors.models import Connector, Secret
+from connectors.operations import create_connector, create_secret, delete_connector, update_connector
+from connectors.uses import uses_of
+from rbac.models import Scope
+from rbac.policy import can_anywhere, permissions_at, require
 from web.lists import granted, visible_here
-from web.pages import PageRequest, page
+from web.page_forms import posted
+from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
+from web.problems import ChangedMeanwhile, Problem
 
 VIEW: Final = "core_connector_view"
 ACCESS: Final = "core_connector_access"
+EDIT: Final = "core_connector_edit"
+DELETE: Final = "core_connector_delete"
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+# In the session: the connector that was just saved, which its page tests at once.
+JUST_SAVED: Final = "connector_just_saved"
 
 
 @page
@@ -21,5 +35,136 @@ def connectors(request: PageRequest) -> HttpResponse:
     """This will list connectors with the result of their last test."""
     found = visible_here(request, VIEW, Connector.objects.select_related("scope", "secret"))
     shown = keyset(found, request)
-    testable = granted(request, ACCESS, Connector, shown.items)
-    return render(request, "connectors/connectors.html", {"page": shown, "testable": testable})
+    content = {
+        "page": shown,
+        "testable": granted(request, ACCESS, Connector, shown.items),
+        "can_add": can_anywhere(request.user, EDIT),
+    }
+    return render(request, "connectors/connectors.html", content)
+
+
+@page
+@require_safe
+def connector(request: PageRequest, pk: int) -> HttpResponse:
+    """This will show one connector, what came of its last test, and what uses it."""
+    found = _found(request, pk)
+    rights = permissions_at(request.user, found)
+    content = {
+        "connector": found,
+        "uses": uses_of(found, request.user),
+        "rights": rights,
+        "can_test": ACCESS in rights,
+        "tests_now": ACCESS in rights and request.session.pop(JUST_SAVED, None) == found.pk,
+    }
+    return render(request, "connectors/connector.html", content)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def new_connector(request: PageRequest) -> HttpResponse:
+    """This will make a connector, with a new secret where its value was given, and test it."""
+    form = NewConnectorForm(posted(request), person=request.user, scope=request.current_scope)
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            with transaction.atomic():
+                made = create_connector(
+                    actor=request.user,
+                    scope=given["in_scope"],
+                    identifier=given["identifier"],
+                    name=given["name"],
+                    spec=form.spec(),
+                    secret=_secret(request, form, given["in_scope"], given["identifier"]),
+                )
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            return _saved(request, made)
+    return _form_page(request, form)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def edit_connector(request: PageRequest, pk: int) -> HttpResponse:
+    """This will change a connector and test it anew."""
+    found = _found(request, pk)
+    require(request.user, EDIT, found)
+    form = EditConnectorForm(posted(request), person=request.user, connector=found)
+    if request.method == "POST" and form.is_valid():
+        try:
+            with transaction.atomic():
+                changed = _change(request, form, pk)
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            return _saved(request, changed)
+    return _form_page(request, form, connector=found)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def remove_connector(request: PageRequest, pk: int) -> HttpResponse:
+    """This will delete a connector that nothing uses."""
+    found = _found(request, pk)
+    require(request.user, DELETE, found)
+    refusal = ""
+    if request.method == "POST":
+        try:
+            delete_connector(actor=request.user, connector=found)
+        except Problem as problem:
+            refusal = problem.detail
+        else:
+            messages.success(request, f"The connector {found.name} is deleted.")
+            return redirect("connectors")
+    content = {"connector": found, "uses": uses_of(found, request.user), "refusal": refusal}
+    return render(request, "connectors/delete_connector.html", content, status=409 if refusal else 200)
+
+
+def _found(request: PageRequest, pk: int) -> Connector:
+    return get_visible(request, VIEW, Connector.objects.select_related("scope", "secret__scope"), pk=pk)
+
+
+def _change(request: PageRequest, form: EditConnectorForm, pk: int) -> Connector:
+    """Change a connector if it is still the one that was shown. Raises `ChangedMeanwhile` otherwise."""
+    locked = Connector.objects.select_for_update(of=("self",)).select_related("scope", "secret").get(pk=pk)
+    if version_of(locked) != form.cleaned_data["version"]:
+        raise ChangedMeanwhile(
+            "Somebody changed this connector after you opened it. Open it again, then make your change."
+        )
+    return update_connector(
+        actor=request.user,
+        connector=locked,
+        name=form.cleaned_data["name"],
+        spec=form.spec(),
+        secret=_secret(request, form, locked.scope, locked.identifier),
+    )
+
+
+def _secret(request: PageRequest, form: ConnectorForm, scope: Scope, identifier: str) -> Secret | None:
+    """The secret that was chosen, or a new one with the value that was given."""
+    given = form.cleaned_data
+    if not form.needs_secret or not given["secret_value"]:
+        return given["secret"] if form.needs_secret else None
+    return create_secret(
+        actor=request.user,
+        scope=scope,
+        identifier=_free_identifier(scope, f"{identifier}_secret_key"),
+        name=f"Secret access key of {given['name']}"[:128],
+        value=given["secret_value"],
+    )
+
+
+def _free_identifier(scope: Scope, wanted: str) -> str:
+    taken = set(Secret.objects.filter(scope=scope).values_list("identifier", flat=True))
+    numbered = (wanted if number == 1 else f"{wanted}_{number}" for number in range(1, len(taken) + 2))
+    return next(one for one in numbered if one not in taken)
+
+
+def _saved(request: PageRequest, connector: Connector) -> HttpResponse:
+    request.session[JUST_SAVED] = connector.pk
+    return redirect("connector", pk=connector.pk)
+
+
+def _form_page(request: PageRequest, form: ConnectorForm, **more: Any) -> HttpResponse:
+    status = 400 if form.is_bound and form.errors else 200
+    return render(request, "connectors/connector_form.html", {"form": form} | more, status=status)

@@ -10,11 +10,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from connectors.file_users import users_of
 from connectors.files import inside
 from connectors.forms.files import DeleteForm, MoveForm, NewFolderForm, UploadForm
 from connectors.models import FileNode
 from connectors.operations import create_folder, delete_file, move_file, save_file
+from connectors.uses import uses_of
 from connectors.views.files import EDIT, node_of
 from rbac.models import Scope, User
 from rbac.policy import require
@@ -88,7 +88,7 @@ def move(request: PageRequest, pk: int) -> HttpResponse:
         else:
             messages.success(request, f"{old} is {node.path} now.")
             return redirect("file", pk=pk)
-    content = {"form": form, "node": node, "users": users_of(node, request.user)}
+    content = {"form": form, "node": node, "uses": uses_of(node, request.user)}
     return render(request, "connectors/files/move.html", content, status=_status(form))
 
 
@@ -111,7 +111,7 @@ def delete(request: PageRequest, pk: int) -> HttpResponse:
     content = {
         "form": form,
         "node": node,
-        "users": users_of(node, request.user),
+        "uses": uses_of(node, request.user),
         "held": held.count() if held is not None else 0,
     }
     return render(request, "connectors/files/delete.html", content, status=_status(form))

@@ -9,10 +9,10 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
 from connectors.file_diff import diff
-from connectors.file_users import users_of
 from connectors.files import reference_of
 from connectors.models import FileNode, FileVersion
 from connectors.queries import files_in
+from connectors.uses import uses_of
 from rbac.policy import NotVisible, at_or_below, can, can_anywhere, permissions_at, visible_to
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
@@ -55,7 +55,7 @@ def file(request: PageRequest, pk: int) -> HttpResponse:
     content = {
         "chosen": node,
         "reference": reference_of(node, scope) if is_above else node.path,
-        "users": users_of(node, request.user),
+        "uses": uses_of(node, request.user),
         "rights": permissions_at(request.user, node),
     }
     if node.is_folder:

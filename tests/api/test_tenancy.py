@@ -102,6 +102,19 @@ def file_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "path": "/made.yaml", "content": "a: 1"}
 
 
+def connector_form(world: World) -> dict[str, Any]:
+    return {
+        "in_scope": world.scope.path,
+        "name": "Made here",
+        "credentials": "DefaultChain",
+        "test_region": "us-east-1",
+    }
+
+
+def secret_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "name": "Made here", "value": "a good secret"}
+
+
 def folder_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "path": "/made"}
 
@@ -194,6 +207,26 @@ ROWS: dict[str, Row] = {
     "environments": only(PAGE),
     "connectors": only(PAGE),
     "test-connector": Row((Ask("post", (302, 404, 403, 302, 302), is_form=True),), of("connector")),
+    "connector": only(PAGE_OF_ONE, of("connector")),
+    "new-connector": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=connector_form, is_form=True))),
+    "edit-connector": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 400), is_form=True)), of("connector")
+    ),
+    "delete-connector": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("connector")
+    ),
+    "secrets": only(PAGE),
+    "secret": only(PAGE_OF_ONE, of("secret")),
+    "new-secret": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=secret_form, is_form=True))),
+    "rotate-secret": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=secret_form, is_form=True)), of("secret")
+    ),
+    "rename-secret": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=secret_form, is_form=True)), of("secret")
+    ),
+    "delete-secret": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("secret")
+    ),
     "files": only(PAGE),
     "file": only(PAGE_OF_ONE, of("file")),
     "download-file": only(PAGE_OF_ONE, of("file")),
@@ -312,6 +345,8 @@ ROWS: dict[str, Row] = {
         ),
         of("connector"),
     ),
+    "api-connector-uses": only(READ, of("connector")),
+    "api-secret-uses": only(READ, of("secret")),
     "api-connector-test": Row(
         (Ask("post", (401, 404, 403, 400, 400), body=lambda world: {"region": "nowhere"}),), of("connector")
     ),
@@ -346,7 +381,7 @@ ROWS: dict[str, Row] = {
         ),
         of("file"),
     ),
-    "api-file-users": only(READ, of("file")),
+    "api-file-uses": only(READ, of("file")),
     # Deployments.
     "api-services": Row((get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X")))),
     "api-service": Row(

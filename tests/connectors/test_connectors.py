@@ -106,6 +106,28 @@ def test_an_endpoint_of_ones_own_needs_the_setting_when_made_and_when_used(
         endpoint_of(made)
 
 
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"credentials": "DefaultChain"}, "credentials"),
+        (
+            {"credentials": "AssumeRole", "role_arn": "arn:aws:iam::123456789012:role/deployer"},
+            "access_key_id",
+        ),
+    ],
+)
+def test_the_managers_own_credentials_need_the_setting_when_lent_and_when_used(
+    project: Scope, admin: User, settings: Settings, spec: dict[str, str], path: str
+) -> None:
+    made = create_connector(actor=admin, scope=project, identifier="lent", name="Lent", spec=spec)
+    settings.ALLOW_MANAGER_CREDENTIALS = False
+    with pytest.raises(BadInput) as caught:
+        create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
+    assert [error["path"] for error in caught.value.errors] == [path]
+    with pytest.raises(ConnectorIncomplete, match="SLIPWAY_ALLOW_MANAGER_CREDENTIALS"):
+        credentials_of(made)
+
+
 def test_a_changed_connector_forgets_its_test_and_keeps_its_secret(connector: Connector, admin: User) -> None:
     Connector.objects.filter(pk=connector.pk).update(last_tested_at=connector.created_at, last_test_ok=True)
     connector.refresh_from_db()

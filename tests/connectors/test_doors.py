@@ -9,6 +9,7 @@ from aws.credentials import AccessKey
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, update_connector
 from delegates import doors
+from delegates.connector_tests import try_connector
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden
 from sandbox.process import SandboxProcess
@@ -41,7 +42,7 @@ def test_a_door_calls_with_the_credentials_of_its_connector(
 
 
 def test_a_test_says_who_we_are_and_what_is_there(connector: Connector, admin: User) -> None:
-    tested = doors.test_connector(actor=admin, connector=connector)
+    tested = try_connector(actor=admin, connector=connector)
     assert tested.ok
     assert tested.account_id == "123456789012"
     assert "1 ECS cluster in us-east-1." in tested.message
@@ -56,7 +57,7 @@ def test_a_test_that_is_denied_names_the_missing_action(
     connector: Connector, admin: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.fault("denied", service="ecs", operation="ListClusters", count=1)
-    tested = doors.test_connector(actor=admin, connector=connector)
+    tested = try_connector(actor=admin, connector=connector)
     assert not tested.ok
     assert tested.account_id == "123456789012"
     assert "AWS denied ecs:ListClusters" in tested.message
@@ -64,7 +65,7 @@ def test_a_test_that_is_denied_names_the_missing_action(
 
 def test_a_test_of_a_place_where_nobody_answers_says_so(connector: Connector, admin: User) -> None:
     connector.spec = {**connector.spec, "endpoint_url": "http://127.0.0.1:9"}
-    tested = doors.test_connector(actor=admin, connector=connector)
+    tested = try_connector(actor=admin, connector=connector)
     assert not tested.ok
     assert "was not sent" in tested.message
 
@@ -83,7 +84,7 @@ def test_a_connector_that_lacks_something_is_closed(
     settings.ALLOW_AWS_ENDPOINTS = False
     with pytest.raises(doors.DoorClosed, match="does not allow"):
         doors.open_door(connector, "us-east-1")
-    assert not doors.test_connector(actor=admin, connector=connector).ok
+    assert not try_connector(actor=admin, connector=connector).ok
 
 
 def test_clusters_are_listed_by_name(connector: Connector, admin: User) -> None:
@@ -94,14 +95,14 @@ def test_clusters_are_listed_by_name(connector: Connector, admin: User) -> None:
 
 def test_using_a_connector_needs_access_to_it(connector: Connector, viewer: User) -> None:
     with pytest.raises(Forbidden):
-        doors.test_connector(actor=viewer, connector=connector)
+        try_connector(actor=viewer, connector=connector)
     with pytest.raises(Forbidden):
         doors.list_clusters(actor=viewer, connector=connector, region="us-east-1")
 
 
 def test_a_changed_connector_has_another_door(connector: Connector, admin: User) -> None:
     before = doors.door_key(connector)
-    doors.test_connector(actor=admin, connector=connector)
+    try_connector(actor=admin, connector=connector)
     assert doors.door_key(Connector.objects.get(pk=connector.pk)) == before
     update_connector(actor=admin, connector=connector, spec={**connector.spec, "test_region": "eu-west-1"})
     assert doors.door_key(connector) != before

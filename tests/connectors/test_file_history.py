@@ -3,9 +3,9 @@
 import pytest
 
 from connectors.file_checks import FileText, check_file
-from connectors.file_users import FileUsed, users_of
 from connectors.models import FileNode, FileVersion
 from connectors.operations import create_folder, delete_file, move_file, restore_file, save_file
+from connectors.uses import StillUsed, uses_of
 from deployments.models import Manifest, Service
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
@@ -25,7 +25,7 @@ def service_with(scope: Scope, *paths: str, name: str = "web", kind: str = "EcsT
 
 
 def named(node: FileNode, person: User) -> list[str]:
-    return [user.title for user in users_of(node, person).shown]
+    return [user.title for user in uses_of(node, person).shown]
 
 
 def test_every_save_is_kept_with_who_and_why(project: Scope, admin: User) -> None:
@@ -109,7 +109,7 @@ def test_what_one_may_not_see_is_only_counted(
     top = save(admin, Scope.objects.account(), "/a.yaml")
     service_with(project, "account:/a.yaml", name="mine")
     service_with(other_project, "account:/a.yaml", name="theirs")
-    users = users_of(top, viewer)
+    users = uses_of(top, viewer)
     assert ([one.title for one in users.shown], users.hidden) == (["service mine"], 1)
     assert str(users) == "service mine and 1 more"
 
@@ -117,9 +117,9 @@ def test_what_one_may_not_see_is_only_counted(
 def test_a_used_file_goes_only_on_purpose(project: Scope, admin: User) -> None:
     node = save(admin, project, "/a.yaml")
     service_with(project, "/a.yaml")
-    with pytest.raises(FileUsed, match="service web"):
+    with pytest.raises(StillUsed, match="service web"):
         move_file(actor=admin, node=node, path="/b.yaml")
-    with pytest.raises(FileUsed, match="service web"):
+    with pytest.raises(StillUsed, match="service web"):
         delete_file(actor=admin, node=node)
     move_file(actor=admin, node=node, path="/b.yaml", although_used=True)
     delete_file(actor=admin, node=node)

@@ -1,0 +1,178 @@
+"""The form of an AWS connector: what it asks for depends on how the account is entered."""
+
+import re
+import secrets as randoms
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from aws.regions import regions
+from connectors.aws_accounts import ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN, read_spec
+from connectors.models import Connector, Secret
+from rbac.models import Scope
+from rbac.policy import Principal, visible_to
+from web.page_forms import PageForm, ScopeField
+
+EDIT = "core_connector_edit"
+_MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+
+
+class SecretField(forms.ModelChoiceField):
+    """A secret that the person may use, named by where it lies."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name} ({obj.scope.path}/{obj.identifier})"
+
+
+class ConnectorForm(PageForm):
+    """How an AWS account is entered; `spec` gives it as a connector keeps it."""
+
+    name = forms.CharField(max_length=128, help_text="Such as “Production, Ireland”.")
+    credentials = forms.ChoiceField(label="Credentials", widget=forms.RadioSelect)
+    role_arn = forms.CharField(
+        required=False,
+        max_length=600,
+        label="Role",
+        help_text="The ARN of the role in the account to deploy to.",
+        widget=forms.TextInput(attrs={**_MONO, "placeholder": "arn:aws:iam::123456789012:role/deployer"}),
+    )
+    external_id = forms.CharField(
+        required=False,
+        max_length=1224,
+        label="External id",
+        help_text="Name it in the role's trust policy: then no other connector can assume the role.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+    access_key_id = forms.CharField(
+        required=False,
+        max_length=128,
+        label="Access key id",
+        widget=forms.TextInput(attrs={**_MONO, "placeholder": "AKIAIOSFODNN7EXAMPLE"}),
+    )
+    secret = SecretField(
+        queryset=Secret.objects.none(),
+        required=False,
+        empty_label="Choose a secret",
+        label="Secret with the secret access key",
+    )
+    secret_value = forms.CharField(
+        required=False,
+        strip=True,
+        label="Or the secret access key itself",
+        help_text="It is kept encrypted as a new secret, and never shown again.",
+        widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
+    )
+    test_region = forms.ChoiceField(label="Region of the test")
+    endpoint_url = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Endpoint instead of AWS",
+        help_text="Where calls go instead of AWS, such as a pretend account. Empty for AWS.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+
+    def __init__(self, *args: Any, person: Principal, connector: Connector | None = None, **kwargs: Any):
+        given = kwargs.pop("initial", {})
+        super().__init__(*args, auto_id="connector-%s", initial=_initial(connector) | given, **kwargs)
+        self._offer(person, connector)
+        if not settings.ALLOW_AWS_ENDPOINTS:
+            del self.fields["endpoint_url"]
+        if not settings.ALLOW_MANAGER_CREDENTIALS:
+            help_text = "The role is assumed with this key."
+        else:
+            help_text = "Leave it empty to assume the role with the credentials of this Slipway."
+        self.fields["access_key_id"].help_text = help_text
+
+    def _offer(self, person: Principal, connector: Connector | None) -> None:
+        usable = visible_to(person, "core_secret_access", Secret.objects.defer("value"))
+        choice, credentials, region = (self.fields[one] for one in ("secret", "credentials", "test_region"))
+        if isinstance(choice, SecretField):
+            choice.queryset = usable.select_related("scope").order_by("scope__path", "identifier")
+        if isinstance(credentials, forms.ChoiceField):
+            credentials.choices = _ways()
+        if isinstance(region, forms.ChoiceField):
+            region.choices = [(one.name, f"{one.name} – {one.title}") for one in regions()]
+
+    def spec(self) -> dict[str, str]:
+        """What the connector keeps: only what its way of entering the account asks for."""
+        way = self.cleaned_data["credentials"]
+        wanted = ["test_region", "endpoint_url"]
+        if way != DEFAULT_CHAIN:
+            wanted.append("access_key_id")
+        if way == ASSUME_ROLE:
+            wanted += ["role_arn", "external_id"]
+        found = {name: self.cleaned_data.get(name, "") for name in wanted}
+        return {"credentials": way, **{name: value for name, value in found.items() if value}}
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether an access key takes part."""
+        return read_spec(self.spec()).needs_secret
+
+
+class NewConnectorForm(ConnectorForm):
+    """A connector that is not there yet."""
+
+    in_scope = ScopeField(help_text="Things in this scope and below it can use the connector.")
+    identifier = forms.CharField(
+        required=False,
+        max_length=128,
+        help_text="What pipelines call it; made from the name if empty.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+
+    field_order = ("in_scope", "name", "identifier")
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        begun = {"credentials": ASSUME_ROLE, "external_id": f"slipway-{randoms.token_hex(8)}"}
+        super().__init__(*args, person=person, initial=begun, **kwargs)
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.offer(person, EDIT, scope)
+
+    def clean_identifier(self) -> str:
+        """The identifier, made from the name where none was given."""
+        given = str(self.cleaned_data["identifier"])
+        return given or identifier_from(str(self.cleaned_data.get("name", "")))
+
+
+def identifier_from(name: str) -> str:
+    """An identifier that reads like a name; empty if nothing of it can be used."""
+    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:100]
+    return f"_{found}" if found[:1].isdigit() else found
+
+
+def _ways() -> list[tuple[str, str]]:
+    found = [(ASSUME_ROLE, "Assume a role"), (ACCESS_KEY, "Access key")]
+    if settings.ALLOW_MANAGER_CREDENTIALS:
+        found.append((DEFAULT_CHAIN, "The credentials of this Slipway itself"))
+    return found
+
+
+def _initial(connector: Connector | None) -> dict[str, Any]:
+    if connector is None:
+        return {"test_region": "us-east-1"}
+    spec = read_spec(connector.spec)
+    return {
+        "name": connector.name,
+        "credentials": spec.credentials,
+        "role_arn": spec.role_arn,
+        "external_id": spec.external_id,
+        "access_key_id": spec.access_key_id,
+        "secret": connector.secret_id,
+        "test_region": spec.test_region,
+        "endpoint_url": spec.endpoint_url,
+        "version": version_of(connector),
+    }
+
+
+def version_of(connector: Connector) -> str:
+    """What tells one state of a connector from the next."""
+    return f"{connector.updated_at.timestamp():.6f}"
+
+
+class EditConnectorForm(ConnectorForm):
+    """A connector that is there; `version` is the one that the person saw."""
+
+    version = forms.CharField(max_length=32, widget=forms.HiddenInput)

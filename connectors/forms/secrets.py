@@ -1,0 +1,107 @@
+"""Forms of secrets: a value as text or as a file."""
+
+from typing import Any
+
+from django import forms
+
+from connectors.forms.connectors import identifier_from
+from guards.limits import SECRET_BYTES
+from rbac.models import Scope
+from rbac.policy import Principal
+from web.page_forms import PageForm, ScopeField
+
+EDIT = "core_secret_edit"
+
+
+class _Unechoed(forms.Textarea):
+    """A refused form comes back without the value."""
+
+    def format_value(self, value: Any) -> str:
+        return ""
+
+
+class SecretValueForm(PageForm):
+    """A new value, as text or as a file of text."""
+
+    value = forms.CharField(
+        required=False,
+        strip=False,
+        label="Value",
+        help_text="It is never shown again; line ends and spaces are kept as they are.",
+        widget=_Unechoed(
+            attrs={
+                "class": "input mono secret-value",
+                "rows": 3,
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "autocapitalize": "none",
+            }
+        ),
+    )
+    file = forms.FileField(
+        required=False,
+        label="Or a file",
+        help_text=f"Such as a private key: a text in UTF-8, {SECRET_BYTES} at most.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="secret-%s", **kwargs)
+
+    def clean(self) -> dict[str, Any]:
+        """Take the value from where it was given: from one place, not from both."""
+        given = super().clean() or {}
+        text, file = given.get("value", ""), given.get("file")
+        if bool(text) == bool(file):
+            self.add_error("value", "Give the value as text, or choose a file." if not text else "Give one.")
+        elif file and file.size > SECRET_BYTES:
+            self.add_error("file", f"A secret may have {SECRET_BYTES} at most.")
+        elif file:
+            self._read(file, given)
+        return given
+
+    def _read(self, file: Any, given: dict[str, Any]) -> None:
+        try:
+            given["value"] = file.read().decode()
+        except UnicodeDecodeError as exc:
+            self.add_error("file", f"This is no text in UTF-8: byte {exc.start + 1} does not fit.")
+
+    @property
+    def value_given(self) -> dict[str, str]:
+        """The value, and the name of the file that it came as."""
+        file = self.cleaned_data["file"]
+        return {"value": self.cleaned_data["value"], "file_name": file.name if file else ""}
+
+
+class NewSecretForm(SecretValueForm):
+    """A secret that is not there yet."""
+
+    in_scope = ScopeField(help_text="Things in this scope and below it can use the secret.")
+    name = forms.CharField(max_length=128)
+    identifier = forms.CharField(
+        required=False,
+        max_length=128,
+        help_text="What expressions and connectors call it; made from the name if empty.",
+        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
+    )
+
+    field_order = ("in_scope", "name", "identifier", "value", "file")
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.offer(person, EDIT, scope)
+
+    def clean_identifier(self) -> str:
+        """The identifier, made from the name where none was given."""
+        given = str(self.cleaned_data["identifier"])
+        return given or identifier_from(str(self.cleaned_data.get("name", "")))
+
+
+class RenameSecretForm(PageForm):
+    """Another name for a secret."""
+
+    name = forms.CharField(max_length=128)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="secret-%s", **kwargs)

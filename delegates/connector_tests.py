@@ -1,0 +1,124 @@
+"""Trying a connector: who it is in AWS, what it may see, and what to do next where it may not."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from aws.caller import Caller
+from aws.ecs import Ecs
+from aws.errors import AwsError
+from aws.sts import Identity, Sts
+from connectors.aws_accounts import AwsSpec, read_spec
+from connectors.models import Connector
+from delegates.doors import DoorClosed, open_door
+from delegates.next_steps import NextStep, next_step
+from rbac.audit import record
+from rbac.policy import Principal, require
+
+IDENTITY, CLUSTERS = "Who it is", "ECS clusters"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was tried."""
+
+    name: str
+    ok: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class ConnectorTest:
+    """What came of trying a connector; `policy` is JSON that would help where a policy is missing."""
+
+    ok: bool
+    message: str
+    region: str = ""
+    account_id: str = ""
+    arn: str = ""
+    checks: tuple[Check, ...] = ()
+    next_step: str = ""
+    policy: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "checks": [asdict(one) for one in self.checks]}
+
+
+@dataclass
+class _Trial:
+    """A test under way."""
+
+    spec: AwsSpec
+    region: str
+    checks: list[Check] = field(default_factory=list)
+    identity: Identity = field(default_factory=lambda: Identity("", ""))
+    next_step: NextStep = field(default_factory=lambda: NextStep(""))
+
+    def passed(self, name: str, message: str) -> None:
+        self.checks.append(Check(name, True, message))
+
+    def failed(self, name: str, problem: AwsError | DoorClosed) -> None:
+        self.checks.append(Check(name, False, str(problem)))
+        if isinstance(problem, DoorClosed):
+            self.next_step = NextStep("Edit the connector, then test again.")
+        else:
+            self.next_step = next_step(problem, self.spec, self.region)
+
+    def result(self) -> ConnectorTest:
+        return ConnectorTest(
+            ok=all(one.ok for one in self.checks),
+            message=" ".join(one.message for one in self.checks),
+            region=self.region,
+            account_id=self.identity.account_id,
+            arn=self.identity.arn,
+            checks=tuple(self.checks),
+            next_step=self.next_step.text,
+            policy=self.next_step.policy,
+        )
+
+
+def try_connector(
+    *,
+    actor: Principal,
+    connector: Connector,
+    region: str = "",
+) -> ConnectorTest:
+    """Ask AWS who we are and for the clusters of a region (R152); the result is kept on the connector."""
+    require(actor, "core_connector_access", connector)
+    tested = _try(connector, region or read_spec(connector.spec).test_region)
+    connector.last_tested_at = timezone.now()
+    connector.last_test_ok = tested.ok
+    connector.last_test_message = tested.message
+    connector.last_test_report = tested.to_json()
+    with transaction.atomic():
+        connector.save(
+            update_fields=["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
+        )
+        after = {"ok": tested.ok, "message": tested.message}
+        record(actor=actor, action="connector.test", thing=connector, after=after)
+    return tested
+
+
+def _try(connector: Connector, region: str) -> ConnectorTest:
+    trial = _Trial(read_spec(connector.spec), region)
+    try:
+        caller = open_door(connector, region)
+        trial.identity = Sts(caller).identity()
+    except (AwsError, DoorClosed) as problem:
+        trial.failed(IDENTITY, problem)
+        return trial.result()
+    trial.passed(IDENTITY, f"Connected to account {trial.identity.account_id} as {trial.identity.arn}.")
+    _try_clusters(trial, caller)
+    return trial.result()
+
+
+def _try_clusters(trial: _Trial, caller: Caller) -> None:
+    try:
+        count = len(Ecs(caller).list_clusters())
+    except AwsError as error:
+        trial.failed(CLUSTERS, error)
+    else:
+        clusters = "1 ECS cluster" if count == 1 else f"{count} ECS clusters"
+        trial.passed(CLUSTERS, f"{clusters} in {trial.region}.")

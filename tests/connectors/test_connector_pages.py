@@ -1,0 +1,158 @@
+"""The pages of connectors: the form asks for what fits, the test says who it is and what to do next."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from connectors.models import Connector, Secret
+from connectors.operations import create_connector, create_secret, update_connector
+from deployments.models import Environment, Infrastructure
+from rbac.models import AuditEntry, Scope, User
+from sandbox.process import SandboxProcess
+
+Browse = Callable[[User], Client]
+KEY_VALUE = "wonderful/secret+access+key"
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+@pytest.fixture
+def form(project: Scope) -> dict[str, str]:
+    """What a person enters who has an access key."""
+    return {
+        "in_scope": project.path,
+        "name": "Production, Ireland",
+        "credentials": "AccessKey",
+        "access_key_id": "AKIASANDBOX",
+        "secret_value": KEY_VALUE,
+        "test_region": "us-east-1",
+    }
+
+
+@pytest.fixture
+def connector(project: Scope, admin: User, sandbox: SandboxProcess, settings: Settings) -> Connector:
+    settings.ALLOW_AWS_ENDPOINTS = True
+    secret = create_secret(actor=admin, scope=project, identifier="key", name="Key", value=KEY_VALUE)
+    spec = {"credentials": "AccessKey", "access_key_id": "AKIASANDBOX", "endpoint_url": sandbox.url}
+    return create_connector(
+        actor=admin, scope=project, identifier="aws", name="AWS", spec=spec, secret=secret
+    )
+
+
+def test_a_key_becomes_a_secret_and_is_never_shown(admin: User, browse: Browse, form: dict[str, str]) -> None:
+    response = browse(admin).post("/connectors/new/", form, follow=True)
+    made = Connector.objects.get()
+    assert (made.identifier, made.spec["credentials"]) == ("production_ireland", "AccessKey")
+    assert made.secret is not None
+    assert (made.secret.identifier, made.secret.value) == ("production_ireland_secret_key", KEY_VALUE)
+    assert KEY_VALUE not in text_of(response)
+    assert KEY_VALUE not in str(list(AuditEntry.objects.values_list("after", flat=True)))
+
+
+def test_what_does_not_fit_is_said_beside_its_field_and_keeps_nothing(
+    admin: User, browse: Browse, form: dict[str, str]
+) -> None:
+    response = browse(admin).post("/connectors/new/", form | {"access_key_id": "?"})
+    assert response.status_code == 400
+    assert "access_key_id" in response.context["form"].errors
+    assert KEY_VALUE not in text_of(response)
+    assert not Secret.objects.exists()
+
+
+def test_a_role_keeps_only_what_a_role_needs(admin: User, browse: Browse, form: dict[str, str]) -> None:
+    client = browse(admin)
+    proposed = client.get("/connectors/new/").context["form"]["external_id"].value()
+    role = "arn:aws:iam::123456789012:role/deployer"
+    wanted = form | {"credentials": "AssumeRole", "role_arn": role, "external_id": proposed}
+    client.post("/connectors/new/", wanted | {"access_key_id": "", "secret_value": ""})
+    made = Connector.objects.get()
+    assert made.secret is None
+    assert made.spec == {
+        "credentials": "AssumeRole",
+        "role_arn": role,
+        "external_id": proposed,
+        "test_region": "us-east-1",
+    }
+    client.post("/connectors/new/", form | {"name": "Key", "role_arn": role, "external_id": proposed})
+    assert "role_arn" not in Connector.objects.get(identifier="key").spec
+
+
+def test_the_managers_own_credentials_are_not_even_offered(
+    admin: User, browse: Browse, form: dict[str, str], settings: Settings
+) -> None:
+    settings.ALLOW_MANAGER_CREDENTIALS = False
+    client = browse(admin)
+    assert "credentials of this Slipway" not in text_of(client.get("/connectors/new/"))
+    refused = client.post("/connectors/new/", form | {"credentials": "DefaultChain"})
+    assert "credentials" in refused.context["form"].errors
+
+
+def test_the_page_tests_what_was_just_saved_once(admin: User, browse: Browse, form: dict[str, str]) -> None:
+    client = browse(admin)
+    saved = client.post("/connectors/new/", form)
+    assert 'hx-trigger="load' in text_of(client.get(saved["Location"]))
+    assert 'hx-trigger="load' not in text_of(client.get(saved["Location"]))
+
+
+def test_a_test_says_who_it_is(connector: Connector, admin: User, browse: Browse) -> None:
+    panel = {"HX-Request": "true", "HX-Target": "last-test"}
+    page = text_of(browse(admin).post(f"/connectors/{connector.pk}/test/", headers=panel))
+    assert "Connected" in page
+    assert "<code>123456789012</code>" in page
+    assert "1 ECS cluster in us-east-1." in page
+    assert "Next step" not in page
+
+
+def test_a_failed_test_says_what_to_do_next(
+    connector: Connector, admin: User, browse: Browse, sandbox: SandboxProcess
+) -> None:
+    sandbox.fault("denied", service="ecs", operation="ListClusters", count=1)
+    page = text_of(browse(admin).post(f"/connectors/{connector.pk}/test/", follow=True))
+    assert "Test failed" in page
+    assert "Add this policy to" in page
+    assert "&quot;Action&quot;: &quot;ecs:ListClusters&quot;" in page
+
+
+def test_an_edit_never_overwrites_what_somebody_else_saved(
+    connector: Connector, admin: User, browse: Browse
+) -> None:
+    client = browse(admin)
+    seen = client.get(f"/connectors/{connector.pk}/edit/").context["form"].initial
+    wanted = {name: value for name, value in seen.items() if value} | {"name": "Mine"}
+    update_connector(actor=admin, connector=connector, name="Theirs")
+    refused = client.post(f"/connectors/{connector.pk}/edit/", wanted)
+    assert "Somebody changed this connector" in text_of(refused)
+    seen = client.get(f"/connectors/{connector.pk}/edit/").context["form"].initial
+    client.post(f"/connectors/{connector.pk}/edit/", wanted | {"version": seen["version"]})
+    connector.refresh_from_db()
+    assert (connector.name, connector.secret and connector.secret.identifier) == ("Mine", "key")
+
+
+def test_a_used_connector_stays_and_says_who_uses_it(
+    connector: Connector, project: Scope, admin: User, browse: Browse
+) -> None:
+    environment = Environment.objects.create(scope=project, identifier="dev", name="Dev")
+    place = Infrastructure.objects.create(
+        environment=environment, identifier="a", name="Alpha", connector=connector, region="x", cluster="c"
+    )
+    client = browse(admin)
+    assert "infrastructure Alpha of Dev" in text_of(client.get(f"/connectors/{connector.pk}/delete/"))
+    assert client.post(f"/connectors/{connector.pk}/delete/").status_code == 409
+    place.delete()
+    client.post(f"/connectors/{connector.pk}/delete/")
+    assert not Connector.objects.exists()
+
+
+def test_the_last_test_is_forgotten_when_the_secret_changes(
+    connector: Connector, admin: User, browse: Browse
+) -> None:
+    client = browse(admin)
+    client.post(f"/connectors/{connector.pk}/test/")
+    assert "Connected" in text_of(client.get("/connectors/"))
+    client.post(f"/secrets/{connector.secret_id}/rotate/", {"value": "another good secret"})
+    assert "Not tested" in text_of(client.get("/connectors/"))

@@ -1,0 +1,56 @@
+"""What to do next after a failed test of a connector."""
+
+import json
+
+import pytest
+
+from aws.errors import AwsError, Denied, Invalid, NotSent, Throttled, Unanswered, Unauthenticated
+from connectors.aws_accounts import AwsSpec
+from delegates.next_steps import next_step
+
+ROLE = "arn:aws:iam::210987654321:role/deployer"
+SESSION = "arn:aws:sts::123456789012:assumed-role/slipway/i-0abc"
+KEY = AwsSpec("AccessKey", access_key_id="AKIA1")
+
+
+@pytest.mark.parametrize(
+    ("error", "spec", "said"),
+    [
+        (Unauthenticated("InvalidClientTokenId", ""), KEY, "does not know the access key AKIA1"),
+        (Unauthenticated("SignatureDoesNotMatch", ""), KEY, "rotate the secret"),
+        (Unauthenticated("ExpiredToken", ""), KEY, "expired"),
+        (Unauthenticated("NoCredentialsError", ""), AwsSpec(), "give its task or instance a role"),
+        (Unauthenticated("MissingAuthenticationToken", ""), KEY, "Check the access key"),
+        (NotSent("ConnectTimeoutError", ""), KEY, "reaches AWS in eu-west-1"),
+        (NotSent("X", ""), AwsSpec(endpoint_url="http://127.0.0.1:9"), "reaches http://127.0.0.1:9"),
+        (Throttled("Throttling", ""), KEY, "Wait a minute"),
+        (Unanswered("ReadTimeoutError", ""), KEY, "health of AWS"),
+        (Invalid("ValidationError", ""), KEY, "region eu-west-1 is enabled"),
+    ],
+)
+def test_each_failure_has_a_next_step(error: AwsError, spec: AwsSpec, said: str) -> None:
+    assert said in next_step(error, spec, "eu-west-1").text
+
+
+def test_a_missing_permission_comes_with_the_policy_for_the_role_behind_the_session() -> None:
+    message = f"User: {SESSION} is not authorized to perform: ecs:ListClusters on resource: *"
+    step = next_step(Denied("AccessDenied", message, "ecs", "ListClusters"), KEY, "eu-west-1")
+    assert "arn:aws:iam::123456789012:role/slipway" in step.text
+    assert json.loads(step.policy)["Statement"] == [
+        {"Effect": "Allow", "Action": "ecs:ListClusters", "Resource": "*"}
+    ]
+
+
+def test_a_role_that_cannot_be_assumed_comes_with_its_trust_policy() -> None:
+    message = f"User: {SESSION} is not authorized to perform: sts:AssumeRole on resource: {ROLE}"
+    spec = AwsSpec("AssumeRole", role_arn=ROLE, external_id="slipway-1")
+    step = next_step(Denied("AccessDenied", message, "sts", "AssumeRole"), spec, "eu-west-1")
+    assert ROLE in step.text
+    assert json.loads(step.policy)["Statement"] == [
+        {
+            "Effect": "Allow",
+            "Principal": {"AWS": "arn:aws:iam::123456789012:role/slipway"},
+            "Action": "sts:AssumeRole",
+            "Condition": {"StringEquals": {"sts:ExternalId": "slipway-1"}},
+        }
+    ]
