@@ -1,6 +1,6 @@
 """What people can do with the YAML of pipelines: save it, bring an older version back, delete it."""
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from connectors.operations.naming import taken
@@ -40,9 +40,7 @@ def save_pipeline(
     with transaction.atomic():
         before = {"yaml": pipeline.yaml} if pipeline else None
         if pipeline is None:
-            _refuse_taken(scope, spec.identifier)
-            pipeline = Pipeline(scope=scope, identifier=spec.identifier, name=spec.name, yaml=yaml)
-            pipeline.save()
+            pipeline = _add(scope, spec, yaml)
         else:
             _change(pipeline, spec, yaml, version)
         _keep(pipeline, actor)
@@ -93,6 +91,17 @@ def refuse_missing(missing: list[plan.Missing]) -> None:
         raise PipelineNotRunnable("The pipeline names things that do not exist.", errors=errors)
 
 
+def _add(scope: Scope, spec: PipelineSpec, yaml: str) -> Pipeline:
+    pipeline = Pipeline(scope=scope, identifier=spec.identifier, name=spec.name, yaml=yaml)
+    try:
+        # Asked of the database alone: two who add it at once both find the name free.
+        with transaction.atomic():
+            pipeline.save()
+    except IntegrityError as exc:
+        raise taken("pipeline", spec.identifier) from exc
+    return pipeline
+
+
 def _change(pipeline: Pipeline, spec: PipelineSpec, yaml: str, version: int | None) -> None:
     if pipeline.identifier != spec.identifier:
         raise BadInput(
@@ -113,8 +122,3 @@ def _keep(pipeline: Pipeline, actor: User) -> None:
         saved_by=actor,
         saved_at=pipeline.updated_at,
     )
-
-
-def _refuse_taken(scope: Scope, identifier: str) -> None:
-    if Pipeline.objects.filter(scope=scope, identifier=identifier).exists():
-        raise taken("pipeline", identifier)

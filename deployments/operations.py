@@ -124,6 +124,8 @@ def retry_execution(*, actor: User, execution: Execution) -> None:
 
 def _ask(actor: User, execution: Execution, kind: str) -> None:
     with transaction.atomic():
+        # Who asks at the same moment waits here, and is then told.
+        Execution.objects.select_for_update().get(pk=execution.pk)
         if Interrupt.objects.filter(execution=execution, kind=kind, taken_at=None).exists():
             raise Conflict("Somebody has asked for this already; it is about to happen.")
         Interrupt.objects.create(execution=execution, kind=kind, by=actor)
