@@ -9,7 +9,7 @@ from kombu.exceptions import OperationalError
 
 from deployments.engine.dispatch import Group, due_groups, look_at_group
 from deployments.engine.looked import give_back, note_bug
-from web.outages import is_outage
+from web.outages import OUTAGES, is_outage
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ def dispatch(**_: Any) -> None:
         for group in due_groups():
             execution_ids = [str(pk) for pk in group.execution_ids]
             look_group.apply_async(kwargs={"execution_ids": execution_ids, "token": group.token}, expires=30)
-    except Exception as error:
+    except OUTAGES as error:
         if not is_outage(error):
             raise
         logger.warning("Nothing was sent out, the next tick tries again: %s", error)
