@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import environments, executions, pipelines, services
+from deployments.api import environments, executions, logs, pipelines, services
 
 urlpatterns = [
     path("services", services.Services.as_view(), name="api-services"),
@@ -43,6 +43,7 @@ urlpatterns = [
     path("executions/<uuid:pk>/abort", executions.AbortExecution.as_view(), name="api-abort"),
     path("executions/<uuid:pk>/rollback", executions.RollBackExecution.as_view(), name="api-rollback"),
     path("executions/<uuid:pk>/retry", executions.RetryExecution.as_view(), name="api-retry"),
-    path("executions/<uuid:pk>/log", executions.ExecutionLog.as_view(), name="api-log"),
+    path("executions/<uuid:pk>/log", logs.ExecutionLog.as_view(), name="api-log"),
+    path("executions/<uuid:pk>/log/search", logs.SearchLog.as_view(), name="api-log-search"),
     path("executions/<uuid:pk>/calls", executions.ExecutionCalls.as_view(), name="api-calls"),
 ]

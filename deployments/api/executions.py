@@ -1,17 +1,16 @@
-"""Routes of executions: their state, their log, their calls, and what can be asked of them."""
+"""Routes of executions: their state, their calls, and what can be asked of them."""
 
 import uuid
 from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from deployments import log, operations, queries
+from deployments import operations, queries
 from deployments.models import Call, Execution, Pipeline
 from deployments.states import Outcome, Status
 from web.problems import BadInput
@@ -19,14 +18,6 @@ from web.rest import ORG, PAGED, PROJECT, Route, narrowed
 
 VIEW = "core_pipeline_view"
 MOST_DIGITS = 15
-AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Only lines with higher numbers.")
-BLOCKS = OpenApiParameter(
-    "blocks",
-    OpenApiTypes.BOOL,
-    description="The lines in columns, `blocks`, as the page and its socket take them.",
-)
-BLOCKS_BYTES = 256 * 1024
-DOWNLOAD = OpenApiParameter("download", OpenApiTypes.BOOL, description="The whole log as plain text.")
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=Status.values)
 PIPELINE = OpenApiParameter("pipeline", OpenApiTypes.INT, description="Only executions of this pipeline.")
 
@@ -157,25 +148,6 @@ class ExecutionDocument(serializers.Serializer[Any]):
     last_line = serializers.IntegerField()
 
 
-class LineShown(serializers.Serializer[Any]):
-    """One line of the log."""
-
-    number = serializers.IntegerField()
-    at = serializers.DateTimeField()
-    step = serializers.CharField()
-    unit = serializers.CharField()
-    level = serializers.ChoiceField(choices=["info", "warning", "error", "success", "event", "command"])
-    origin = serializers.ChoiceField(choices=[one.value for one in log.Origin])
-    text = serializers.CharField()
-
-
-class LogPage(serializers.Serializer[Any]):
-    """At most a thousand lines; `end` says that there will be no more."""
-
-    lines = LineShown(many=True)
-    end = serializers.BooleanField()
-
-
 class AbortInput(serializers.Serializer[Any]):
     """How to stop."""
 
@@ -204,7 +176,7 @@ class Executions(Route):
             meant = Pipeline.objects.filter(identifier=identifier)
             found = found.filter(pipeline__in=list(meant.values_list("pk", flat=True)))
         if pipeline := request.GET.get("pipeline"):
-            found = found.filter(pipeline_id=_number(pipeline, "pipeline"))
+            found = found.filter(pipeline_id=number_of(pipeline, "pipeline"))
         return self.page(found, ExecutionSummary)
 
 
@@ -257,27 +229,6 @@ class RetryExecution(ExecutionRoute):
         return self.asked(pk, operations.retry_execution)
 
 
-LOG_ANSWERS = {(200, "application/json"): LogPage, (200, "text/plain"): OpenApiTypes.STR}
-
-
-class ExecutionLog(ExecutionRoute):
-    """The log of an execution."""
-
-    @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LOG_ANSWERS)
-    def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse:
-        execution = self.execution(pk)
-        if request.GET.get("download", "") not in ("", "0", "false"):
-            return _download(execution)
-        after = _number(request.GET.get("after") or "0", "after")
-        if request.GET.get("blocks") == "1":
-            return _blocks(execution, after)
-        # The state was read before the lines: what is over by then has written its last one.
-        lines = log.read_lines(execution.pk, after=after)
-        last = lines[-1]["number"] if lines else after
-        is_over = execution.is_over and last >= execution.log_next - 1
-        return Response({"lines": lines, "end": is_over})
-
-
 class ExecutionCalls(ExecutionRoute):
     """Every call to AWS that an execution made, in order."""
 
@@ -289,30 +240,8 @@ class ExecutionCalls(ExecutionRoute):
         return self.page(rows.defer("parameters", "result"), queries.call_document)
 
 
-def _number(text: str, name: str) -> int:
+def number_of(text: str, name: str) -> int:
+    """A whole number from the address. Raises `BadInput`."""
     if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
         raise BadInput("The input is not valid.", errors=[{"path": name, "message": "must be a number"}])
     return int(text)
-
-
-def _blocks(execution: Execution, after: int) -> HttpResponse:
-    """As they are stored: nothing is decoded or encoded for the page."""
-    blocks = log.blocks_after(execution.pk, after, most_bytes=BLOCKS_BYTES)
-    last = blocks[-1].last if blocks else after
-    end = "true" if execution.is_over and last >= execution.log_next - 1 else "false"
-    bodies = ",".join(block.body for block in blocks)
-    return HttpResponse(f'{{"blocks":[{bodies}],"end":{end}}}', content_type="application/json")
-
-
-def _download(execution: Execution) -> HttpResponse:
-    text = "".join(f"{line['at']} {line['text']}\n" for line in log.all_lines(execution.pk))
-    name = f"{execution.pipeline.identifier}-{execution.number}.log"
-    return HttpResponse(
-        text.encode("utf-8", "replace"),
-        content_type="text/plain; charset=utf-8",
-        headers={
-            "Content-Disposition": f'attachment; filename="{name}"',
-            # What a container printed is never to be taken for a page.
-            "X-Content-Type-Options": "nosniff",
-        },
-    )

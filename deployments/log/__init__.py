@@ -1,26 +1,31 @@
 """The log of an execution: lines are cleaned, masked, numbered and stored, then told to whoever watches."""
 
-from deployments.log.blocks import Block
+from deployments.log.blocks import Block, lines_of
 from deployments.log.lines import Line, NewLine, Origin
 from deployments.log.masks import Mask
 from deployments.log.output import Output
 from deployments.log.reading import PAGE, all_lines, blocks_after, read_lines
+from deployments.log.searching import Found, Wanted, search
 from deployments.log.storing import compact, store
 from deployments.log.telling import group_of, tell
 
 __all__ = [
     "PAGE",
     "Block",
+    "Found",
     "Line",
     "Mask",
     "NewLine",
     "Origin",
     "Output",
+    "Wanted",
     "all_lines",
     "blocks_after",
     "compact",
     "group_of",
+    "lines_of",
     "read_lines",
+    "search",
     "store",
     "tell",
 ]

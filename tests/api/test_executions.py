@@ -1,16 +1,20 @@
 """Running a pipeline and watching it through the API: the fixed shapes."""
 
+import gzip
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import transaction
+from django.test import AsyncClient
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
 from deployments import log
+from deployments.log import searching
 from deployments.models import ActionRun, Call, Execution, Interrupt
 from rbac.models import User
 from tests.api.world import World
@@ -175,10 +179,74 @@ def test_the_whole_log_can_be_downloaded_as_text(world: World, client: APIClient
     assert response["Content-Type"] == "text/plain; charset=utf-8"
     assert response["Content-Disposition"] == 'attachment; filename="rolling-1.log"'
     assert response["X-Content-Type-Options"] == "nosniff"
-    lines = response.content.decode().splitlines()
+    text = response.getvalue().decode()
+    lines = text.splitlines()
     assert len(lines) == 1200
     assert lines[0].endswith("line 1")
     assert lines[-1].endswith("line 1200")
+
+    raw = client.get(of(world, "/log?download=raw"))
+    assert raw["Content-Disposition"].startswith("inline")
+    assert raw.getvalue().decode() == text
+    packed = client.get(of(world, "/log?download=gz"))
+    assert packed["Content-Disposition"] == 'attachment; filename="rolling-1.log.gz"'
+    assert gzip.decompress(packed.getvalue()).decode() == text
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_download_is_the_same_from_the_asynchronous_server(world: World, admin: User):
+    await sync_to_async(write_lines)(world, 3000)
+    client = AsyncClient()
+    await client.aforce_login(admin)
+    response = await client.get(of(world, "/log?download=1"))
+    pages = [page async for page in response.streaming_content]
+    assert b"".join(pages).count(b"\n") == 3000
+
+
+def test_the_log_is_searched_by_text_and_kind(world: World, client: APIClient):
+    at = timezone.now()
+    log.store(
+        world.execution.pk,
+        [
+            log.NewLine(at, None, "one", "u", "info", "Alpha \x1b[31mBe\x1b[0mta"),
+            log.NewLine(at, None, "one", "u", "error", 'a "quoted" beta'),
+            log.NewLine(at, None, "two", "u", "event", "gamma"),
+            log.NewLine(at, None, "two", "u", "warning", "BETA again"),
+        ],
+    )
+
+    def found(query: str) -> list[int]:
+        return client.get(of(world, f"/log/search?{query}")).json()["numbers"]
+
+    assert found("q=beta") == [1, 2, 4]
+    assert found("q=beta&after=1") == [2, 4]
+    assert found("q=beta&case=1") == [2]
+    assert found("q=%22quoted%22") == [2]
+    assert found("q=31m") == []
+    assert found("level=error,warning") == [2, 4]
+    assert found("origin=aws") == [3]
+    assert found("step=two&level=warning") == [4]
+    assert found("q=nowhere") == []
+
+
+def test_a_long_log_is_searched_page_by_page(
+    world: World, client: APIClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(searching, "MOST_CHUNKS", 2)
+    write_lines(world, 4500)
+    numbers: list[int] = []
+    after: int | None = 0
+    rounds = 0
+    while after is not None:
+        page = client.get(of(world, f"/log/search?q=7&after={after}")).json()
+        numbers, after, rounds = numbers + page["numbers"], page["next"], rounds + 1
+    assert rounds > 1
+    assert numbers == [number for number in range(1, 4501) if "7" in str(number)]
+
+
+@pytest.mark.parametrize("query", ["level=loud", "origin=me", "q=" + "x" * 513, "after=-1"])
+def test_a_strange_search_is_refused(world: World, client: APIClient, query: str):
+    assert client.get(of(world, f"/log/search?{query}")).status_code == 400
 
 
 def test_the_calls_are_listed_in_order(world: World, client: APIClient):

@@ -1,0 +1,164 @@
+"""Routes of the log of an execution: in pages, as a text, searched."""
+
+import uuid
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpResponse, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from deployments import log
+from deployments.api.executions import ExecutionRoute, number_of
+from deployments.models import Execution
+from web.problems import BadInput
+
+LEVELS = ("info", "warning", "error", "success", "event", "command")
+ORIGINS = tuple(one.value for one in log.Origin)
+BLOCKS_BYTES = 256 * 1024
+LONGEST_QUERY = 512
+GZIP = 31
+AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Only lines with higher numbers.")
+BLOCKS = OpenApiParameter(
+    "blocks",
+    OpenApiTypes.BOOL,
+    description="The lines in columns, `blocks`, as the page and its socket take them.",
+)
+DOWNLOAD = OpenApiParameter(
+    "download",
+    OpenApiTypes.STR,
+    enum=["1", "gz", "raw"],
+    description="The whole log as plain text: as a file, as a compressed file, or to be read in the browser.",
+)
+CONDITIONS = [
+    OpenApiParameter("q", OpenApiTypes.STR, description="A text in the line, as it is; no pattern."),
+    OpenApiParameter("case", OpenApiTypes.BOOL, description="Upper and lower case differ."),
+    OpenApiParameter("level", OpenApiTypes.STR, description=f"Some of {', '.join(LEVELS)}, with commas."),
+    OpenApiParameter("origin", OpenApiTypes.STR, enum=ORIGINS, description="Who said the line."),
+    OpenApiParameter("step", OpenApiTypes.STR, description="The identifier of the step."),
+]
+
+
+class LineShown(serializers.Serializer[Any]):
+    """One line of the log."""
+
+    number = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    step = serializers.CharField()
+    unit = serializers.CharField()
+    level = serializers.ChoiceField(choices=LEVELS)
+    origin = serializers.ChoiceField(choices=ORIGINS)
+    text = serializers.CharField()
+
+
+class LogPage(serializers.Serializer[Any]):
+    """At most a thousand lines; `end` says that there will be no more."""
+
+    lines = LineShown(many=True)
+    end = serializers.BooleanField()
+
+
+class FoundLines(serializers.Serializer[Any]):
+    """Numbers of lines; `next` is the `after` to go on with, null at the end of the log."""
+
+    numbers = serializers.ListField(child=serializers.IntegerField())
+    next = serializers.IntegerField(allow_null=True)
+
+
+LOG_ANSWERS = {(200, "application/json"): LogPage, (200, "text/plain"): OpenApiTypes.STR}
+
+
+class ExecutionLog(ExecutionRoute):
+    """The log of an execution."""
+
+    @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LOG_ANSWERS)
+    def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse | StreamingHttpResponse:
+        execution = self.execution(pk)
+        if (how := request.GET.get("download", "")) not in ("", "0", "false"):
+            return _as_text(execution, how, is_async=isinstance(request._request, ASGIRequest))
+        after = number_of(request.GET.get("after") or "0", "after")
+        if request.GET.get("blocks") == "1":
+            return _blocks(execution, after)
+        # The state was read before the lines: what is over by then has written its last one.
+        lines = log.read_lines(execution.pk, after=after)
+        last = lines[-1]["number"] if lines else after
+        is_over = execution.is_over and last >= execution.log_next - 1
+        return Response({"lines": lines, "end": is_over})
+
+
+class SearchLog(ExecutionRoute):
+    """Lines of the log that hold a text, or are of a kind."""
+
+    @extend_schema(parameters=[AFTER, *CONDITIONS], responses=FoundLines)
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        execution = self.execution(pk)
+        after = number_of(request.GET.get("after") or "0", "after")
+        found = log.search(execution.pk, _wanted(request), after=after)
+        return Response({"numbers": found.numbers, "next": found.next})
+
+
+def _wanted(request: Request) -> log.Wanted:
+    text = request.GET.get("q", "")
+    if len(text) > LONGEST_QUERY:
+        raise _bad("q", f"must have at most {LONGEST_QUERY} characters")
+    levels = frozenset(filter(None, request.GET.get("level", "").split(",")))
+    if unknown := levels - set(LEVELS):
+        raise _bad("level", f"does not know {', '.join(sorted(unknown))}; there are {', '.join(LEVELS)}")
+    origin = request.GET.get("origin", "")
+    if origin and origin not in ORIGINS:
+        raise _bad("origin", f"must be one of {', '.join(ORIGINS)}")
+    is_exact = request.GET.get("case", "") in ("1", "true")
+    return log.Wanted(text, is_exact, levels, origin, request.GET.get("step", ""))
+
+
+def _bad(name: str, message: str) -> BadInput:
+    return BadInput("The input is not valid.", errors=[{"path": name, "message": message}])
+
+
+def _blocks(execution: Execution, after: int) -> HttpResponse:
+    """As they are stored: nothing is decoded or encoded for the page."""
+    blocks = log.blocks_after(execution.pk, after, most_bytes=BLOCKS_BYTES)
+    last = blocks[-1].last if blocks else after
+    end = "true" if execution.is_over and last >= execution.log_next - 1 else "false"
+    bodies = ",".join(block.body for block in blocks)
+    return HttpResponse(f'{{"blocks":[{bodies}],"end":{end}}}', content_type="application/json")
+
+
+def _as_text(execution: Execution, how: str, *, is_async: bool) -> StreamingHttpResponse:
+    pages = _pages(execution, compressed=how == "gz")
+    name = f"{execution.pipeline.identifier}-{execution.number}.log{'.gz' if how == 'gz' else ''}"
+    return StreamingHttpResponse(
+        _one_by_one(pages) if is_async else pages,
+        content_type="application/gzip" if how == "gz" else "text/plain; charset=utf-8",
+        headers={
+            "Content-Disposition": f'{"inline" if how == "raw" else "attachment"}; filename="{name}"',
+            # What a container printed is never to be taken for a page.
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+def _pages(execution: Execution, *, compressed: bool) -> Iterator[bytes]:
+    """The log as text, about 256 KiB at a time."""
+    packer = zlib.compressobj(wbits=GZIP) if compressed else None
+    after = 0
+    while blocks := log.blocks_after(execution.pk, after, most_bytes=BLOCKS_BYTES):
+        after = blocks[-1].last
+        lines = (line for block in blocks for line in log.lines_of(block))
+        data = "".join(f"{line['at']} {line['text']}\n" for line in lines).encode("utf-8", "replace")
+        yield packer.compress(data) if packer else data
+    if packer:
+        yield packer.flush()
+
+
+async def _one_by_one(pages: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Read a page when the one before was taken, so that a long log is never in memory as a whole."""
+    read = sync_to_async(lambda: next(pages, None))
+    while (page := await read()) is not None:
+        yield page
