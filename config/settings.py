@@ -54,6 +54,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    # Below the static files, which are compressed already. It adds random bytes, and CSRF tokens are masked:
+    # the length of an answer says nothing about what is secret in it.
+    "django.middleware.gzip.GZipMiddleware",
     "csp.middleware.CSPMiddleware",
     "web.middleware.RequestId",
     "web.guarding.Guard",
