@@ -1,6 +1,6 @@
 """Forms of pages: plain fields, and refusals of operations shown beside the field that they name."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.db.models import QuerySet
@@ -16,15 +16,22 @@ def posted(request: HttpRequest) -> QueryDict | None:
     return request.POST if request.method == "POST" else None
 
 
+# RadioSelect first: Django counts it among the selects, and it is drawn as several inputs.
+_PLAIN = (forms.RadioSelect, forms.CheckboxInput, forms.FileInput, forms.Textarea)
+
+
 class PageForm(forms.Form):
     """A form that shows what an operation said: beside the field, or above the form where there is none."""
+
+    # Needed or not, depending on what else is entered: neither marked as optional nor as required.
+    depending: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             widget = field.widget
             css = "select" if isinstance(widget, forms.Select) else "input"
-            if not isinstance(widget, forms.CheckboxInput | forms.FileInput | forms.Textarea):
+            if not isinstance(widget, _PLAIN):
                 widget.attrs.setdefault("class", css)
                 widget.attrs.setdefault("autocomplete", "off")
 

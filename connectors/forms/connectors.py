@@ -28,6 +28,8 @@ class SecretField(forms.ModelChoiceField):
 class ConnectorForm(PageForm):
     """How an AWS account is entered; `spec` gives it as a connector keeps it."""
 
+    depending = frozenset({"role_arn", "access_key_id", "secret", "secret_value"})
+
     name = forms.CharField(max_length=128, help_text="Such as “Production, Ireland”.")
     credentials = forms.ChoiceField(label="Credentials", widget=forms.RadioSelect)
     role_arn = forms.CharField(

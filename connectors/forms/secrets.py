@@ -23,6 +23,8 @@ class _Unechoed(forms.Textarea):
 class SecretValueForm(PageForm):
     """A new value, as text or as a file of text."""
 
+    depending = frozenset({"value", "file"})
+
     value = forms.CharField(
         required=False,
         strip=False,

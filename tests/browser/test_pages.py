@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from connectors.models import FileNode
+from connectors.models import Connector, FileNode
 from deployments.models import Execution, Interrupt, Pipeline, Service
 from tests.browser.conftest import Visit
 from tests.browser.wire import Wire
@@ -16,6 +16,7 @@ def addresses(execution: Execution) -> list[str]:
     """Every page that there is to read."""
     file, folder = (FileNode.objects.filter(is_folder=kind).earliest("pk") for kind in (False, True))
     service = Service.objects.get()
+    connector = Connector.objects.get()
     pipeline = Pipeline.objects.get()
     return [
         "/deployments/",
@@ -33,6 +34,9 @@ def addresses(execution: Execution) -> list[str]:
         "/files/",
         f"/files/{file.pk}/",
         f"/files/{folder.pk}/",
+        f"/connectors/{connector.pk}/",
+        "/secrets/",
+        f"/secrets/{connector.secret_id}/",
         f"/files/{file.pk}/history/",
     ]
 

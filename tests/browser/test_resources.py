@@ -1,0 +1,101 @@
+"""Files, connectors and secrets as a person makes and changes them in a browser."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from connectors.models import Connector, FileNode
+from connectors.operations import save_file
+from deployments.models import Pipeline
+from rbac.models import User
+from tests.browser.conftest import Visit
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def deployer(demo: Pipeline) -> User:
+    """Who visits: here somebody who may change things."""
+    return User.objects.get(username="admin")
+
+
+@pytest.fixture
+def node(demo: Pipeline) -> FileNode:
+    return FileNode.objects.get(path__endswith="RegisterTaskDefinitionRequest.yaml")
+
+
+def test_a_mistake_is_shown_while_it_is_written_and_a_save_is_a_version(
+    page: Page, visit: Visit, node: FileNode
+) -> None:
+    visit(f"/files/{node.pk}/")
+    page.get_by_role("link", name="Edit", exact=True).click()
+    area = page.get_by_label("Content", exact=True)
+    area.fill(node.content.replace("cpu: '256'", "cpu: [256"))
+    problems = page.get_by_role("list", name="Problems in the text")
+    expect(problems.get_by_text(re.compile(r"Line \d+, column \d+"))).to_be_visible()
+    area.fill(node.content.replace("cpu: '256'", "cpu: '512'"))
+    expect(page.get_by_text("Checked as a task definition.")).to_be_visible()
+    page.get_by_label("What changed").fill("More CPU")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("is saved as version 2")).to_be_visible()
+    page.get_by_role("link", name="History").click()
+    expect(page.get_by_role("row", name="removed cpu: '256'")).to_be_visible()
+    expect(page.get_by_text("More CPU")).to_be_visible()
+    page.get_by_role("button", name="Restore version 1").click()
+    expect(page.get_by_text("is version 3 now")).to_be_visible()
+
+
+def test_a_text_written_at_the_same_time_as_another_is_not_lost(
+    page: Page, visit: Visit, node: FileNode, deployer: User, complaints: list[str]
+) -> None:
+    visit(f"/files/{node.pk}/edit/")
+    page.get_by_label("Content", exact=True).fill("family: mine\n")
+    save_file(actor=deployer, scope=node.scope, path=node.path, content="family: theirs\n")
+    with page.expect_response(lambda response: response.request.method == "POST" and response.status == 409):
+        page.get_by_role("button", name="Save").click()
+    assert "409" in complaints.pop()
+    expect(page.get_by_role("alert")).to_contain_text("saved version 2 while you were writing")
+    expect(page.get_by_role("row", name="removed family: theirs")).to_be_visible()
+    expect(page.get_by_label("Content", exact=True)).to_have_value("family: mine\n")
+    page.get_by_role("button", name="Save mine over version 2").click()
+    expect(page.get_by_text("is saved as version 3")).to_be_visible()
+
+
+def test_the_form_of_a_connector_asks_only_for_what_fits(page: Page, visit: Visit, demo: Pipeline) -> None:
+    visit("/connectors/new/")
+    role, key = page.get_by_label("Role", exact=True), page.get_by_label("Access key id")
+    expect(role).to_be_visible()
+    page.get_by_label("Access key", exact=True).check()
+    expect(role).to_be_hidden()
+    expect(key).to_be_visible()
+    page.get_by_label("The credentials of this Slipway itself").check()
+    expect(key).to_be_hidden()
+    expect(page.get_by_text("acts in AWS as this Slipway itself does")).to_be_visible()
+
+
+def test_a_new_connector_is_tested_at_once_and_says_what_to_do(
+    page: Page, visit: Visit, demo: Pipeline
+) -> None:
+    visit("/connectors/new/")
+    page.get_by_label("Name", exact=True).fill("Nobody listens")
+    page.get_by_label("Access key", exact=True).check()
+    page.get_by_label("Access key id").fill("AKIAIOSFODNN7EXAMPLE")
+    page.get_by_label("Or the secret access key itself").fill("wonderful-secret-value")
+    page.get_by_label("Endpoint instead of AWS").fill("http://127.0.0.1:9")
+    page.get_by_role("button", name="Save and test").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nobody listens")
+    panel = page.get_by_role("region", name="Last test")
+    expect(panel.get_by_role("status")).to_have_text("Test failed", timeout=20_000)
+    expect(panel).to_contain_text("Make sure that Slipway reaches http://127.0.0.1:9")
+    assert Connector.objects.get(identifier="nobody_listens").last_test_ok is False
+    assert "wonderful-secret-value" not in page.content()
+
+
+def test_files_are_uploaded_from_the_machine(page: Page, visit: Visit, demo: Pipeline) -> None:
+    visit("/files/upload/")
+    page.get_by_label("Files", exact=True).set_input_files(
+        [{"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hello"}]
+    )
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_text("Uploaded /notes.txt.")).to_be_visible()
