@@ -100,7 +100,9 @@ class Account:
         for account_id, regions in list(ecs_backends.items()):
             for region, backend in list(regions.items()):
                 if isinstance(backend, SandboxEcs):
-                    changed |= elb.advance(account_id, region)
+                    if elb.advance(account_id, region):
+                        scheduler.wake(backend)
+                        changed = True
                     changed |= scheduler.tick(backend)
         return changed
 

@@ -82,11 +82,18 @@ def advance(account_id: str, region: str) -> bool:
     if account_id not in elbv2_backends or region not in elbv2_backends[account_id].keys():  # noqa: SIM118
         return False
     changed = False
-    for group in elbv2_backends[account_id][region].target_groups.values():
-        in_use = is_in_use(account_id, region, group.arn) if _table(group) else False
+    backend = elbv2_backends[account_id][region]
+    groups = [group for group in backend.target_groups.values() if _table(group)]
+    used = _groups_in_use(backend) if groups else frozenset()
+    for group in groups:
         for target in list(_table(group).values()):
-            changed |= _advance_target(group, target, in_use=in_use)
+            changed |= _advance_target(group, target, in_use=group.arn in used)
     return changed
+
+
+def _groups_in_use(backend: ELBv2Backend) -> frozenset[str]:
+    balancers = list(backend.load_balancers.values())
+    return frozenset(arn for balancer in balancers for arn in _groups_of(backend, balancer))
 
 
 def _advance_target(group: FakeTargetGroup, target: Target, *, in_use: bool) -> bool:
@@ -170,10 +177,14 @@ def _keep_groups_in_step(name: str) -> None:
     setattr(ELBv2Backend, name, wrapped)
 
 
-def _note_groups(backend: ELBv2Backend, balancer: FakeLoadBalancer) -> None:
+def _groups_of(backend: ELBv2Backend, balancer: FakeLoadBalancer) -> list[str]:
     rules = [rule for listener in balancer.listeners.values() for rule in listener.rules.values()]
-    for action in (action for rule in rules for action in rule.actions):
-        for arn in backend._get_target_group_arns_from(action_data=action.data):
-            group = backend.target_groups.get(arn)
-            if group is not None and balancer.arn not in group.load_balancer_arns:
-                group.load_balancer_arns.append(balancer.arn)
+    actions = [action for rule in rules for action in rule.actions]
+    return [arn for action in actions for arn in backend._get_target_group_arns_from(action_data=action.data)]
+
+
+def _note_groups(backend: ELBv2Backend, balancer: FakeLoadBalancer) -> None:
+    for arn in _groups_of(backend, balancer):
+        group = backend.target_groups.get(arn)
+        if group is not None and balancer.arn not in group.load_balancer_arns:
+            group.load_balancer_arns.append(balancer.arn)

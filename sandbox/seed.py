@@ -55,8 +55,8 @@ def _plant() -> Seed:
     ec2 = ec2_backends[ACCOUNT][REGION]
     vpc = ec2.create_vpc("10.42.0.0/16")
     subnets = [
-        ec2.create_subnet(vpc.id, f"10.42.{number}.0/24", availability_zone=f"{REGION}{zone}")
-        for number, zone in ((1, "a"), (2, "b"))
+        ec2.create_subnet(vpc.id, f"10.42.{number}.0/18", availability_zone=f"{REGION}{zone}")
+        for number, zone in ((0, "a"), (64, "b"))
     ]
     group = ec2.create_security_group("demo", "Tasks of the demo cluster", vpc_id=vpc.id)
     iam = iam_backends[ACCOUNT]["aws"]

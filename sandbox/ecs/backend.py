@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import moto.ecs.urls
@@ -9,6 +10,7 @@ from moto.ecs.models import EC2ContainerServiceBackend, ecs_backends
 
 from sandbox.clock import CLOCK
 from sandbox.ecs import network
+from sandbox.ecs.index import TaskIndex
 from sandbox.ecs.records import Deployment, Service, Task, TaskDefinition
 from sandbox.ecs.task_definitions import TaskDefinitions
 from sandbox.images import behavior_of_task
@@ -30,6 +32,14 @@ class SandboxEcs(EC2ContainerServiceBackend):
         self.tasks_made = 0
         self.purged_at = 0.0
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "index"}
+
+    @cached_property
+    def index(self) -> TaskIndex:
+        """Made from the tasks on first use, and whenever the state was put back."""
+        return TaskIndex(self.all_tasks())
+
     @property
     def _url_module(self) -> Any:
         # moto finds a back end's addresses beside its module; ours answers moto's.
@@ -49,12 +59,8 @@ class SandboxEcs(EC2ContainerServiceBackend):
 
     def tasks_of(self, service: Service, *, stopped: bool = False) -> list[Task]:
         """The tasks of a service that are not yet STOPPED, or all that are still known."""
-        tasks = self.tasks.get(service.cluster_name, {}).values()
-        return [
-            t
-            for t in tasks
-            if t.service_arn == service.service_arn and (stopped or t.last_status != "STOPPED")
-        ]
+        tasks = self.index.of_service(service.service_arn)
+        return tasks if stopped else [t for t in tasks if t.last_status != "STOPPED"]
 
     def service_of(self, task: Task) -> Service | None:
         if task.service_arn is None:
@@ -76,8 +82,8 @@ class SandboxEcs(EC2ContainerServiceBackend):
             group=f"service:{service.service_name}",
             launch_type=deployment.launch_type,
             platform_version=deployment.platform_version,
+            service_arn=service.service_arn,
         )
-        task.service_arn = service.service_arn
         task.enable_execute_command = service.enable_execute_command
         task.targets = [(b["targetGroupArn"], b["containerPort"]) for b in deployment.load_balancers]
         tags = {"SERVICE": service.tags, "TASK_DEFINITION": definition.tags}.get(service.propagate_tags, [])
@@ -99,6 +105,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         group: str,
         launch_type: str | None,
         platform_version: str | None = None,
+        service_arn: str | None = None,
     ) -> Task:
         """Make a task in PROVISIONING."""
         name = self._get_cluster(cluster).name
@@ -122,6 +129,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
             cpu=definition.document.get("cpu"),
             memory=definition.document.get("memory"),
             attributes=[{"name": "ecs.cpu-architecture", "value": "x86_64"}],
+            service_arn=service_arn,
         )
         if launch_type == "FARGATE":
             task.platform_version = "1.4.0" if platform_version in (None, "LATEST") else platform_version
@@ -129,15 +137,19 @@ class SandboxEcs(EC2ContainerServiceBackend):
             task.ephemeral_storage = definition.document.get("ephemeralStorage") or {"sizeInGiB": 20}
         self._place(task, network_configuration)
         self.tasks.setdefault(name, {})[arn] = task
+        self.index.add(task)
         return task
 
     def _place(self, task: Task, network_configuration: Mapping[str, Any] | None) -> None:
         self.tasks_made += 1
         if not network_configuration:
             return
-        taken = {t.ip for t in self.unstopped_tasks()}
         task.ip, task.availability_zone, attachment = network.place(
-            self.account_id, self.region_name, network_configuration, number=self.tasks_made, taken=taken
+            self.account_id,
+            self.region_name,
+            network_configuration,
+            number=self.tasks_made,
+            is_taken=self.index.is_taken,
         )
         task.attachments = [attachment]
         for container in task.containers:
@@ -155,6 +167,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
             for arn, task in list(tasks.items()):
                 if task.stopped_since is not None and CLOCK.elapsed - task.stopped_since >= STOPPED_KEPT:
                     del tasks[arn]
+                    self.index.remove(task)
                     changed = True
         for key, service in list(self.services.items()):
             if service.inactive_since is not None and CLOCK.elapsed - service.inactive_since >= INACTIVE_KEPT:

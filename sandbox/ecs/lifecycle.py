@@ -28,6 +28,8 @@ def behavior_of(task: Task) -> Behavior:
 
 def advance(backend: "SandboxEcs", task: Task) -> bool:
     """Move a task through every state whose time has come; True if it changed."""
+    if CLOCK.elapsed < task.look_at:
+        return False
     changed = False
     while task.last_status != "STOPPED" and CLOCK.elapsed >= task.next_at:
         STATES[task.last_status](backend, task)
@@ -37,7 +39,19 @@ def advance(backend: "SandboxEcs", task: Task) -> bool:
             backend.account_id, backend.region_name, task, _definitions(backend, task)
         )
         changed |= _check_health(backend, task)
+    task.look_at = _next_look(backend, task)
     return changed
+
+
+def _next_look(backend: "SandboxEcs", task: Task) -> float:
+    """When something can next happen to a task by itself."""
+    if not (task.is_running and task.is_live):
+        return task.next_at
+    definitions = _definitions(backend, task)
+    verdict = "HEALTHY" if behavior_of(task).healthy else "UNHEALTHY"
+    if task.health_status != verdict and any(d.get("healthCheck") for d in definitions):
+        return CLOCK.elapsed
+    return min(task.next_at, output.next_line_at(task, definitions))
 
 
 def _definitions(backend: "SandboxEcs", task: Task) -> list[dict[str, Any]]:
@@ -47,6 +61,7 @@ def _definitions(backend: "SandboxEcs", task: Task) -> list[dict[str, Any]]:
 def _enter(task: Task, status: str, seconds: float) -> None:
     task.last_status = status
     task.next_at = CLOCK.elapsed + seconds
+    task.look_at = 0.0
     task.version += 1
 
 
@@ -124,7 +139,8 @@ def _killed(_: "SandboxEcs", task: Task) -> None:
     _enter(task, "DEPROVISIONING", DEPROVISIONING)
 
 
-def _deprovisioned(_: "SandboxEcs", task: Task) -> None:
+def _deprovisioned(backend: "SandboxEcs", task: Task) -> None:
+    backend.index.free_address(task)
     task.stopped_at = CLOCK.now()
     task.stopped_since = CLOCK.elapsed
     for attachment in task.attachments:
@@ -150,6 +166,8 @@ def stop(backend: "SandboxEcs", task: Task, *, code: str, reason: str) -> None:
     task.desired_status = "STOPPED"
     task.stop_code, task.stopped_reason = code, reason
     task.stopping_at = CLOCK.now()
+    if service := backend.service_of(task):
+        service.look_at = 0.0
     draining = targets.deregister(backend, task)
     if task.is_running and code != EXITED:
         _enter(task, "DEACTIVATING", draining)

@@ -2,7 +2,7 @@
 
 import ipaddress
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -42,15 +42,26 @@ def check_places(account_id: str, region: str, network: Mapping[str, Any] | None
 
 
 def place(
-    account_id: str, region: str, network: Mapping[str, Any], *, number: int, taken: set[str]
+    account_id: str,
+    region: str,
+    network: Mapping[str, Any],
+    *,
+    number: int,
+    is_taken: Callable[[str], bool],
 ) -> tuple[str, str, dict[str, Any]]:
     """The address, zone and attachment of the task with this number, spread over its subnets in turn."""
     subnets = network["awsvpcConfiguration"]["subnets"]
     subnet = ec2_backends[account_id][region].describe_subnets(subnet_ids=[subnets[number % len(subnets)]])[0]
-    hosts = ipaddress.ip_network(subnet.cidr_block).hosts()
-    free = (str(host) for place, host in enumerate(hosts) if place >= RESERVED - 1)
-    ip = next((host for host in free if host not in taken), str(ipaddress.ip_network(subnet.cidr_block)[-2]))
+    ip = _free_address(subnet.cidr_block, number // len(subnets), is_taken)
     return ip, str(subnet.availability_zone), _attachment(subnet.id, ip)
+
+
+def _free_address(block: str, first: int, is_taken: Callable[[str], bool]) -> str:
+    """A free address, looked for from another place each time; where all are taken, the last one."""
+    addresses = ipaddress.ip_network(block)
+    room = addresses.num_addresses - RESERVED - 1
+    tried = (str(addresses[RESERVED + (first + step) % room]) for step in range(room))
+    return next((address for address in tried if not is_taken(address)), str(addresses[-2]))
 
 
 def _attachment(subnet: str, ip: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What containers print, into CloudWatch Logs as their awslogs configuration says."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,6 +70,22 @@ def print_lines(account_id: str, region: str, task: Task, containers: list[dict[
                 printed |= _print(account_id, region, task, container, line)
     task.printed = due
     return printed
+
+
+def next_line_at(task: Task, containers: list[dict[str, Any]]) -> float:
+    """The moment of the next line of any container of a running task."""
+    if task.running_since is None:
+        return math.inf
+    return task.running_since + min((_next_second(c, task.printed) for c in containers), default=math.inf)
+
+
+def _next_second(container: Mapping[str, Any], printed: int) -> float:
+    behavior = behavior_of(container["image"])
+    if _options(container) is None:
+        return math.inf
+    if printed < len(behavior.lines):
+        return float(printed)
+    return math.ceil(printed / CHATTER_EVERY) * CHATTER_EVERY if behavior is RUNS else math.inf
 
 
 def _line(container: Mapping[str, Any], second: int) -> str | None:

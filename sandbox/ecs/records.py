@@ -95,6 +95,8 @@ class Task:
     counted_healthy: bool = False
     replaces_unhealthy: bool = False
     is_replaced: bool = False
+    # Nothing happens to it before this moment, in sandbox seconds.
+    look_at: float = 0.0
 
     @property
     def id(self) -> str:
@@ -238,6 +240,8 @@ class Service:
     last_completed: Deployment | None = None
     said_at: dict[str, float] = field(default_factory=dict)
     inactive_since: float | None = None
+    # The scheduler has nothing to do for it before this moment, in sandbox seconds.
+    look_at: float = 0.0
 
     # moto's other back ends know services by these names.
     @property

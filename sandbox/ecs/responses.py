@@ -8,13 +8,10 @@ from typing import Any, cast
 import moto.ecs.urls
 from moto.core.responses import ActionResult
 from moto.ecs.models import ecs_backends
-from moto.ecs.responses import (
-    DESCRIBE_SERVICES_TAGS,
-    DESCRIBE_TASKS_TAGS,
-    EC2ContainerServiceResponse,
-)
+from moto.ecs.responses import EC2ContainerServiceResponse
 
 from sandbox.ecs import rollback, services, tasks
+from sandbox.ecs.answers import EcsAnswer
 from sandbox.ecs.backend import SandboxEcs
 from sandbox.ecs.errors import ClusterContains, InvalidParameter
 from sandbox.journal import changed_nothing
@@ -51,11 +48,8 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         params: dict[str, Any] = self._get_params()
         return params
 
-    def _show_tags(self, path: str) -> None:
-        if "TAGS" in (self.given.get("include") or []):
-            self._include_in_response(path)
-        else:
-            self._exclude_from_response(path)
+    def _hidden_tags(self, key: str) -> tuple[str, str] | None:
+        return None if "TAGS" in (self.given.get("include") or []) else (key, "tags")
 
     # Clusters
 
@@ -89,21 +83,21 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
 
     def register_task_definition(self) -> ActionResult:
         made = self.backend.definitions.register(self.given)
-        return ActionResult({"taskDefinition": made.to_wire(), "tags": made.tags})
+        return EcsAnswer({"taskDefinition": made.to_wire(), "tags": made.tags})
 
     def describe_task_definition(self) -> ActionResult:
         found = self.backend.definitions.get(self.given["taskDefinition"])
         tags = found.tags if "TAGS" in (self.given.get("include") or []) else None
-        return ActionResult({"taskDefinition": found.to_wire(), "tags": tags})
+        return EcsAnswer({"taskDefinition": found.to_wire(), "tags": tags})
 
     def deregister_task_definition(self) -> ActionResult:
-        return ActionResult(
+        return EcsAnswer(
             {"taskDefinition": self.backend.definitions.deregister(self.given["taskDefinition"]).to_wire()}
         )
 
     def delete_task_definitions(self) -> ActionResult:
         deleted, failures = self.backend.definitions.delete(self.given.get("taskDefinitions") or [])
-        return ActionResult({"taskDefinitions": [d.to_wire() for d in deleted], "failures": failures})
+        return EcsAnswer({"taskDefinitions": [d.to_wire() for d in deleted], "failures": failures})
 
     def list_task_definitions(self) -> ActionResult:
         arns = self.backend.definitions.list_arns(
@@ -111,33 +105,32 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
             status=self.given.get("status") or "ACTIVE",
             newest_first=self.given.get("sort") == "DESC",
         )
-        return ActionResult(page_of(arns, self.given, key="taskDefinitionArns"))
+        return EcsAnswer(page_of(arns, self.given, key="taskDefinitionArns"))
 
     def list_task_definition_families(self) -> ActionResult:
         families = self.backend.definitions.list_families(
             prefix=self.given.get("familyPrefix") or "", status=self.given.get("status") or "ACTIVE"
         )
-        return ActionResult(page_of(families, self.given, key="families"))
+        return EcsAnswer(page_of(families, self.given, key="families"))
 
     # Services
 
     def create_service(self) -> ActionResult:
-        return ActionResult({"service": services.create(self.backend, self.given)})
+        return EcsAnswer({"service": services.create(self.backend, self.given)})
 
     def update_service(self) -> ActionResult:
-        return ActionResult({"service": services.update(self.backend, self.given)})
+        return EcsAnswer({"service": services.update(self.backend, self.given)})
 
     def delete_service(self) -> ActionResult:
-        return ActionResult({"service": services.delete(self.backend, self.given)})
+        return EcsAnswer({"service": services.delete(self.backend, self.given)})
 
     def describe_services(self) -> ActionResult:
         found, failures = services.describe(self.backend, self.given)
-        self._show_tags(DESCRIBE_SERVICES_TAGS)
-        return ActionResult({"services": found, "failures": failures})
+        return EcsAnswer({"services": found, "failures": failures}, hiding=self._hidden_tags("services"))
 
     def list_services(self) -> ActionResult:
         arns = services.list_arns(self.backend, self.given)
-        return ActionResult(page_of(arns, self.given, key="serviceArns", size=SERVICES_PAGE))
+        return EcsAnswer(page_of(arns, self.given, key="serviceArns", size=SERVICES_PAGE))
 
     # Service deployments
 
@@ -152,41 +145,40 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
             and (not created.get("after") or d.created_at.timestamp() >= _seconds(created["after"]))
             and (not created.get("before") or d.created_at.timestamp() <= _seconds(created["before"]))
         ]
-        return ActionResult(page_of(found, self.given, key="serviceDeployments", size=DEPLOYMENTS_AT_ONCE))
+        return EcsAnswer(page_of(found, self.given, key="serviceDeployments", size=DEPLOYMENTS_AT_ONCE))
 
     def describe_service_deployments(self) -> ActionResult:
         known = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
         found, failures = _pick(self.given.get("serviceDeploymentArns") or [], known)
-        return ActionResult({"serviceDeployments": found, "failures": failures})
+        return EcsAnswer({"serviceDeployments": found, "failures": failures})
 
     def stop_service_deployment(self) -> ActionResult:
         kind = self.given.get("stopType") or "ROLLBACK"
         arn = rollback.request(self.backend, self.given["serviceDeploymentArn"], kind)
-        return ActionResult({"serviceDeploymentArn": arn})
+        return EcsAnswer({"serviceDeploymentArn": arn})
 
     def describe_service_revisions(self) -> ActionResult:
         known = {
             r.service_revision_arn: r for s in self.backend.services.values() for r in s.revisions.values()
         }
         found, failures = _pick(self.given.get("serviceRevisionArns") or [], known)
-        return ActionResult({"serviceRevisions": found, "failures": failures})
+        return EcsAnswer({"serviceRevisions": found, "failures": failures})
 
     # Tasks
 
     def run_task(self) -> ActionResult:
         made, failures = tasks.run(self.backend, self.given)
-        return ActionResult({"tasks": made, "failures": failures})
+        return EcsAnswer({"tasks": made, "failures": failures})
 
     def stop_task(self) -> ActionResult:
-        return ActionResult({"task": tasks.stop(self.backend, self.given)})
+        return EcsAnswer({"task": tasks.stop(self.backend, self.given)})
 
     def describe_tasks(self) -> ActionResult:
         found, failures = tasks.describe(self.backend, self.given)
-        self._show_tags(DESCRIBE_TASKS_TAGS)
-        return ActionResult({"tasks": found, "failures": failures})
+        return EcsAnswer({"tasks": found, "failures": failures}, hiding=self._hidden_tags("tasks"))
 
     def list_tasks(self) -> ActionResult:
-        return ActionResult(page_of(tasks.list_arns(self.backend, self.given), self.given, key="taskArns"))
+        return EcsAnswer(page_of(tasks.list_arns(self.backend, self.given), self.given, key="taskArns"))
 
 
 def _seconds(value: Any) -> float:

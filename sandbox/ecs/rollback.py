@@ -44,6 +44,7 @@ def _request(service: Service, record: ServiceDeployment) -> None:
     record.status = "ROLLBACK_REQUESTED"
     record.status_reason = BY_REQUEST
     record.updated_at = CLOCK.now()
+    service.look_at = 0.0
 
 
 def carry_out(service: Service, primary: Deployment) -> bool:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from sandbox.ecs.backend import SandboxEcs
 
 SETTLING_SECONDS = 10.0
+# How often the scheduler looks at a service that nobody changes and whose tasks all run.
+QUIET_SECONDS = 60.0
 STARTING = ("PROVISIONING", "PENDING", "ACTIVATING")
 LIVING = (*STARTING, "RUNNING", "DEACTIVATING")
 
@@ -58,9 +60,13 @@ def reconcile(backend: "SandboxEcs", service: Service) -> bool:
     view = look(backend, service)
     changed |= _judge(service, primary, view)
     primary = service.primary or primary
-    changed |= _scale(backend, look(backend, service), primary)
-    changed |= _count(service, look(backend, service))
-    return _roll_out(service, primary, look(backend, service)) or changed
+    if _scale(backend, view, primary):
+        changed, view = True, look(backend, service)
+    changed |= _count(service, view)
+    changed |= _roll_out(service, primary, view)
+    is_quiet = not changed and primary.rollout_state == "COMPLETED" and primary.settled_since is not None
+    service.look_at = CLOCK.elapsed + QUIET_SECONDS if is_quiet else 0.0
+    return changed
 
 
 def _drain(backend: "SandboxEcs", service: Service) -> bool:
@@ -252,7 +258,24 @@ def tick(backend: "SandboxEcs") -> bool:
     """Let everything in one account and region move on; True if anything changed."""
     changed = False
     for task in backend.unstopped_tasks():
-        changed |= lifecycle.advance(backend, task)
+        if CLOCK.elapsed >= task.look_at:
+            changed |= _advance(backend, task)
     for service in list(backend.services.values()):
-        changed |= reconcile(backend, service)
+        if CLOCK.elapsed >= service.look_at:
+            changed |= reconcile(backend, service)
     return backend.purge() or changed
+
+
+def _advance(backend: "SandboxEcs", task: Task) -> bool:
+    """Let a task move on, and its service be looked at if that changed more than its log."""
+    before = task.version
+    changed = lifecycle.advance(backend, task)
+    if task.version != before and (service := backend.service_of(task)):
+        service.look_at = 0.0
+    return changed
+
+
+def wake(backend: "SandboxEcs") -> None:
+    """Look at every service at the next step: something outside them changed."""
+    for service in backend.services.values():
+        service.look_at = 0.0

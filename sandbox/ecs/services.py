@@ -229,6 +229,7 @@ def _settle(backend: "SandboxEcs", service: Service, draft: Service, *, begin: b
     changes = {n: v for n, v in vars(draft).items() if v != getattr(service, n)}
     for name, value in changes.items():
         setattr(service, name, value)
+    service.look_at = 0.0
     if begin and service.is_scheduled:
         deployments.begin(backend, service)
     elif not changes:
@@ -248,6 +249,7 @@ def delete(backend: "SandboxEcs", params: Mapping[str, Any]) -> Service:
         raise InvalidParameter("The service cannot be stopped while it is scaled above 0.")
     service.desired_count = 0
     service.status = "DRAINING"
+    service.look_at = 0.0
     for deployment in service.deployments:
         deployment.desired_count = 0
     return service

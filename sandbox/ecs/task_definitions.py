@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from moto.ecs.exceptions import RevisionNotFoundException, TaskDefinitionNotFoundException
@@ -43,6 +44,13 @@ KEPT_FIELDS = (
 DELETED_AT_ONCE = 10
 
 
+@lru_cache(maxsize=10_000)
+def _parts(reference: str) -> tuple[str, str]:
+    """Family and revision of `family`, `family:revision` or an ARN."""
+    family, _, revision = reference.rpartition("/")[2].partition(":")
+    return family, revision
+
+
 class TaskDefinitions:
     """The families of one account and region."""
 
@@ -72,7 +80,7 @@ class TaskDefinitions:
 
     def find(self, reference: str) -> TaskDefinition | None:
         """The revision of `family:revision` or an ARN; of a family alone, its latest active one."""
-        family, _, revision = reference.rpartition("/")[2].partition(":")
+        family, revision = _parts(reference)
         revisions = self.families.get(family, {})
         if revision:
             return revisions.get(int(revision)) if revision.isdigit() else None

@@ -1,14 +1,14 @@
 """What clients do to tasks: run, stop, describe, list."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moto.ecs.exceptions import ServiceNotFoundException
 
 from sandbox.ecs import lifecycle, network, validations
 from sandbox.ecs.errors import InvalidParameter
-from sandbox.ecs.records import Task
+from sandbox.ecs.records import Service, Task
 from sandbox.ecs.services import cluster_of, recall_token, remember_token
 from sandbox.images import behavior_of_task
 from sandbox.journal import changed_nothing
@@ -71,8 +71,9 @@ def _make(backend: "SandboxEcs", cluster: str, params: Mapping[str, Any], launch
 
 
 def find(backend: "SandboxEcs", cluster: str, reference: str) -> Task | None:
-    wanted = reference.rpartition("/")[2]
-    return next((t for t in backend.tasks.get(cluster, {}).values() if t.id == wanted), None)
+    prefix = f"arn:aws:ecs:{backend.region_name}:{backend.account_id}:task/{cluster}"
+    number = reference.rpartition("/")[2]
+    return backend.tasks.get(cluster, {}).get(f"{prefix}/{number}")
 
 
 def stop(backend: "SandboxEcs", params: Mapping[str, Any]) -> Task:
@@ -113,24 +114,30 @@ def list_arns(backend: "SandboxEcs", params: Mapping[str, Any]) -> list[str]:
     status = params.get("desiredStatus") or "RUNNING"
     if status not in STATUSES:
         raise InvalidParameter(f"desiredStatus should be one of [{','.join(STATUSES)}]")
+    tasks: Iterable[Task] = backend.tasks.get(cluster.name, {}).values()
     if params.get("serviceName"):
-        _check_service(backend, cluster.name, params["serviceName"])
-    tasks = backend.tasks.get(cluster.name, {}).values()
-    return [t.task_arn for t in tasks if t.desired_status == status and _matches(t, params)]
+        tasks = backend.tasks_of(_service(backend, cluster.name, params["serviceName"]), stopped=True)
+    wanted = _filters(params)
+    return [t.task_arn for t in tasks if t.desired_status == status and all(f(t) for f in wanted)]
 
 
-def _check_service(backend: "SandboxEcs", cluster: str, name: str) -> None:
-    if f"{cluster}:{name.rpartition('/')[2]}" not in backend.services:
+def _service(backend: "SandboxEcs", cluster: str, name: str) -> Service:
+    found = backend.services.get(f"{cluster}:{name.rpartition('/')[2]}")
+    if found is None:
         raise ServiceNotFoundException
+    return found
 
 
-def _matches(task: Task, params: Mapping[str, Any]) -> bool:
-    family = task.task_definition_arn.rpartition("/")[2].partition(":")[0]
-    service = params.get("serviceName")
-    return (
-        (not params.get("family") or family == params["family"])
-        and (not params.get("startedBy") or task.started_by == params["startedBy"])
-        and (not params.get("launchType") or task.launch_type == params["launchType"])
-        and (not service or task.group == f"service:{service.rpartition('/')[2]}")
-        and not params.get("containerInstance")
-    )
+def _filters(params: Mapping[str, Any]) -> list[Callable[[Task], bool]]:
+    """What a task has to be, for every filter that was given."""
+    family, starter, launch_type = (params.get(n) for n in ("family", "startedBy", "launchType"))
+    filters: list[Callable[[Task], bool]] = []
+    if family:
+        filters.append(lambda t: f":task-definition/{family}:" in t.task_definition_arn)
+    if starter:
+        filters.append(lambda t: t.started_by == starter)
+    if launch_type:
+        filters.append(lambda t: t.launch_type == launch_type)
+    if params.get("containerInstance"):
+        filters.append(lambda _: False)
+    return filters

@@ -66,7 +66,7 @@ def test_an_address_lies_in_the_subnet_that_the_task_was_given(aws: Aws) -> None
     aws.advance(5)
     details = [{d["name"]: d["value"] for d in t["attachments"][0]["details"]} for t in aws.tasks()]
     prefixes = {d["privateIPv4Address"].rpartition(".")[0] for d in details}
-    assert prefixes == {"10.42.1", "10.42.2"}
+    assert prefixes == {"10.42.0", "10.42.64"}
     assert {d["subnetId"] for d in details} == set(aws.endpoint.subnets)
 
 
