@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import environments, executions, logs, pipelines, services
+from deployments.api import environments, executions, logs, pipeline_versions, pipelines, services
 
 urlpatterns = [
     path("services", services.Services.as_view(), name="api-services"),
@@ -26,15 +26,21 @@ urlpatterns = [
         pipelines.PipelineExecutions.as_view(),
         name="api-pipeline-executions",
     ),
-    path("pipelines/<int:pk>/versions", pipelines.PipelineVersions.as_view(), name="api-pipeline-versions"),
+    path("pipelines/checks", pipeline_versions.PipelineChecks.as_view(), name="api-pipeline-checks"),
+    path("pipelines/<int:pk>/diff", pipeline_versions.PipelineDiff.as_view(), name="api-pipeline-diff"),
+    path(
+        "pipelines/<int:pk>/versions",
+        pipeline_versions.PipelineVersions.as_view(),
+        name="api-pipeline-versions",
+    ),
     path(
         "pipelines/<int:pk>/versions/<int:number>",
-        pipelines.OnePipelineVersion.as_view(),
+        pipeline_versions.OnePipelineVersion.as_view(),
         name="api-pipeline-version",
     ),
     path(
         "pipelines/<int:pk>/versions/<int:number>/restore",
-        pipelines.RestorePipelineVersion.as_view(),
+        pipeline_versions.RestorePipelineVersion.as_view(),
         name="api-restore-pipeline-version",
     ),
     path("pipeline-schema", pipelines.PipelineSchema.as_view(), name="api-pipeline-schema"),

@@ -1,11 +1,14 @@
 """What people can do with the YAML of pipelines: save it, bring an older version back, delete it."""
 
+from typing import Any
+
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from connectors.operations.naming import taken
 from deployments import plan
 from deployments.catalog.rules import next_version
+from deployments.manifests.document import Document, parse
 from deployments.models import Pipeline, PipelineVersion
 from deployments.pipelines import BadPipelineError, PipelineSpec, read_pipeline
 from rbac.audit import record
@@ -36,7 +39,7 @@ def save_pipeline(
     require(actor, "core_pipeline_edit", pipeline or scope)
     yaml = yaml.replace("\r\n", "\n")
     spec = read(yaml)
-    refuse_missing(plan.find_targets(spec, scope)[1])
+    refuse_missing(plan.find_targets(spec, scope)[1], yaml)
     with transaction.atomic():
         before = {"yaml": pipeline.yaml} if pipeline else None
         if pipeline is None:
@@ -84,10 +87,21 @@ def read(yaml: str) -> PipelineSpec:
         raise PipelineNotRunnable("The pipeline's YAML is not right.", errors=errors) from bad
 
 
-def refuse_missing(missing: list[plan.Missing]) -> None:
-    """Raises `PipelineNotRunnable` where something is missing."""
+def checked(yaml: str, scope: Scope) -> dict[str, Any]:
+    """What keeps a text from being saved as a pipeline of a scope, as editors read it: errors with places."""
+    yaml = yaml.replace("\r\n", "\n")
+    try:
+        refuse_missing(plan.find_targets(read(yaml), scope)[1], yaml)
+    except PipelineNotRunnable as refused:
+        return {"errors": refused.errors, "warnings": [], "note": ""}
+    return {"errors": [], "warnings": [], "note": "This pipeline can be saved."}
+
+
+def refuse_missing(missing: list[plan.Missing], yaml: str = "") -> None:
+    """Raises `PipelineNotRunnable` where something is missing, with the places in `yaml`."""
     if missing:
-        errors = [{"path": one.path, "message": one.message} for one in missing]
+        document = parse(yaml, "pipeline") if yaml else Document("pipeline", None)
+        errors = [_placed(one, document) for one in missing]
         raise PipelineNotRunnable("The pipeline names things that do not exist.", errors=errors)
 
 
@@ -100,6 +114,16 @@ def _add(scope: Scope, spec: PipelineSpec, yaml: str) -> Pipeline:
     except IntegrityError as exc:
         raise taken("pipeline", spec.identifier) from exc
     return pipeline
+
+
+def _placed(missing: plan.Missing, document: Document) -> dict[str, Any]:
+    path = tuple(int(part) if part.isdigit() else part for part in missing.path.split("."))
+    return {
+        "path": missing.path,
+        "message": missing.message,
+        "line": document.line_of(path),
+        "column": document.column_of(path),
+    }
 
 
 def _change(pipeline: Pipeline, spec: PipelineSpec, yaml: str, version: int | None) -> None:

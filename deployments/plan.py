@@ -51,13 +51,15 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
             .first()
         )
         if service is None:
-            missing.append(Missing(f"{path}.service", f"there is no service {stage.service} in {scope.path}"))
+            missing.append(
+                Missing(f"{path}.service.serviceRef", f"there is no service {stage.service} in {scope.path}")
+            )
         if environment is None:
             text = f"there is no environment {stage.environment} in {scope.path}"
-            missing.append(Missing(f"{path}.environment", text))
+            missing.append(Missing(f"{path}.environment.environmentRef", text))
         elif infrastructure is None:
             text = f"environment {stage.environment} has no infrastructure {stage.infrastructure}"
-            missing.append(Missing(f"{path}.environment", text))
+            missing.append(Missing(f"{path}.environment.infrastructureDefinitions.0.identifier", text))
         if service and environment and infrastructure:
             targets.append(Target(stage, service, environment, infrastructure))
     return targets, missing

@@ -1,7 +1,10 @@
 """What a new service and a new pipeline begin with: texts that can be deployed once the names are right."""
 
+import yaml
+
 from deployments.catalog import ManifestSpec
 from deployments.models import Manifest
+from deployments.strategies.base import known_strategies
 
 TASK_DEFINITION = """\
 # What ECS runs. The image is the service's artifact, with the tag that is chosen at each run.
@@ -44,3 +47,42 @@ def new_manifests() -> list[ManifestSpec]:
             "service_definition", Manifest.Kind.SERVICE_DEFINITION, "Inline", content=SERVICE_DEFINITION
         ),
     ]
+
+
+def new_pipeline(strategy: str, *, service: str, environment: str, infrastructure: str, title: str) -> str:
+    """A pipeline with one stage that deploys a service by a strategy, its steps written out."""
+    filling = known_strategies()[strategy]()
+    stage = {
+        "identifier": f"deploy_to_{environment}",
+        "name": f"Deploy to {environment}",
+        "type": "Deployment",
+        "spec": {
+            "deploymentType": "ECS",
+            "service": {"serviceRef": service},
+            "environment": {
+                "environmentRef": environment,
+                "infrastructureDefinitions": [{"identifier": infrastructure}],
+            },
+            "execution": {"steps": list(filling.steps), "rollbackSteps": list(filling.rollback_steps)},
+        },
+    }
+    pipeline = {"identifier": f"deploy_{service}", "name": f"Deploy {title}", "stages": [{"stage": stage}]}
+    return yaml.dump(
+        {"pipeline": pipeline},
+        Dumper=_Indented,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+    )
+
+
+class _Indented(yaml.SafeDumper):
+    """Writes lists further in than the key that holds them, and each text where it is used."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """Indent lists too."""
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write everything out: a pipeline may hold no references."""
+        return True

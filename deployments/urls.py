@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.views import environments, executions, infrastructures, pipelines, services
+from deployments.views import environments, executions, infrastructures, pipeline_texts, pipelines, services
 
 urlpatterns = [
     path("", executions.overview, name="overview"),
@@ -13,6 +13,15 @@ urlpatterns = [
     path("deployments/<uuid:pk>/retry/", executions.retry, name="retry-execution"),
     path("pipelines/", pipelines.pipelines, name="pipelines"),
     path("pipelines/<int:pk>/", pipelines.pipeline, name="pipeline"),
+    path("pipelines/new/", pipeline_texts.new_pipeline, name="new-pipeline"),
+    path("pipelines/check/", pipeline_texts.check_pipeline, name="check-pipeline"),
+    path("pipelines/graph/", pipeline_texts.draw_pipeline, name="draw-pipeline"),
+    path("pipelines/<int:pk>/edit/", pipeline_texts.edit_pipeline, name="edit-pipeline"),
+    path("pipelines/<int:pk>/delete/", pipeline_texts.delete_pipeline, name="delete-pipeline"),
+    path("pipelines/<int:pk>/history/", pipeline_texts.pipeline_history, name="pipeline-history"),
+    path(
+        "pipelines/<int:pk>/restore/<int:number>/", pipeline_texts.restore_pipeline, name="restore-pipeline"
+    ),
     path("pipelines/<int:pk>/run/", pipelines.run_pipeline, name="run-pipeline"),
     path("services/", services.services, name="services"),
     path("services/new/", services.new_service, name="new-service"),

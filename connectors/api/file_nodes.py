@@ -127,8 +127,8 @@ class FileDiff(NodeRoute):
     @extend_schema(parameters=[FROM, TO], responses=DiffDocument)
     def get(self, request: Request, pk: int) -> Response:
         node = self._found(pk)
-        older = self._version(pk, _number(request, "from"))
-        newer = self._version(pk, _number(request, "to") if "to" in request.GET else node.version)
+        older = self._version(pk, version_number(request, "from"))
+        newer = self._version(pk, version_number(request, "to") if "to" in request.GET else node.version)
         return Response(DiffDocument(diff(older.content, newer.content)).data)
 
 
@@ -173,7 +173,8 @@ class FileChecks(Route):
         return Response(check_file(text).to_json())
 
 
-def _number(request: Request, name: str) -> int:
+def version_number(request: Request, name: str) -> int:
+    """The version that a parameter of the address names. Raises `BadInput`."""
     text = request.GET.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise BadInput("Name a version by its number.", errors=[{"path": name, "message": "is no number"}])

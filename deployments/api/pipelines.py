@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from deployments import authoring, operations, queries
 from deployments.api.executions import ExecutionSummary
-from deployments.models import Execution, Pipeline, PipelineVersion
-from deployments.pipeline_schema import PIPELINE_SCHEMA
+from deployments.models import Execution, Pipeline
+from deployments.pipeline_guide import full_schema
 from guards.limits import HEADER_KEY_CHARACTERS, SPEC_BYTES
 from web.parsers import GuardedJSONParser, GuardedYAMLParser, OldYAMLParser
 from web.problems import BadInput, Conflict
@@ -40,20 +40,6 @@ class PipelineDocument(serializers.Serializer[Any]):
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
-
-
-class VersionSummary(serializers.Serializer[Any]):
-    """One saved version of a pipeline; `saved_by` is null where nobody is known."""
-
-    number = serializers.IntegerField()
-    saved_by = serializers.CharField(source="saved_by.username", allow_null=True, default=None)
-    saved_at = serializers.DateTimeField()
-
-
-class VersionDocument(VersionSummary):
-    """One saved version of a pipeline with its YAML."""
-
-    yaml = serializers.CharField()
 
 
 class PipelineInput(serializers.Serializer[Any]):
@@ -118,7 +104,7 @@ class PipelineSchema(Route):
 
     @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
-        return Response(PIPELINE_SCHEMA)
+        return Response(full_schema())
 
 
 class OnePipeline(PipelineRoute):
@@ -148,35 +134,6 @@ class OnePipeline(PipelineRoute):
     def delete(self, request: Request, pk: int) -> Response:
         authoring.delete_pipeline(actor=self.principal, pipeline=self.pipeline(pk))
         return Response(status=204)
-
-
-class PipelineVersions(PipelineRoute):
-    """The versions of a pipeline, newest first."""
-
-    @extend_schema(parameters=PAGED, responses=VersionSummary(many=True))
-    def get(self, request: Request, pk: int) -> Response:
-        return self.page(self.pipeline(pk).versions.select_related("saved_by").defer("yaml"), VersionSummary)
-
-
-class OnePipelineVersion(PipelineRoute):
-    """One version of a pipeline; posting to it saves its YAML as the newest version."""
-
-    @extend_schema(responses=VersionDocument)
-    def get(self, request: Request, pk: int, number: int) -> Response:
-        rows = PipelineVersion.objects.select_related("saved_by")
-        return Response(VersionDocument(self.one_of(rows, pipeline=self.pipeline(pk), number=number)).data)
-
-
-class RestorePipelineVersion(PipelineRoute):
-    """Bringing an older version of a pipeline back."""
-
-    @extend_schema(parameters=[IF_MATCH], request=None, responses=PipelineDocument)
-    def post(self, request: Request, pk: int, number: int) -> Response:
-        with transaction.atomic():
-            found = self.pipeline(pk, lock=True)
-            check_version(request, found.version)
-            changed = authoring.restore_version(actor=self.principal, pipeline=found, number=number)
-        return versioned(PipelineDocument(changed).data, changed.version)
 
 
 class PipelineExecutions(Route):

@@ -9,13 +9,15 @@ from django.views.decorators.http import require_http_methods, require_safe
 from deployments import operations, queries
 from deployments.forms.runs import RunForm
 from deployments.models import Pipeline
-from rbac.policy import can, require
+from deployments.views.pipeline_texts import drawn
+from rbac.policy import can_anywhere, permissions_at, require
 from web.lists import granted
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
 
 VIEW: Final = "core_pipeline_view"
+EDIT: Final = "core_pipeline_edit"
 EXECUTE: Final = "core_pipeline_execute"
 RECENT: Final = 10
 
@@ -26,7 +28,11 @@ def pipelines(request: PageRequest) -> HttpResponse:
     """This will list pipelines."""
     shown = keyset(queries.visible_pipelines(request.user, request.current_scope), request)
     runnable = granted(request, EXECUTE, Pipeline, shown.items)
-    return render(request, "deployments/pipelines/list.html", {"page": shown, "runnable": runnable})
+    return render(
+        request,
+        "deployments/pipelines/list.html",
+        {"page": shown, "runnable": runnable, "may_add": can_anywhere(request.user, EDIT)},
+    )
 
 
 @page
@@ -35,8 +41,14 @@ def pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """This will show a pipeline, its YAML and its newest executions."""
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     recent = queries.visible_executions(request.user).filter(pipeline=found).order_by("-created_at")[:RECENT]
-    may_run = can(request.user, EXECUTE, found)
-    context = {"pipeline": found, "recent": recent, "may_run": may_run}
+    rights = permissions_at(request.user, found)
+    context = {
+        "pipeline": found,
+        "recent": recent,
+        "may_run": EXECUTE in rights,
+        "rights": rights,
+        "graph": drawn(found.yaml),
+    }
     return render(request, "deployments/pipelines/detail.html", context)
 
 

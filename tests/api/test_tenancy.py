@@ -130,6 +130,10 @@ def environment_form(world: World) -> dict[str, Any]:
     return form | rows_of("variables", name="level", kind="String", value="info")
 
 
+def pipeline_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "yaml": OTHER_PIPELINE.replace(CANARY, "Another")}
+
+
 def service_form(world: World) -> dict[str, Any]:
     manifest = rows_of("manifests", kind="EcsTaskDefinition", store="Inline", content=INLINE)
     return environment_form(world) | manifest
@@ -177,6 +181,19 @@ ROWS: dict[str, Row] = {
         ),
         of("pipeline"),
     ),
+    "new-pipeline": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=pipeline_form, is_form=True))),
+    "check-pipeline": Row((Ask("post", (302, 404, 200, 200, 200), body=pipeline_form, is_form=True),)),
+    "draw-pipeline": Row((Ask("post", (302, 200, 200, 200, 200), body=pipeline_form, is_form=True),)),
+    "edit-pipeline": Row(
+        (
+            get(PAGE_TO_CHANGE),
+            Ask("post", FORM_TO_CHANGE, body=lambda world: {"yaml": PIPELINE, "version": 1}, is_form=True),
+        ),
+        of("pipeline"),
+    ),
+    "delete-pipeline": Row((get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, is_form=True)), of("pipeline")),
+    "pipeline-history": Row((get(PAGE_OF_ONE), get(PAGE_OF_ONE, "?show=1")), of("pipeline")),
+    "restore-pipeline": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), version_of),
     "services": only(PAGE),
     "service": only(PAGE_OF_ONE, of("service")),
     "new-service": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=service_form, is_form=True))),
@@ -400,6 +417,10 @@ ROWS: dict[str, Row] = {
     "api-pipeline": Row(
         (get(READ), Ask("put", CHANGE, body=lambda world: {"yaml": PIPELINE}), Ask("delete", DELETE)),
         of("pipeline"),
+    ),
+    "api-pipeline-checks": Row((Ask("post", READ, body=here(yaml=OTHER_PIPELINE)),)),
+    "api-pipeline-diff": Row(
+        (get(READ, "?from=1"), get((401, 404, 404, 404, 404), "?from=7")), of("pipeline")
     ),
     "api-pipeline-versions": only(READ, of("pipeline")),
     "api-pipeline-version": only(READ, version_of),

@@ -1,0 +1,84 @@
+"""Forms of pipelines: the text of one, and what a new one begins with."""
+
+from typing import Any
+
+from django import forms
+
+from deployments.forms.resources import InScope
+from deployments.models import Infrastructure, Service
+from deployments.starters import new_pipeline
+from deployments.strategies.base import known_strategies
+from guards.limits import SPEC_BYTES
+from rbac.models import Scope
+from rbac.policy import Principal, visible_to
+from web.page_forms import PageForm
+from web.problems import Problem
+
+NO_SERVICE, NO_PLACE = "my_service", ("my_environment", "my_infrastructure")
+
+
+class PipelineForm(PageForm):
+    """The YAML of a pipeline; `version` is the one that the writer began from."""
+
+    yaml = forms.CharField(
+        strip=False,
+        max_length=int(SPEC_BYTES),
+        widget=forms.Textarea,
+        error_messages={"required": "Write the pipeline, or begin with a template."},
+    )
+    version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="pipeline-%s", **kwargs)
+        self.problems: list[dict[str, Any]] = []
+
+    def refuse(self, problem: Problem) -> None:
+        """Show below the text what has a line, and above the form what has none."""
+        self.problems = [one for one in problem.errors if one.get("line")]
+        placeless = [one for one in problem.errors if not one.get("line")]
+        if placeless or not problem.errors:
+            super().refuse(type(problem)(problem.detail, errors=placeless))
+        else:
+            self.add_error(None, problem.detail)
+
+
+class NewPipelineForm(InScope, PipelineForm):
+    """A pipeline that is not there yet; its identifier and name are in the text."""
+
+
+class TemplateForm(PageForm):
+    """What a new pipeline deploys where, and by which strategy."""
+
+    strategy = forms.ChoiceField()
+    service = forms.ModelChoiceField(Service.objects.none(), empty_label=None)
+    place = forms.ModelChoiceField(Infrastructure.objects.none(), empty_label=None, label="To")
+
+    def __init__(self, data: Any, *, person: Principal, scope: Scope | None) -> None:
+        super().__init__(data, auto_id="template-%s")
+        near = scope.ancestor_paths() if scope else []
+        services = Service.objects.filter(scope__path__in=near).select_related("scope")
+        places = Infrastructure.objects.filter(environment__scope__path__in=near)
+        places = places.select_related("environment__scope").order_by("environment__identifier", "identifier")
+        self.services = visible_to(person, "core_service_view", services)
+        self.places = visible_to(person, "core_environment_view", places)
+        for name, rows in (("service", self.services), ("place", self.places)):
+            choices = self.fields[name]
+            if isinstance(choices, forms.ModelChoiceField):
+                choices.queryset = rows
+        field = self.fields["strategy"]
+        if isinstance(field, forms.ChoiceField):
+            field.choices = [(name, name) for name in sorted(known_strategies())]
+
+    def text(self) -> str:
+        """The YAML that was asked for; of what was not chosen the first, or a name to replace."""
+        chosen = self.cleaned_data if self.is_bound and self.is_valid() else {}
+        service = chosen.get("service") or self.services.first()
+        place = chosen.get("place") or self.places.first()
+        environment, infrastructure = (place.environment.identifier, place.identifier) if place else NO_PLACE
+        return new_pipeline(
+            chosen.get("strategy") or sorted(known_strategies())[0],
+            service=service.identifier if service else NO_SERVICE,
+            environment=environment,
+            infrastructure=infrastructure,
+            title=service.name if service else "my service",
+        )

@@ -1,0 +1,86 @@
+"""What can be written in a pipeline: its schema with the steps that exist, and the names of what exists."""
+
+from copy import deepcopy
+from typing import Any
+
+from django.db.models import QuerySet
+
+from deployments.models import Environment, Infrastructure, Service
+from deployments.pipeline_schema import PIPELINE_SCHEMA
+from deployments.steps.base import StepKind, known_steps
+from deployments.strategies.base import known_strategies
+from rbac.models import Scope
+from rbac.policy import Principal, visible_to
+
+MOST_NAMES = 200
+_STAGE = "pipeline.stages.stage.spec"
+_JSON_TYPES = {bool: "boolean", int: "integer", str: "string", float: "number"}
+
+
+def pipeline_guide(scope: Scope | None, principal: Principal) -> dict[str, Any]:
+    """What the editor suggests: the schema, and what a pipeline of `scope` can name."""
+    if scope is None:
+        return {"schema": full_schema(), "values": {}}
+    services = _named(Service.objects.all(), "core_service_view", scope, principal)
+    environments = _named(Environment.objects.all(), "core_environment_view", scope, principal)
+    places = visible_to(principal, "core_environment_view", Infrastructure.objects.all()).filter(
+        environment__scope__path__in=scope.ancestor_paths()
+    )
+    infrastructures = [
+        {"value": one.identifier, "detail": f"in {one.environment.identifier}: {one.cluster}, {one.region}"}
+        for one in places.select_related("environment").order_by("identifier")[:MOST_NAMES]
+    ]
+    return {
+        "schema": full_schema(),
+        "values": {
+            f"{_STAGE}.service.serviceRef": services,
+            f"{_STAGE}.environment.environmentRef": environments,
+            f"{_STAGE}.environment.infrastructureDefinitions.identifier": infrastructures,
+        },
+    }
+
+
+def full_schema() -> dict[str, Any]:
+    """The schema of pipelines with every strategy, every kind of step, and the fields of each."""
+    schema = deepcopy(PIPELINE_SCHEMA)
+    stages = schema["properties"]["pipeline"]["properties"]["stages"]
+    spec = stages["items"]["properties"]["stage"]["properties"]["spec"]
+    spec["properties"]["strategy"] = {"enum": sorted(known_strategies())}
+    execution = spec["properties"]["execution"]["properties"]
+    kinds = known_steps().values()
+    execution["steps"] = _steps(execution["steps"], [kind for kind in kinds if not kind.undoes])
+    execution["rollbackSteps"] = _steps(execution["rollbackSteps"], [kind for kind in kinds if kind.undoes])
+    return schema
+
+
+def _steps(schema: dict[str, Any], kinds: list[StepKind]) -> dict[str, Any]:
+    found = deepcopy(schema)
+    step = found["items"]["properties"]["step"]
+    step["properties"]["type"] = {"enum": sorted(kind.type for kind in kinds)}
+    step["oneOf"] = [
+        {
+            "properties": {
+                "type": {"const": kind.type},
+                "spec": {"type": "object", "properties": _fields(kind)},
+            }
+        }
+        for kind in sorted(kinds, key=lambda kind: kind.type)
+    ]
+    return found
+
+
+def _fields(kind: StepKind) -> dict[str, Any]:
+    return {
+        name: {"type": _JSON_TYPES[field.type]} if field.type in _JSON_TYPES else {}
+        for name, field in kind.spec.__dataclass_fields__.items()
+    }
+
+
+def _named(
+    rows: "QuerySet[Any]", permission: str, scope: Scope, principal: Principal
+) -> list[dict[str, str]]:
+    near = visible_to(principal, permission, rows).filter(scope__path__in=scope.ancestor_paths())
+    return [
+        {"value": one.identifier, "detail": one.name}
+        for one in near.select_related("scope").order_by("identifier")[:MOST_NAMES]
+    ]

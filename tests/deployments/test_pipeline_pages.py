@@ -1,0 +1,153 @@
+"""Pipelines written on pages: problems have a place, versions are kept, two writers are compared."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from deployments.graph import graph_of
+from deployments.models import Execution, Pipeline
+from deployments.pipeline_guide import full_schema
+from deployments.pipelines import read_pipeline
+from deployments.starters import new_pipeline
+from deployments.strategies.base import known_strategies
+from rbac.models import Scope, User
+from tests.api.world import PIPELINE, World, make_world
+
+Browse = Callable[[User], Client]
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    return make_world(project, admin, admin)
+
+
+@pytest.fixture
+def client(admin: User, browse: Browse) -> Client:
+    return browse(admin)
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+@pytest.mark.parametrize("strategy", sorted(known_strategies()))
+def test_every_strategy_has_a_template_that_can_be_read(strategy: str):
+    text = new_pipeline(strategy, service="web", environment="dev", infrastructure="eu", title="Web")
+    found = read_pipeline(text)
+    assert found.name == "Deploy Web"
+    assert (found.stages[0].service, found.stages[0].infrastructure) == ("web", "eu")
+    assert found.stages[0].steps
+    assert "&" not in text
+
+
+def test_the_graph_has_a_box_for_every_step_and_none_overlap():
+    text = new_pipeline("Rolling", service="web", environment="dev", infrastructure="eu", title="Web")
+    graph = graph_of(read_pipeline(text))
+    (stage,) = graph.stages
+    assert [(step.title, step.is_rollback) for step in stage.steps] == [
+        ("ECS Rolling Deploy", False),
+        ("ECS Rolling Rollback", True),
+    ]
+    assert stage.steps[0].x + stage.steps[0].width < stage.steps[1].x
+    assert all(step.y + step.height < stage.y + stage.height <= graph.height for step in stage.steps)
+
+
+def test_the_schema_knows_each_kind_of_step_and_where_it_belongs():
+    pipeline = full_schema()["properties"]["pipeline"]["properties"]
+    spec = pipeline["stages"]["items"]["properties"]["stage"]["properties"]["spec"]["properties"]
+    assert spec["strategy"]["enum"] == sorted(known_strategies())
+    step = spec["execution"]["properties"]["steps"]["items"]["properties"]["step"]
+    assert "EcsRollingDeploy" in step["properties"]["type"]["enum"]
+    assert "EcsRollingRollback" not in step["properties"]["type"]["enum"]
+
+
+@pytest.mark.django_db
+def test_a_new_pipeline_begins_with_what_there_is(world: World, client: Client):
+    page = text_of(client.get("/pipelines/new/"))
+    assert f"serviceRef: {world.service.identifier}" in page
+    assert "EcsRollingDeploy" in page
+    assert 'class="graph-stage"' in page
+
+
+@pytest.mark.django_db
+def test_without_a_service_the_page_says_where_to_make_one(project: Scope, client: Client):
+    page = text_of(client.get("/pipelines/new/"))
+    assert 'href="/services/new/"' in page
+    assert "serviceRef: my_service" in page
+
+
+@pytest.mark.django_db
+def test_what_is_missing_is_placed_where_it_is_named(world: World, client: Client):
+    text = PIPELINE.replace("serviceRef: myapp", "serviceRef: gone")
+    line = next(number for number, one in enumerate(text.splitlines(), 1) if "gone" in one)
+    asked = {"in_scope": world.scope.path, "yaml": text}
+    (problem,) = client.post("/pipelines/check/", asked).json()["errors"]
+    assert problem["line"] == line
+    assert problem["column"] == text.splitlines()[line - 1].index("serviceRef") + 1
+    assert "there is no service gone" in problem["message"]
+    refused = client.post(f"/pipelines/{world.pipeline.pk}/edit/", asked | {"version": 1})
+    assert refused.status_code == 400
+    assert f'data-line="{line}"' in text_of(refused)
+    assert "serviceRef: gone" in text_of(refused)
+
+
+@pytest.mark.django_db
+def test_two_who_write_at_once_lose_nothing(world: World, client: Client):
+    address = f"/pipelines/{world.pipeline.pk}/edit/"
+    theirs, mine = PIPELINE.replace("name: Deploy", "name: Theirs"), PIPELINE + "# mine\n"
+    assert client.post(address, {"yaml": theirs, "version": 1}).status_code == 302
+    refused = client.post(address, {"yaml": mine, "version": 1})
+    assert refused.status_code == 409
+    assert "Somebody saved another version" in text_of(refused)
+    assert "# mine" in text_of(refused)
+    assert "Save mine over version 2" in text_of(refused)
+    assert client.post(address, {"yaml": mine, "version": 2}).status_code == 302
+    assert Pipeline.objects.get().yaml == mine
+
+
+@pytest.mark.django_db
+def test_the_history_compares_and_restores(world: World, client: Client):
+    address = f"/pipelines/{world.pipeline.pk}"
+    assert "Only one version yet" in text_of(client.get(f"{address}/history/"))
+    changed = PIPELINE.replace("name: Deploy", "name: Other")
+    client.post(f"{address}/edit/", {"yaml": changed, "version": 1})
+    page = text_of(client.get(f"{address}/history/"))
+    assert "Version 1 → 2" in page
+    assert "name: Other" in page
+    assert "name: Deploy" in text_of(client.get(f"{address}/history/?show=1"))
+    assert client.get(f"{address}/history/?show=x").status_code == 404
+    client.post(f"{address}/restore/1/")
+    found = Pipeline.objects.get()
+    assert (found.version, found.yaml) == (3, PIPELINE)
+
+
+@pytest.mark.django_db
+def test_a_deleted_pipeline_is_gone_and_its_executions_stay(world: World, client: Client):
+    assert client.post(f"/pipelines/{world.pipeline.pk}/delete/").status_code == 302
+    assert client.get(f"/pipelines/{world.pipeline.pk}/").status_code == 404
+    assert "(deleted)" in text_of(client.get(f"/deployments/{Execution.objects.get().pk}/"))
+
+
+@pytest.mark.django_db
+def test_a_text_that_is_no_pipeline_leaves_the_last_drawing(world: World, client: Client):
+    drawn = client.post("/pipelines/graph/", {"yaml": PIPELINE})
+    assert "<svg" in text_of(drawn)
+    assert "HX-Reswap" not in drawn
+    kept = client.post("/pipelines/graph/", {"yaml": "pipeline:\n  stages: ["})
+    assert kept["HX-Reswap"] == "none"
+    assert "the last text that could be read" in text_of(kept)
+
+
+@pytest.mark.django_db
+def test_a_program_checks_and_compares(world: World, admin: User, call: Callable[[User], Any]):
+    api = call(admin)
+    asked = {"yaml": "pipeline: 3", "org": "default", "project": "demo"}
+    (problem,) = api.post("/api/v1/pipelines/checks", asked, format="json").json()["errors"]
+    assert (problem["path"], problem["line"], problem["column"]) == ("pipeline", 1, 1)
+    address = f"/api/v1/pipelines/{world.pipeline.pk}"
+    api.put(address, {"yaml": PIPELINE + "# more\n"}, format="json")
+    found = api.get(f"{address}/diff?from=1").json()
+    assert (found["added"], found["removed"]) == (1, 0)
+    assert "+# more" in found["unified"]
