@@ -80,11 +80,7 @@ class ConnectorForm(PageForm):
         self._offer(person, connector)
         if not settings.ALLOW_AWS_ENDPOINTS:
             del self.fields["endpoint_url"]
-        if not settings.ALLOW_MANAGER_CREDENTIALS:
-            help_text = "The role is assumed with this key."
-        else:
-            help_text = "Leave it empty to assume the role with the credentials of this Slipway."
-        self.fields["access_key_id"].help_text = help_text
+        self.lends_own = bool(settings.ALLOW_MANAGER_CREDENTIALS)
 
     def _offer(self, person: Principal, connector: Connector | None) -> None:
         usable = visible_to(person, "core_secret_access", Secret.objects.defer("value"))
