@@ -1,6 +1,7 @@
 """What manifests mean for the file store: who refers to a file, and as what its text is checked."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from django.urls import reverse
 
@@ -10,6 +11,7 @@ from connectors.models import Connector, FileNode
 from connectors.uses import Thing, Use, Uses, uses
 from deployments.manifests.check import ManifestProblem, check_manifest
 from deployments.manifests.document import BadDocument, Document, parse
+from deployments.manifests.guide import manifest_guide
 from deployments.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
 from deployments.models import Infrastructure, Manifest, Service
 from rbac.models import Scope
@@ -83,7 +85,26 @@ def _read(text: str, name: str, *, empty: str) -> Document | FileCheck:
         return FileCheck((FileProblem(_sentence(bad.message), bad.line, bad.column),))
 
 
-file_kind(FileKind(check_text))
+def guide_text(text: FileText) -> dict[str, Any] | None:
+    """What may be written in a manifest; None for what is none."""
+    if language_of(text.path) == "text":
+        return None
+    kinds = sorted(_kinds_wanted(text)) or _kinds_guessed(_value_of(text.content))
+    if not kinds:
+        return None
+    node = FileNode(scope=text.scope, path=text.path)
+    users = [one.service for one in _manifests_of(text.scope) if _touches(one, node)]
+    return manifest_guide(kinds[0], {str(name) for service in users for name in service.variables})
+
+
+file_kind(FileKind(check_text, guide_text))
+
+
+def _value_of(content: str) -> Any:
+    try:
+        return parse(content, "a file").value
+    except BadDocument:
+        return None
 
 
 def _check_as(kinds: Iterable[str], document: Document) -> FileCheck:
@@ -120,7 +141,7 @@ def _manifests_of(scope: Scope) -> Iterator[Manifest]:
     """The manifests from the file store of everything at a scope or below it."""
     rows = Manifest.objects.filter(store=_FILE_STORE).select_related("service__scope")
     here = rows.filter(at_or_below(scope, "service__scope"))
-    yield from here.only("kind", "paths", "service__scope")
+    yield from here.only("kind", "paths", "service__variables", "service__scope")
 
 
 def _touches(manifest: Manifest, node: FileNode) -> bool:

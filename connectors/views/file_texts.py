@@ -7,7 +7,7 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from connectors.file_checks import FileText, check_file, language_of
+from connectors.file_checks import FileText, check_file, guide_for, language_of
 from connectors.file_diff import diff
 from connectors.files import clean_content, clean_path
 from connectors.forms.files import FileTextForm, NewFileForm
@@ -130,6 +130,7 @@ def _edit_page(request: PageRequest, form: FileTextForm, node: FileNode, **more:
         "node": node,
         "language": language_of(node.path),
         "problems": check_file(text).listed(),
+        "guide": guide_for(FileText(node.scope, node.path, node.content)),
     }
     status = 400 if form.is_bound and form.errors else 200
     return render(request, "connectors/files/edit.html", content | more, status=more.get("status", status))

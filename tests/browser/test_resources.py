@@ -46,6 +46,15 @@ def test_a_mistake_is_shown_while_it_is_written_and_a_save_is_a_version(
     expect(page.get_by_text("is version 3 now")).to_be_visible()
 
 
+def test_keys_and_values_of_awss_model_are_suggested(page: Page, visit: Visit, node: FileNode) -> None:
+    visit(f"/files/{node.pk}/edit/")
+    area = page.get_by_label("Content", exact=True)
+    area.fill("containerDefinitions: []\nnetworkMode: ")
+    area.press("Control+End")
+    area.press("Control+Space")
+    expect(page.get_by_role("option", name="awsvpc")).to_be_visible()
+
+
 def test_a_text_written_at_the_same_time_as_another_is_not_lost(
     page: Page, visit: Visit, node: FileNode, deployer: User, complaints: list[str]
 ) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from connectors.file_checks import FileText, check_file
+from connectors.file_checks import FileText, check_file, guide_for
 from connectors.models import FileNode, FileVersion
 from connectors.operations import create_folder, delete_file, move_file, restore_file, save_file
 from connectors.uses import StillUsed, uses_of
@@ -157,3 +157,17 @@ def test_a_text_is_checked_as_what_refers_to_it_wants(project: Scope) -> None:
 def test_a_good_text_is_told_what_it_is(project: Scope, path: str, content: str, note: str) -> None:
     checked = check_file(FileText(project, path, content))
     assert (checked.errors, checked.note) == ((), note)
+
+
+def test_a_manifest_is_guided_by_awss_model_and_the_variables_of_its_service(project: Scope) -> None:
+    service = service_with(project, "/a.yaml", kind="EcsServiceDefinition")
+    Service.objects.filter(pk=service.pk).update(variables={"replicas": 2})
+    guide = guide_for(FileText(project, "/a.yaml", "not: read"))
+    properties = guide["schema"]["properties"]
+    assert properties["launchType"]["enum"][:2] == ["EC2", "FARGATE"]
+    assert "taskDefinition" not in properties
+    network = guide["schema"]["$defs"]["NetworkConfiguration"]["properties"]
+    assert network["awsvpcConfiguration"] == {"$ref": "#/$defs/AwsVpcConfiguration"}
+    assert {"infra.cluster", "serviceVariables.replicas"} <= set(guide["expressions"])
+    assert guide_for(FileText(project, "/b.yaml", "a: 1")) == {}
+    assert guide_for(FileText(project, "/b.yaml", "containerDefinitions: [")) == {}
