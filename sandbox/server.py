@@ -22,6 +22,8 @@ BEAT_SECONDS = 0.1
 # A machine that slept for a night does not catch up on it.
 LONGEST_BEAT = 5.0
 SAVE_SECONDS = 1.0
+SAVE_SHARE = 20.0
+LONGEST_SAVE_PAUSE = 10.0
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,13 @@ class Server:
             last = now
 
     def _save_often(self) -> None:
-        while not self.ending.wait(SAVE_SECONDS):
+        pause = SAVE_SECONDS
+        while not self.ending.wait(pause):
+            began = time.monotonic()
             self.account.save()
             self.account.forget_instances()
+            # Nobody is answered meanwhile: a big account is saved less often, yet loses seconds at most.
+            pause = min(max(SAVE_SECONDS, SAVE_SHARE * (time.monotonic() - began)), LONGEST_SAVE_PAUSE)
 
     def _watch_stdin(self) -> None:
         # Not sys.stdin: its lock, held by this thread, would abort the interpreter at its end.
