@@ -34,11 +34,11 @@ class Fleet:
         ]
 
 
-def make_fleet(count: int) -> Fleet:
+def make_fleet(count: int, prefix: str = "fleet") -> Fleet:
     """Copy the demo's service, manifests and pipeline so often; the demo must be there."""
     project = Scope.objects.get(identifier="demo", kind=Scope.Kind.PROJECT)
     deployer = User.objects.get(username="deployer")
-    return Fleet(deployer, tuple(_copy(project, f"fleet{number}") for number in range(count)))
+    return Fleet(deployer, tuple(_copy(project, f"{prefix}{number}") for number in range(count)))
 
 
 def _copy(project: Scope, name: str) -> Pipeline:

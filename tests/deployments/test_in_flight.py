@@ -1,6 +1,5 @@
 """Many executions at once with one worker of one process: all end right, and the worker does not grow."""
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,13 +9,15 @@ from subprocess import Popen
 import pytest
 from django.utils import timezone
 
+from delegates.doors import open_door
 from deployments.engine.schedule import EARLY, EARLY_WAIT
 from deployments.models import Execution
 from ops.demo import SandboxFacts, seed_demo
 from sandbox.process import SandboxProcess
+from tests.deployments.copies import park_copies
 from tests.deployments.fleet import described, make_fleet, worst_window
-from tests.deployments.memory import family_of, resident_mib
-from tests.fixtures.processes import running, wait_until
+from tests.deployments.memory import family_of, resident_mib, watch
+from tests.fixtures.processes import wait_until, working
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,23 +26,18 @@ SPEED = 30
 ONE_IN = 5
 MAY_GROW_MIB = 12
 TWO_ROUNDS = 10.5
+# Seconds between the dispatch that pays for a call and the call.
+ON_THE_WAY = 2
+# A worker of 2,000 parked executions may hold so much and use so much of a core.
+PARKED, MOST_MIB, MOST_CORES = 2000, 150, 0.2
 
 
 @pytest.fixture
 def one_worker(
     child_environment: Mapping[str, str], live_broker: str, tmp_path: Path
 ) -> Iterator[Popen[bytes]]:
-    """A worker of one process with the clock inside; its AWS has a quota for all who start at once."""
-    command = [sys.executable, "-m", "celery", "-A", "config", "worker", "--beat", "--concurrency", "1"]
-    options = [
-        "--without-mingle",
-        "--without-gossip",
-        "--schedule",
-        tmp_path / "beat",
-        "--loglevel",
-        "WARNING",
-    ]
-    with running([*command, *options], {**child_environment, "SLIPWAY_AWS_QUOTA_SHARE": "50"}) as process:
+    """A worker of one process; AWS has raised the quota of its account, so that all can start at once."""
+    with working({**child_environment, "SLIPWAY_AWS_QUOTA_SHARE": "50"}, tmp_path) as process:
         yield process
 
 
@@ -95,3 +91,26 @@ def test_two_hundred_executions_end_right_with_one_worker(
     sandbox: SandboxProcess, one_worker: Popen[bytes]
 ) -> None:
     fly(sandbox, one_worker, 200, seconds=600)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_two_thousand_parked_executions_are_followed_by_one_small_worker(
+    sandbox: SandboxProcess, live_broker: str, worker: Popen[bytes]
+) -> None:
+    """One account and region: a quarter of its quota is five calls a second, a turn each forty seconds."""
+    seed_demo(SandboxFacts.from_wire(sandbox.seed()))
+    (execution,) = make_fleet(1).start(["1.27"])
+    asleep = Execution.objects.exclude(sight="")
+    wait_until(lambda: asleep.exists(), "the first one's wait")
+    execution.refresh_from_db()
+    park_copies(execution, PARKED - 1, open_door(execution.stages.get().connector, "us-east-1"))
+    mark = int(sandbox.journal()[-1]["number"])
+    used = watch(worker.pid, 60)
+    assert max(one.mib for one in used) <= MOST_MIB, used
+    assert max(one.cores for one in used) <= MOST_CORES, used
+    calls = described(sandbox.journal(mark))
+    assert len({name for call in calls for name in call.services}) == PARKED
+    seconds = (calls[-1].at - calls[0].at).total_seconds()
+    # A token is taken when a message is sent, and the call made when a worker has got to it.
+    assert len(calls) <= 25 + 5 * (seconds + ON_THE_WAY)
