@@ -7,11 +7,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from connectors.models import Connector, FileNode, Secret
-from rbac.gated_admin import may_anywhere
+from rbac.gated_admin import OfferedFilters, may_anywhere
 from rbac.policy import visible_to
 
 
-class LookedAt(admin.ModelAdmin):
+class LookedAt(OfferedFilters):
     """A list and a page without forms, showing what the policy lets this person see."""
 
     permission: str

@@ -11,6 +11,7 @@ from django.utils import timezone
 from rbac import audit
 from rbac.models import ApiKey, User
 from rbac.models.api_key import hash_of
+from rbac.models.named import check_name
 
 SHOWN = 12
 SHORTEST_TOKEN = 16
@@ -23,10 +24,12 @@ def create_api_key(
 ) -> tuple[ApiKey, str]:
     """Give `user` a new key and return it with its token, which is shown this once.
 
-    `token` is for an installation that brings its own. Raises `ValidationError` where the name is taken.
+    `token` is for an installation that brings its own.
+    Raises `ValidationError` where the name is taken or misleads.
     """
     if token and len(token) < SHORTEST_TOKEN:
         raise ValidationError({"token": f"An API key has {SHORTEST_TOKEN} characters at least."})
+    check_name(name)
     token = token or ApiKey.PREFIX + secrets.token_urlsafe(32)
     try:
         with transaction.atomic():

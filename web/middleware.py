@@ -10,7 +10,7 @@ from rbac.audit import RequestMark, current_request
 from rbac.models import Scope
 from rbac.policy import scopes_of_member
 from web.outages import OUTAGES, is_outage
-from web.problems import Problem, problem_of
+from web.problems import Problem, is_too_large, problem_of
 from web.views import refusal, unavailable
 
 Answer = Callable[[HttpRequest], HttpResponseBase]
@@ -40,7 +40,8 @@ class RequestId:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
         if is_outage(exception):
             return unavailable(request)
-        content = problem_of(exception) if isinstance(exception, Problem) else None
+        is_told = isinstance(exception, Problem) or is_too_large(exception)
+        content = problem_of(exception) if is_told else None
         return refusal(request, content["status"], content=content) if content else None
 
 

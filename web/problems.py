@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 
 from django.core.exceptions import PermissionDenied
 from django.core.exceptions import ValidationError as ModelValidationError
+from django.db import DataError
 from django.http import Http404
+from psycopg.errors import NumericValueOutOfRange
 from rest_framework import exceptions
 from rest_framework.response import Response
 
@@ -15,6 +17,7 @@ from rbac.policy import Forbidden
 from web.outages import RETRY_AFTER_SECONDS, SENTENCE, is_outage
 
 MEDIA_TYPE = "application/problem+json"
+TOO_LARGE_A_NUMBER = "A number in the address or in what was sent is too large. Use a smaller one."
 NOT_FOUND = "There is nothing here, or you may not see it."
 
 TITLES = {
@@ -83,6 +86,12 @@ class NotAvailable(Problem):
     code = "not_available"
 
 
+def is_too_large(exc: BaseException) -> bool:
+    """Whether the database refused a number that fits no column; frameworks pass such on from addresses."""
+    refused = isinstance(exc, DataError) and isinstance(exc.__cause__, NumericValueOutOfRange)
+    return refused or isinstance(exc, OverflowError)
+
+
 def document(
     status: int, *, code: str, detail: str = "", errors: Iterable[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
@@ -126,6 +135,8 @@ def problem_of(exc: Exception) -> dict[str, Any] | None:
     if isinstance(exc, PermissionDenied):
         errors = [{"path": "", "message": exc.permission}] if isinstance(exc, Forbidden) else []
         return document(403, code="forbidden", detail=str(exc), errors=errors)
+    if is_too_large(exc):
+        return document(400, code="bad_input", detail=TOO_LARGE_A_NUMBER)
     if isinstance(exc, ModelValidationError):
         return document(400, code="bad_input", detail=_sentence(exc), errors=_model_errors(exc))
     if isinstance(exc, exceptions.APIException):

@@ -4,6 +4,7 @@ import hashlib
 
 from django.db import models
 
+from rbac.models.named import Named
 from rbac.models.user import User
 
 
@@ -12,7 +13,7 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class ApiKey(models.Model):
+class ApiKey(Named):
     """A token that acts as its user; only its hash is kept."""
 
     PREFIX = "slp_pat_"

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from django.core.exceptions import ValidationError
 from django.db import models
 
+from rbac.models.named import Named
 from rbac.models.scope import Scope, valid_identifier
 from rbac.permissions import PERMISSIONS
 
@@ -15,7 +16,7 @@ def known_permission(identifier: str) -> None:
         raise ValidationError(f"{identifier} is not a permission of the catalogue.")
 
 
-class Role(models.Model):
+class Role(Named):
     """A named set of permissions; a built-in one belongs to no scope and cannot be changed."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, null=True, blank=True, related_name="roles")

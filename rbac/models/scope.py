@@ -6,6 +6,8 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 
+from rbac.models.named import Named
+
 IDENTIFIER_PATTERN = r"^[A-Za-z_][A-Za-z0-9_$]{0,127}\Z"
 valid_identifier = RegexValidator(
     IDENTIFIER_PATTERN,
@@ -25,7 +27,7 @@ class ScopeQuerySet(models.QuerySet["Scope"]):
         return self.filter(path="/".join(part for part in (Scope.ROOT, org, project) if part))
 
 
-class Scope(models.Model):
+class Scope(Named):
     """An account, an organization or a project."""
 
     class Kind(models.TextChoices):

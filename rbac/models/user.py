@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.db import models
 
+from rbac.models.named import Named, check_name
 from rbac.models.role import Role
 from rbac.models.scope import Scope, valid_identifier
 
@@ -46,6 +47,12 @@ class User(AbstractUser):
         if value:
             raise TypeError("There are no superusers: assign the role Account Admin.")
 
+    def clean(self) -> None:
+        super().clean()
+        for field in ("first_name", "last_name"):
+            if value := getattr(self, field):
+                check_name(value, field)
+
     def has_perm(self, perm: str, obj: Any = None) -> bool:
         return False
 
@@ -56,7 +63,7 @@ class User(AbstractUser):
         return False
 
 
-class UserGroup(models.Model):
+class UserGroup(Named):
     """People who get their roles together."""
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="user_groups")

@@ -212,3 +212,31 @@ def test_the_audit_trail_can_only_be_read(admin: User, browse: Browse):
 
 def permissions(role: Role) -> set[str]:
     return set(role.permissions.values_list("permission", flat=True))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/admin/rbac/apikey/?hash__startswith=a",
+        "/admin/rbac/apikey/?user__password__startswith=a",
+        "/admin/rbac/user/?password__contains=a",
+        "/admin/rbac/scope/?name__regex=(a%2B)%2B%24",
+        "/admin/rbac/scope/?kind__regex=(a%2B)%2B%24",
+        "/admin/connectors/secret/?value__startswith=a",
+    ],
+)
+def test_no_list_answers_guesses_about_what_it_does_not_show(admin: User, browse: Browse, address: str):
+    assert browse(admin).get(address).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/admin/rbac/scope/?kind__exact=PROJECT",
+        "/admin/rbac/user/?is_active__exact=1",
+        "/admin/rbac/roleassignment/?role__id__exact=1",
+        "/admin/rbac/auditentry/?action__exact=x&at__year=2026&at__month=1",
+    ],
+)
+def test_the_filters_that_a_list_offers_work(admin: User, browse: Browse, address: str):
+    assert browse(admin).get(address).status_code == 200
