@@ -1,0 +1,72 @@
+"""How the database reads the list of executions: from an index, in order, without looking at all of them."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+from django.test import RequestFactory
+
+from deployments import queries
+from deployments.models import Execution
+from deployments.states import Status
+from rbac.models import Scope, User
+from tests.api.world import World, make_world
+from web.paging import Cursor, keyset
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    return make_world(project, admin, admin)
+
+
+def plan_of(rows: QuerySet[Any], *, cursor: bool = False) -> str:
+    """The plan of the query that loads a page of `rows`, as if there were far too many to sort."""
+    query = {"cursor": Cursor(False, rows[0].created_at, rows[0].pk).encoded()} if cursor else {}
+    explained: list[str] = []
+
+    class Explained(QuerySet[Any]):
+        def __iter__(self) -> Any:
+            explained.append(QuerySet(self.model, self.query).explain())
+            return iter(())
+
+    with connection.cursor() as settings:
+        if connection.vendor == "postgresql":
+            for way in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin"):
+                settings.execute(f"SET LOCAL enable_{way} = off")
+        keyset(Explained(rows.model, rows.query), RequestFactory().get("/", query), order="created_at")
+    return explained[0]
+
+
+def is_read_in_order(plan: str, index: str) -> bool:
+    return index in plan and "Sort" not in plan and "TEMP B-TREE" not in plan
+
+
+def begins_in_the_middle(plan: str) -> bool:
+    """Whether the index is entered at the cursor, instead of being read from its beginning up to there."""
+    return "Index Cond: (created_at <=" in plan or "execution_newest (created_at<?)" in plan
+
+
+@pytest.mark.parametrize("cursor", [False, True])
+def test_the_list_of_a_project_is_read_in_order_from_an_index(world: World, admin: User, cursor: bool):
+    plan = plan_of(queries.visible_executions(admin, world.scope), cursor=cursor)
+    assert is_read_in_order(plan, "execution_newest_in_scope"), plan
+
+
+@pytest.mark.parametrize("cursor", [False, True])
+def test_the_list_of_everything_is_read_in_order_from_an_index(world: World, cursor: bool):
+    plan = plan_of(Execution.objects.all(), cursor=cursor)
+    assert is_read_in_order(plan, "execution_newest"), plan
+    assert begins_in_the_middle(plan) == cursor, plan
+
+
+def test_the_executions_of_a_pipeline_are_read_in_order_from_an_index(world: World, admin: User):
+    plan = plan_of(Execution.objects.filter(pipeline=world.pipeline))
+    assert is_read_in_order(plan, "execution_newest_of_pipeline"), plan
+
+
+def test_a_status_that_is_rare_is_found_without_reading_the_others(world: World, admin: User):
+    plan = plan_of(Execution.objects.filter(status=Status.APPROVAL_REJECTED))
+    assert is_read_in_order(plan, "execution_newest_with_status"), plan
