@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 from django.template.loader import render_to_string
 
-from guards.limits import BODY_BYTES, FORM_FIELDS
+from guards.limits import BODY_BYTES, FORM_FIELDS, FORM_FILES
 from web.outages import RETRY_AFTER_SECONDS, SENTENCE, is_outage
 from web.problems import MEDIA_TYPE, NOT_FOUND, document
 
@@ -24,7 +24,7 @@ _SUSPICIOUS: tuple[tuple[type[Exception], int, str], ...] = (
     (DisallowedHost, 400, "This server does not answer to that host name; see ALLOWED_HOSTS."),
     (RequestDataTooBig, 413, f"A form may have {BODY_BYTES} at most. Send less."),
     (TooManyFieldsSent, 400, f"A form may have {FORM_FIELDS} at most. Leave some out."),
-    (TooManyFilesSent, 400, "No form takes files. Paste their text."),
+    (TooManyFilesSent, 400, f"At most {FORM_FILES} may be sent at once."),
     (MultiPartParserError, 400, "The form cannot be read: its parts do not follow RFC 7578."),
 )
 

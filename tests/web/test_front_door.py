@@ -4,8 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client as DjangoClient
 
-from guards.limits import ADDRESS_BYTES, BODY_BYTES
+from guards.limits import ADDRESS_BYTES, BODY_BYTES, FORM_FILES
 from web import front_door
 from web.front_door import FrontDoor
 
@@ -110,3 +112,14 @@ async def test_a_length_that_is_none_is_counted_instead(length: str) -> None:
     scope = {"type": "http", "path": "/", "query_string": b"", "headers": headers}
     await FrontDoor(application)(scope, client.receive, client.send)
     assert client.body == b"3"
+
+
+@pytest.mark.django_db
+def test_files_can_be_uploaded_and_too_many_are_refused_by_number(client: DjangoClient) -> None:
+    """The framework counts them before any form is asked."""
+    few = [SimpleUploadedFile(f"{number}.txt", b"a") for number in range(3)]
+    assert client.post("/sign-in/", {"uploaded": few}).status_code == 200
+    many = [SimpleUploadedFile(f"{number}.txt", b"a") for number in range(FORM_FILES + 1)]
+    refused = client.post("/sign-in/", {"uploaded": many})
+    assert refused.status_code == 400
+    assert "At most 100 files may be sent at once." in refused.content.decode()
