@@ -50,7 +50,7 @@ function noticeFailure(state) {
 
 function onState(state) {
   page.draw(state);
-  pane.stateWord = lookOf(state.status).word;
+  pane.summary.stateWord = lookOf(state.status).word;
   pane.setSteps(stepNames(state));
   if (state.started_at) pane.display.start = Date.parse(state.started_at);
   if (openTab === "calls") calls.show(state.calls_count);

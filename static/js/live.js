@@ -27,6 +27,7 @@ export class Live {
     this.ended = false;
     this.heardAt = Date.now();
     pane.onNeed = (number) => this.need(number);
+    pane.onFind = (conditions, after) => getJson(`${this.api}/log/search?${new URLSearchParams({ ...conditions, after })}`);
     // A page of the log is fetched once at a time, whoever asks for it.
     this.fetching = new Map();
     this.after = Math.max(0, lastLine - TAIL);
@@ -145,7 +146,7 @@ export class Live {
   }
 
   need(number) {
-    this.fetchPage(this.pane.lines.before(Math.floor((number - 1) / PAGE))).catch(() => {});
+    return this.fetchPage(this.pane.lines.before(Math.floor((number - 1) / PAGE))).catch(() => {});
   }
 
   read(after) {

@@ -7,6 +7,8 @@ export const plainOf = (line) => (line.plain ??= plain(line.text));
 
 export const PAGE = 1000;
 const MOST = 200_000;
+// The newest lines are loaded without being asked for; older ones when somebody looks there.
+const EAGER = 20_000;
 const pageOf = (number) => Math.floor((number - 1) / PAGE);
 
 // The lines of a block as the server stores it: columns, and times as microseconds after the line before.
@@ -65,6 +67,10 @@ export class Lines {
     this.last = Math.max(this.last, number);
   }
 
+  get isComplete() {
+    return this.count >= this.last;
+  }
+
   isFull(index) {
     const wanted = Math.min(PAGE, this.last - index * PAGE);
     return (this.pages.get(index)?.count ?? 0) >= wanted;
@@ -73,7 +79,8 @@ export class Lines {
   // The number before the newest missing line's page begins missing, or null when nothing is missing.
   newestHole() {
     if (this.count >= MOST) return null;
-    for (let index = pageOf(this.last); index >= 0; index -= 1) if (!this.isFull(index)) return this.before(index);
+    const oldest = Math.max(0, pageOf(this.last - EAGER));
+    for (let index = pageOf(this.last); index >= oldest; index -= 1) if (!this.isFull(index)) return this.before(index);
     return null;
   }
 

@@ -60,7 +60,7 @@ export function makeRow(line, { search, time, start, startsUnit }) {
     "div",
     { class: `log-row ${level}${startsUnit ? " unit-start" : ""}` },
     numberLink(line.number),
-    time === "off" ? null : h("span", { class: "t" }, clock(line.at, time, start)),
+    time === "off" ? null : h("span", { class: "t", title: `${clock(line.at, "utc")} UTC` }, clock(line.at, time, start)),
     h("span", { class: "g", "aria-hidden": "true" }, GLYPHS[level] || ""),
     h("span", { class: "x" }, said, textNodes(line, search)),
   );

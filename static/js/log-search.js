@@ -10,29 +10,41 @@ export class Search {
     this.lines = lines;
     this.needle = "";
     this.matchCase = false;
+    this.only = null;
     this.hits = [];
+    this.known = new Set();
     this.at = -1;
   }
 
-  set(text, matchCase) {
+  set(text, matchCase, only) {
     this.matchCase = matchCase;
+    this.only = only;
     this.needle = matchCase ? text : text.toLowerCase();
     this.hits = [];
     this.at = -1;
     if (this.needle) for (const line of this.lines.loaded()) if (this.matches(line)) this.hits.push(line.number);
+    this.known = new Set(this.hits);
   }
 
   matches(line) {
-    return (this.matchCase ? plainOf(line) : plainOf(line).toLowerCase()).includes(this.needle);
+    return (!this.only || this.only(line)) && (this.matchCase ? plainOf(line) : plainOf(line).toLowerCase()).includes(this.needle);
   }
 
   added(taken) {
     if (!this.needle) return;
+    this.found(taken.filter((line) => this.matches(line)).map((line) => line.number));
+  }
+
+  // Takes hits from wherever they are known; the reader stays at the one where they are.
+  found(numbers) {
     const current = this.hits[this.at];
-    const found = taken.filter((line) => this.matches(line)).map((line) => line.number);
-    if (!found.length) return;
-    const inOrder = found[0] > (this.hits.at(-1) ?? 0);
-    this.hits.push(...found);
+    const fresh = numbers.filter((number) => !this.known.has(number));
+    if (!fresh.length) return;
+    const inOrder = fresh[0] > (this.hits.at(-1) ?? 0);
+    for (const number of fresh) {
+      this.known.add(number);
+      this.hits.push(number);
+    }
     if (!inOrder) this.hits.sort((a, b) => a - b);
     if (current !== undefined) this.at = this.hits.indexOf(current);
   }
@@ -49,10 +61,10 @@ export class Search {
     return this.hits[this.at];
   }
 
-  label() {
+  label(isLooking) {
     if (!this.needle) return "";
-    if (!this.hits.length) return "0 hits";
-    return this.at < 0 ? `${this.hits.length.toLocaleString()} hits` : `${this.at + 1}/${this.hits.length.toLocaleString()}`;
+    const count = `${this.hits.length.toLocaleString()}${isLooking ? " \u2026" : ""}`;
+    return this.at < 0 ? `${count} hits` : `${(this.at + 1).toLocaleString()}/${count}`;
   }
 
   drawMarks(gutter, last) {

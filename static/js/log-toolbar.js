@@ -44,7 +44,7 @@ export function wireToolbar(pane) {
   wireFull(pane);
   pane.part("time").addEventListener("click", () => pane.changeTime());
   pane.part("wrap").addEventListener("click", () => pane.setWrap(!pane.wrap));
-  pane.part("show").addEventListener("change", (event) => pane.setFilter(event.target.value));
+  for (const select of pane.filter.selects) select.addEventListener("change", () => pane.setFilter());
   pane.part("follow").addEventListener("click", () => pane.follow(!pane.display.follow));
   pane.part("more").addEventListener("click", () => pane.follow(true));
   pane.part("read").addEventListener("click", () => pane.readLast());

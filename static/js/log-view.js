@@ -17,6 +17,7 @@ export class LogView {
     this.onSight = onSight;
     this.filter = null;
     this.order = null;
+    this.shown = new Set();
     this.heights = new FixedHeights(0);
     this.drawn = new Map();
     this.stamp = 0;
@@ -70,23 +71,40 @@ export class LogView {
     if (this.filter) {
       this.order = [];
       for (const line of this.lines.loaded()) if (this.filter(line)) this.order.push(line.number);
+      this.shown = new Set(this.order);
     }
     this.measure();
     this.restyle();
   }
 
   added(taken) {
-    if (this.order) this.insert(taken.filter(this.filter));
+    if (this.order) this.insert(taken.filter(this.filter).map((line) => line.number));
     if (this.heights instanceof WrappedHeights) this.measureLines(taken);
     else this.heights.count = this.rowCount;
     this.stale(taken);
     this.queue();
   }
 
-  insert(matching) {
-    if (!matching.length) return;
-    const inOrder = matching[0].number > (this.order.at(-1) ?? 0);
-    this.order.push(...matching.map((line) => line.number));
+  // Lines that the filter wants, whether they are here or not.
+  show(numbers) {
+    if (!this.order) return;
+    this.insert(numbers);
+    this.measure();
+    this.queue();
+  }
+
+  *numbers() {
+    for (let row = 0; row < this.rowCount; row += 1) yield this.numberAt(row);
+  }
+
+  insert(numbers) {
+    const fresh = numbers.filter((number) => !this.shown.has(number));
+    if (!fresh.length) return;
+    const inOrder = fresh[0] > (this.order.at(-1) ?? 0);
+    for (const number of fresh) {
+      this.shown.add(number);
+      this.order.push(number);
+    }
     if (!inOrder) this.order.sort((a, b) => a - b);
     if (!inOrder && this.heights instanceof WrappedHeights) this.measure();
   }
@@ -178,9 +196,10 @@ export class LogView {
       const number = this.numberAt(row);
       const old = this.drawn.get(number);
       const entry = old && old.stamp === this.stamp ? old : { stamp: this.stamp, node: this.make(number) };
-      const { picked, hit } = this.display;
+      const { picked, hit, newFrom } = this.display;
       entry.node.classList.toggle("picked", picked !== null && number >= picked[0] && number <= picked[1]);
       entry.node.classList.toggle("hit", hit === number);
+      entry.node.classList.toggle("new-from", newFrom === number);
       next.set(number, entry);
       nodes.push(entry.node);
     }

@@ -1,57 +1,45 @@
 // The log pane: follow, search, deep links, timestamps, wrapping, filters, copy; the list itself is log-view.js.
 
 import { copyText } from "./dialogs.js";
-import { announce, h, one } from "./dom.js";
+import { announce, one } from "./dom.js";
 import { bindKey } from "./keys.js";
+import { Filter } from "./log-filter.js";
+import { Further } from "./log-further.js";
 import { Lines, linesOf, plainOf } from "./log-lines.js";
+import { readHash, setQuery, writeHash } from "./log-place.js";
 import { levelOf } from "./log-row.js";
 import { Search } from "./log-search.js";
-import { LogView } from "./log-view.js";
+import { Summary } from "./log-summary.js";
 import { wireToolbar } from "./log-toolbar.js";
+import { LogView } from "./log-view.js";
 
 const TIMES = ["local", "utc", "elapsed", "off"];
 const TIME_WORDS = { local: "Local time", utc: "UTC", elapsed: "Elapsed", off: "No time" };
-const SPOKEN_EVERY = 5000;
-
-const FILTERS = {
-  all: null,
-  problems: (line) => line.level === "error" || line.level === "warning",
-  events: (line) => line.level === "event",
-};
-
-function readHash() {
-  const match = /^#L(\d{1,9})(?:-L?(\d{1,9}))?$/.exec(location.hash);
-  if (!match) return null;
-  const [a, b] = [Number(match[1]), Number(match[2] || match[1])];
-  return a > 0 ? [Math.min(a, b), Math.max(a, b)] : null;
-}
-
-function setQuery(name, value) {
-  const url = new URL(location.href);
-  if (value) url.searchParams.set(name, value);
-  else url.searchParams.delete(name);
-  history.replaceState(history.state, "", url);
-}
+const MOST_COPIED = 20_000;
 
 export class LogPane {
   constructor(root, { start, knownLast = 0 }) {
     this.root = root;
     this.knownLast = knownLast;
-    this.onNeed = () => {};
+    // What the page cannot answer itself: to load the lines around a number, and to look for lines.
+    this.onNeed = async () => {};
+    this.onFind = async () => ({ numbers: [], next: null });
     this.lines = new Lines();
     this.search = new Search(this.lines);
+    this.furtherHits = new Further((...asked) => this.onFind(...asked));
+    this.furtherLines = new Further((...asked) => this.onFind(...asked));
+    this.summary = new Summary(this.part("summary"), this.part("spoken"));
     this.stepNames = new Map();
     this.unseen = 0;
-    this.spokenAt = 0;
     this.quietUntil = 0;
     this.lastTop = 0;
-    this.counts = { warning: 0, error: 0 };
     const query = new URLSearchParams(location.search);
     const time = query.get("time") || localStorage.getItem("slipway.time");
     this.display = {
       time: TIMES.includes(time) ? time : "local", start: Date.parse(start) || 0,
-      search: this.search, picked: null, hit: null, follow: true,
+      search: this.search, picked: null, hit: null, newFrom: null, follow: true,
     };
+    this.filter = new Filter((name) => this.part(name), query);
     this.scroller = one("[data-log-scroll]", root);
     this.view = new LogView({ scroller: this.scroller, lines: this.lines, display: this.display, onSight: (sight) => this.sighted(sight) });
     this.wrap = (query.get("wrap") || localStorage.getItem("slipway.wrap")) === "1";
@@ -74,7 +62,9 @@ export class LogPane {
     ]) bindKey(key, action);
     this.setTime(this.display.time);
     this.setWrap(this.wrap);
-    this.setFilter(query.get("show") || "all");
+    this.part("search").value = query.get("q") || "";
+    this.part("case").setAttribute("aria-pressed", String(query.get("case") === "1"));
+    this.setFilter();
     this.followHash();
   }
 
@@ -87,13 +77,21 @@ export class LogPane {
     const lastBefore = this.lines.last;
     const taken = this.lines.add(lines);
     if (!taken.length) return 0;
-    for (const line of taken) if (line.level in this.counts) this.counts[line.level] += 1;
+    this.summary.count(taken);
     this.search.added(taken);
     this.view.added(taken);
-    if (!this.display.follow) this.unseen += taken.filter((line) => line.number > lastBefore).length;
+    if (!this.display.follow) this.notice(taken, lastBefore);
     this.lines.forgetFarFrom(this.sight?.first ?? this.lines.last);
     this.refresh();
     return taken.length;
+  }
+
+  // Lines that came while nobody looked: counted, and the first of them is marked.
+  notice(taken, lastBefore) {
+    const fresh = taken.filter((line) => line.number > lastBefore);
+    if (!fresh.length) return;
+    this.unseen += fresh.length;
+    this.display.newFrom ??= fresh[0].number;
   }
 
   expect(number) {
@@ -105,29 +103,13 @@ export class LogPane {
 
   refresh() {
     this.part("empty").hidden = this.view.rowCount > 0;
+    this.part("empty-word").textContent = this.filter.isOn && this.lines.last ? "No line is of this kind." : "No lines yet.";
     this.part("more").hidden = this.display.follow || this.unseen === 0;
     this.part("more-count").textContent = `${this.unseen.toLocaleString()} new line${this.unseen === 1 ? "" : "s"}`;
-    this.part("hits").textContent = this.search.label();
+    this.part("hits").textContent = this.search.label(this.furtherHits.isLooking);
     this.part("follow").setAttribute("aria-pressed", String(this.display.follow));
     if (this.search.needle) this.search.drawMarks(this.part("marks"), this.lines.last);
-    this.tell();
-  }
-
-  tell() {
-    const { error, warning } = this.counts;
-    const parts = [`${this.lines.last.toLocaleString()} line${this.lines.last === 1 ? "" : "s"}`];
-    if (error) parts.push(`${error} error${error === 1 ? "" : "s"}`);
-    if (warning) parts.push(`${warning} warning${warning === 1 ? "" : "s"}`);
-    this.summary = parts.join(", ");
-    this.part("summary").textContent = this.summary;
-    if (this.speaking) return;
-    this.speaking = setTimeout(() => this.speak(), Math.max(0, this.spokenAt + SPOKEN_EVERY - Date.now()));
-  }
-
-  speak() {
-    this.speaking = 0;
-    this.spokenAt = Date.now();
-    this.part("spoken").textContent = `${this.stateWord || "Log"}: ${this.summary}`;
+    this.summary.tell(this.lines.last, this.lines.isComplete);
   }
 
   sighted(sight) {
@@ -151,6 +133,7 @@ export class LogPane {
     this.display.follow = on;
     if (on) {
       this.unseen = 0;
+      this.display.newFrom = null;
       this.view.toEnd();
       this.view.queue();
     }
@@ -168,7 +151,7 @@ export class LogPane {
 
   pick([first, last]) {
     this.display.picked = [first, last];
-    history.replaceState(history.state, "", first === last ? `#L${first}` : `#L${first}-L${last}`);
+    writeHash([first, last]);
     this.follow(false);
     this.view.queue();
   }
@@ -180,7 +163,10 @@ export class LogPane {
 
   toLines([first, last]) {
     this.lines.expect(Math.min(first, Math.max(this.knownLast, this.lines.last)));
-    if (this.view.filter && !this.view.filter(this.lines.get(first) || {})) this.setFilter("all");
+    if (this.view.filter && !this.view.filter(this.lines.get(first) || {})) {
+      this.filter.clear();
+      this.setFilter();
+    }
     this.display.picked = [first, last];
     this.view.measure();
     this.jump(first);
@@ -196,18 +182,18 @@ export class LogPane {
 
   toLine(number) {
     this.toLines([number, number]);
-    history.replaceState(history.state, "", `#L${number}`);
+    writeHash([number, number]);
   }
 
-  nextFailure() {
-    const starts = this.failures();
+  async nextFailure() {
+    const starts = await this.failures();
     if (!starts.length) return announce("No error line so far.");
     this.failureAt = starts.find((number) => number > (this.failureAt ?? 0)) ?? starts[0];
     this.toLine(this.failureAt);
   }
 
   // The first line with a text of each run of error lines: a diagnosis is one failure, however long it is.
-  failures() {
+  async failures() {
     const starts = [];
     let waiting = true;
     for (const line of this.lines.loaded()) {
@@ -217,13 +203,28 @@ export class LogPane {
         waiting = false;
       }
     }
-    return starts;
+    return this.lines.isComplete ? starts : [...(await this.failuresElsewhere()), ...starts].sort((a, b) => a - b);
+  }
+
+  async failuresElsewhere() {
+    const numbers = await this.furtherLines.all({ level: "error" });
+    return numbers.filter((number, at) => numbers[at - 1] !== number - 1 && !this.lines.get(number));
   }
 
   setSearch(text) {
-    this.search.set(text, this.part("case").getAttribute("aria-pressed") === "true");
+    const matchCase = this.part("case").getAttribute("aria-pressed") === "true";
+    this.search.set(text, matchCase, this.view.filter);
     this.display.hit = null;
     this.part("marks").replaceChildren();
+    this.furtherHits.stop();
+    if (text && !this.lines.isComplete) {
+      const conditions = { q: text, ...(matchCase && { case: "1" }), ...this.filter.conditions() };
+      this.furtherHits.ask(conditions, (numbers) => {
+        this.search.found(numbers);
+        this.refresh();
+      });
+    }
+    setQuery({ q: text, case: matchCase ? "1" : "" });
     this.view.restyle();
     this.refresh();
   }
@@ -238,7 +239,7 @@ export class LogPane {
   changeTime() {
     this.setTime(TIMES[(TIMES.indexOf(this.display.time) + 1) % TIMES.length]);
     localStorage.setItem("slipway.time", this.display.time);
-    setQuery("time", this.display.time === "local" ? "" : this.display.time);
+    setQuery({ time: this.display.time === "local" ? "" : this.display.time });
   }
 
   setTime(time) {
@@ -251,7 +252,7 @@ export class LogPane {
   setWrap(on) {
     if (on !== this.wrap) {
       localStorage.setItem("slipway.wrap", on ? "1" : "0");
-      setQuery("wrap", on ? "1" : "");
+      setQuery({ wrap: on ? "1" : "" });
     }
     this.wrap = on;
     const place = this.sight?.first;
@@ -260,40 +261,44 @@ export class LogPane {
     if (place && !this.display.follow) this.view.toNumber(place);
   }
 
-  setFilter(name) {
-    const step = name.startsWith("step:") ? name.slice(5) : null;
-    const filter = step ? (line) => line.step === step : FILTERS[name] ?? null;
-    const select = this.part("show");
-    if (step && ![...select.options].some((option) => option.value === name)) select.append(h("option", { value: name }, step));
-    select.value = filter ? name : "all";
-    setQuery("show", filter ? name : "");
-    this.view.setFilter(filter);
+  // Shows what the selects say: lines that are here at once, others as the server finds them.
+  setFilter() {
+    setQuery(this.filter.chosen);
+    this.view.setFilter(this.filter.predicate());
+    this.furtherLines.stop();
+    if (this.filter.isOn && !this.lines.isComplete) {
+      this.furtherLines.ask(this.filter.conditions(), (numbers) => {
+        this.view.show(numbers);
+        this.refresh();
+      });
+    }
     if (!this.display.follow) this.scroller.scrollTop = 0;
-    this.refresh();
+    this.setSearch(this.part("search").value);
   }
 
   setSteps(steps) {
     this.stepNames = new Map(steps.map((step) => [step.identifier, step.name]));
-    const group = one("optgroup", this.part("show"));
-    const chosen = this.part("show").value;
-    group.replaceChildren(...steps.map((step) => h("option", { value: `step:${step.identifier}` }, step.name)));
-    this.part("show").value = chosen;
+    this.filter.setSteps(steps);
   }
 
-  text() {
+  // The picked lines, or all that are shown; those not here yet are asked for first.
+  async text() {
     const { picked } = this.display;
     const wanted = [];
-    for (const line of this.lines.loaded()) {
-      const inside = picked ? line.number >= picked[0] && line.number <= picked[1] : !this.view.filter || this.view.filter(line);
-      if (inside) wanted.push(plainOf(line));
+    for (const number of picked ? range(picked) : this.view.numbers()) {
+      if (wanted.length === MOST_COPIED) break;
+      if (!this.lines.get(number)) await this.onNeed(number);
+      const line = this.lines.get(number);
+      if (line) wanted.push(plainOf(line));
     }
     return wanted;
   }
 
   async copy() {
-    const lines = this.text();
+    const lines = await this.text();
     const done = await copyText(`${lines.join("\n")}\n`);
-    announce(done ? `${lines.length.toLocaleString()} lines copied` : "Copying is not allowed here.");
+    const all = lines.length < MOST_COPIED ? "" : "; the download has all of them";
+    announce(done ? `${lines.length.toLocaleString()} lines copied${all}` : "Copying is not allowed here.");
     return done;
   }
 
@@ -306,4 +311,8 @@ export class LogPane {
     for (let number = Math.max(1, this.lines.last - 19); number <= this.lines.last; number += 1) last.push(this.lines.get(number) ? plainOf(this.lines.get(number)) : "");
     announce(last.join("\n"));
   }
+}
+
+function* range([first, last]) {
+  for (let number = first; number <= last; number += 1) yield number;
 }

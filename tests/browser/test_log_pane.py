@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 from deployments.models import Execution
 from tests.browser.conftest import Visit
 from tests.browser.wire import Wire, line
+from tests.fixtures.processes import wait_until
 
 pytestmark = pytest.mark.browser
 MOST_NODES = 1500
@@ -180,7 +181,7 @@ def test_wrapped_lines_are_counted_at_their_height(page: Page, opened: Wire) -> 
 def test_only_problems_can_be_shown(page: Page, opened: Wire) -> None:
     levels = {7: "warning", 9: "error"}
     opened.tell(*(line(number, level=levels.get(number, "info")) for number in range(1, 21)))
-    page.locator("[data-log-show]").select_option("problems")
+    page.locator("[data-log-level]").select_option("problems")
     expect(page.locator(".log-row")).to_have_count(2)
     opened.tell(line(21, level="error"), line(22))
     expect(page.locator(".log-row")).to_have_count(3)
@@ -203,3 +204,98 @@ def test_the_end_is_said(page: Page, opened: Wire) -> None:
     opened.end()
     expect(page.locator("[data-connection]")).to_have_text("Ended")
     expect(page.locator("[data-x-status]")).to_have_text("Success")
+
+
+@pytest.fixture
+def long(page: Page, visit: Visit, execution: Execution, wire: Wire) -> Wire:
+    """A log of thirty thousand lines, of which the page has the newest."""
+    levels = {500: "error", 501: "error", 9_000: "error"}
+    wire.log = [
+        line(number, f"needle {number}" if number % 5000 == 0 else "", levels.get(number, "info"))
+        for number in range(1, 30_001)
+    ]
+    Execution.objects.filter(pk=execution.pk).update(log_next=30_001)
+    wire.state = {**wire.state, "last_line": 30_000}
+    visit(f"/deployments/{execution.pk}/")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    wire.tell(*wire.log[29_500:])
+    wait_until(lambda: page.evaluate("window.slipway.pane.lines.count") >= 20_000, "the newest lines")
+    return wire
+
+
+def test_old_lines_are_loaded_when_somebody_looks_there(page: Page, long: Wire) -> None:
+    page.wait_for_timeout(300)
+    assert min(long.asked) >= 9_000
+    page.evaluate("window.slipway.pane.toLine(10)")
+    expect(page.locator("[data-n='10'] .x")).to_have_text("line 10")
+    assert 0 in long.asked
+
+
+def test_search_finds_what_is_not_loaded(page: Page, long: Wire) -> None:
+    page.locator("[data-log-search]").fill("needle")
+    expect(page.locator("[data-log-hits]")).to_have_text("6 hits")
+    assert long.searched[0] == {"q": "needle", "after": "0"}
+    assert "q=needle" in page.url
+    page.evaluate("window.slipway.pane.search.at = 1")
+    page.keyboard.press("Shift+Enter")
+    expect(page.locator(".log-row.hit mark")).to_have_text("needle")
+    expect(page.locator(".log-row.hit")).to_have_attribute("data-n", "5000")
+
+
+def test_a_filter_shows_what_is_not_loaded(page: Page, long: Wire) -> None:
+    page.locator("[data-log-level]").select_option("errors")
+    expect(page.locator("[data-n='9000'] .x")).to_contain_text("line 9000")
+    expect(page.locator("[data-n='500'] .x")).to_contain_text("line 500")
+    assert page.evaluate(NUMBERS) == [500, 501, 9000]
+    assert "level=errors" in page.url
+
+
+def test_the_next_failure_may_be_far_up(page: Page, long: Wire) -> None:
+    page.locator("[data-log-scroll]").focus()
+    page.keyboard.press("f")
+    expect(page.locator("[data-n='500']")).to_have_class("log-row error picked")
+    page.keyboard.press("f")
+    expect(page.locator("[data-n='9000']")).to_have_class("log-row error picked")
+
+
+def test_picked_lines_are_copied_though_they_were_not_loaded(page: Page, long: Wire) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate("window.slipway.pane.pick([2990, 3010])")
+    page.locator("[data-log-copy]").click()
+    expect(page.get_by_text("21 lines copied")).to_be_attached()
+    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert copied == [f"line {number}" for number in range(2990, 3000)] + ["line 3000"] + [
+        f"line {number}" for number in range(3001, 3011)
+    ]
+
+
+def test_lines_that_were_skipped_are_asked_for(page: Page, opened: Wire) -> None:
+    opened.log = [line(number) for number in range(1, 41)]
+    opened.tell(*opened.log[:5])
+    opened.skip(6, 30)
+    opened.tell(*opened.log[30:])
+    expect(page.locator("[data-n='20'] .x")).to_have_text("line 20")
+    expect(page.locator("[data-n='40'] .x")).to_have_text("line 40")
+    assert opened.asked == [5]
+
+
+def test_the_first_new_line_is_marked_until_the_reader_follows_again(page: Page, opened: Wire) -> None:
+    opened.tell(*(line(number) for number in range(1, 11)))
+    page.locator("[data-log-follow]").click()
+    opened.tell(line(11), line(12))
+    expect(page.locator(".log-row.new-from")).to_have_attribute("data-n", "11")
+    page.locator("[data-log-follow]").click()
+    expect(page.locator(".log-row.new-from")).to_have_count(0)
+
+
+def test_how_the_log_is_shown_stands_in_the_address(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/?q=two&case=1&origin=aws&time=utc&wrap=1")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    wire.tell(line(1, "One"), {**line(2, "two"), "origin": "aws"}, {**line(3, "Two"), "origin": "aws"})
+    expect(page.locator(".log-row")).to_have_count(2)
+    expect(page.locator("[data-log-hits]")).to_have_text("1 hits")
+    expect(page.locator("[data-log-origin]")).to_have_value("aws")
+    expect(page.locator("[data-log-time]")).to_have_text("UTC")
+    expect(page.locator("[data-log-wrap]")).to_have_attribute("aria-pressed", "true")

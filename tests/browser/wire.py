@@ -64,6 +64,7 @@ class Wire:
         self.page = page
         self.log: list[dict[str, Any]] = []
         self.asked: list[int] = []
+        self.searched: list[dict[str, str]] = []
         self.connected: list[int] = []
         self.refuses = False
         self.sockets: list[WebSocketRoute] = []
@@ -77,6 +78,10 @@ class Wire:
     def tell(self, *lines: dict[str, Any]) -> None:
         """Send lines through the socket."""
         self._send({"type": "lines", "blocks": blocks_of(lines)})
+
+    def skip(self, first: int, last: int) -> None:
+        """Say that lines were left out because the page was too slow."""
+        self._send({"type": "skipped", "first": first, "last": last})
 
     def change(self, **news: Any) -> None:
         """Send a state that differs from the one before."""
@@ -101,10 +106,27 @@ class Wire:
             self.tell(*missed)
 
     def _read(self, route: Route) -> None:
-        after = int(parse_qs(urlsplit(route.request.url).query)["after"][0])
+        query = {name: values[0] for name, values in parse_qs(urlsplit(route.request.url).query).items()}
+        if urlsplit(route.request.url).path.endswith("/search"):
+            self._search(route, query)
+            return
+        after = int(query["after"])
         self.asked.append(after)
         lines = [one for one in self.log if one["number"] > after][:LARGEST_PAGE]
         self._answer(route, {"blocks": blocks_of(lines), "end": False})
+
+    def _search(self, route: Route, query: dict[str, str]) -> None:
+        """As the server does it, two thousand lines at a time."""
+        self.searched.append(query)
+        after = int(query["after"])
+        levels = query.get("level", "").split(",")
+        numbers = [
+            one["number"]
+            for one in self.log[after : after + 2 * LARGEST_PAGE]
+            if query.get("q", "") in one["text"] and (levels == [""] or one["level"] in levels)
+        ]
+        more = after + 2 * LARGEST_PAGE
+        self._answer(route, {"numbers": numbers, "next": more if more < len(self.log) else None})
 
     @staticmethod
     def _answer(route: Route, content: dict[str, Any]) -> None:

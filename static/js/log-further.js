@@ -1,0 +1,52 @@
+// Looks for lines on the server where not all of them are here; a newer question ends the one before.
+
+const PATIENCE = 250;
+
+export class Further {
+  constructor(find) {
+    this.find = find;
+    this.asked = 0;
+    this.isLooking = false;
+  }
+
+  stop() {
+    this.asked += 1;
+    this.isLooking = false;
+    clearTimeout(this.timer);
+  }
+
+  // Hands out numbers as they come, when the reader has stopped typing.
+  ask(conditions, take) {
+    this.stop();
+    const { asked } = this;
+    this.isLooking = true;
+    this.timer = setTimeout(() => this.look(conditions, take, asked), PATIENCE);
+  }
+
+  // Everything at once, for a question that no typing can overtake.
+  async all(conditions) {
+    const numbers = [];
+    for (let after = 0; after !== null; ) {
+      const page = await this.find(conditions, after).catch(() => ({ numbers: [], next: null }));
+      numbers.push(...page.numbers);
+      after = page.next;
+    }
+    return numbers;
+  }
+
+  async look(conditions, take, asked) {
+    try {
+      for (let after = 0; after !== null; ) {
+        const page = await this.find(conditions, after);
+        if (asked !== this.asked) return;
+        after = page.next;
+        this.isLooking = after !== null;
+        take(page.numbers);
+      }
+    } catch {
+      if (asked !== this.asked) return;
+      this.isLooking = false;
+      take([]);
+    }
+  }
+}

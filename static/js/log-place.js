@@ -1,0 +1,21 @@
+// What of the log pane stands in the address: the picked lines, and how they are shown.
+
+export function readHash() {
+  const match = /^#L(\d{1,9})(?:-L?(\d{1,9}))?$/.exec(location.hash);
+  if (!match) return null;
+  const [a, b] = [Number(match[1]), Number(match[2] || match[1])];
+  return a > 0 ? [Math.min(a, b), Math.max(a, b)] : null;
+}
+
+export function writeHash([first, last]) {
+  history.replaceState(history.state, "", first === last ? `#L${first}` : `#L${first}-L${last}`);
+}
+
+export function setQuery(values) {
+  const url = new URL(location.href);
+  for (const [name, value] of Object.entries(values)) {
+    if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
+  }
+  history.replaceState(history.state, "", url);
+}

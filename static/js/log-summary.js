@@ -1,0 +1,35 @@
+// How much the log holds, in words below it; told to screen readers every five seconds at most.
+
+const SPOKEN_EVERY = 5000;
+// Of a log that is not all here, what is counted is not all either.
+const many = (count, word, isAll = true) => `${count.toLocaleString()}${isAll ? "" : "+"} ${word}${count === 1 && isAll ? "" : "s"}`;
+
+export class Summary {
+  constructor(shown, spoken) {
+    this.shown = shown;
+    this.spoken = spoken;
+    this.spokenAt = 0;
+    this.stateWord = "";
+    this.counts = { warning: 0, error: 0 };
+  }
+
+  count(lines) {
+    for (const line of lines) if (line.level in this.counts) this.counts[line.level] += 1;
+  }
+
+  tell(last, isComplete) {
+    const { error, warning } = this.counts;
+    const parts = [many(last, "line")];
+    if (error) parts.push(many(error, "error", isComplete));
+    if (warning) parts.push(many(warning, "warning", isComplete));
+    this.text = parts.join(", ");
+    this.shown.textContent = this.text;
+    this.timer ??= setTimeout(() => this.speak(), Math.max(0, this.spokenAt + SPOKEN_EVERY - Date.now()));
+  }
+
+  speak() {
+    this.timer = undefined;
+    this.spokenAt = Date.now();
+    this.spoken.textContent = `${this.stateWord || "Log"}: ${this.text}`;
+  }
+}
