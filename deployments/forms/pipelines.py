@@ -11,7 +11,7 @@ from deployments.strategies.base import known_strategies
 from guards.limits import SPEC_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal, visible_to
-from web.page_forms import PageForm
+from web.page_forms import PageForm, ScopeField
 from web.problems import Problem
 
 NO_SERVICE, NO_PLACE = "my_service", ("my_environment", "my_infrastructure")
@@ -45,13 +45,22 @@ class PipelineForm(PageForm):
 class NewPipelineForm(InScope, PipelineForm):
     """A pipeline that is not there yet; its identifier and name are in the text."""
 
+    in_scope = ScopeField(help_text="Where it lies; it can name what is there and what is above.")
+
+
+class _Named(forms.ModelChoiceField):
+    """Services and places by the names that people gave them."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.environment.name} / {obj.name}" if isinstance(obj, Infrastructure) else str(obj.name)
+
 
 class TemplateForm(PageForm):
     """What a new pipeline deploys where, and by which strategy."""
 
     strategy = forms.ChoiceField()
-    service = forms.ModelChoiceField(Service.objects.none(), empty_label=None)
-    place = forms.ModelChoiceField(Infrastructure.objects.none(), empty_label=None, label="To")
+    service = _Named(Service.objects.none(), empty_label=None)
+    place = _Named(Infrastructure.objects.none(), empty_label=None, label="To")
 
     def __init__(self, data: Any, *, person: Principal, scope: Scope | None) -> None:
         super().__init__(data, auto_id="template-%s")

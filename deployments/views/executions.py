@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from deployments import operations, queries
 from deployments.models import Execution
+from deployments.onboarding import way_to_first_run
 from deployments.states import TERMINAL, Status
 from rbac.policy import can
 from web.pages import PageRequest, get_visible, page
@@ -47,6 +48,8 @@ def executions(request: PageRequest) -> HttpResponse:
         found = found.filter(status__in=statuses)
     shown = keyset(found, request, order="created_at")
     context = {"page": shown, "filters": FILTERS, "chosen": chosen if statuses else ""}
+    if request.current_scope and not (statuses or shown.items):
+        context["way"] = way_to_first_run(request.current_scope, request.user)
     return render(request, "deployments/executions.html", context)
 
 

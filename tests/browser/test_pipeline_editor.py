@@ -1,0 +1,49 @@
+"""The pipeline editor in a browser: a graph that follows, names that are suggested, mistakes placed."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from deployments.models import Pipeline
+from rbac.models import Role, RoleAssignment, User
+from tests.browser.conftest import Visit
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def writer(deployer: User, demo: Pipeline) -> User:
+    """The one who visits may write pipelines too."""
+    role = Role.objects.get(identifier="project_admin", scope=None)
+    RoleAssignment.objects.create(user=deployer, role=role, scope=demo.scope)
+    return deployer
+
+
+def test_the_graph_follows_the_text_and_keeps_the_last_that_could_be_read(
+    page: Page, visit: Visit, demo: Pipeline, writer: User
+) -> None:
+    visit(f"/pipelines/{demo.pk}/edit/")
+    area, graph = page.get_by_label("YAML", exact=True), page.locator("#graph")
+    expect(graph.locator(".graph-title")).to_have_text("Deploy to dev")
+    area.fill(demo.yaml.replace("name: Deploy to dev", "name: Somewhere else"))
+    expect(graph.locator(".graph-title")).to_have_text("Somewhere else")
+    area.fill(demo.yaml.replace("type: Deployment", "type: Nonsense"))
+    expect(page.locator("#graph-state")).to_have_text("The graph shows the last text that could be read.")
+    expect(graph.locator(".graph-title")).to_have_text("Somewhere else")
+    expect(page.locator(".editor-problems")).to_contain_text("Line 8, column 9")
+    area.fill(demo.yaml)
+    expect(page.locator("#graph-state")).to_have_text("")
+    expect(graph.locator(".graph-title")).to_have_text("Deploy to dev")
+
+
+def test_what_exists_is_suggested(page: Page, visit: Visit, demo: Pipeline, writer: User) -> None:
+    visit(f"/pipelines/{demo.pk}/edit/")
+    area = page.get_by_label("YAML", exact=True)
+    at = demo.yaml.index("serviceRef: myapp") + len("serviceRef: ")
+    area.focus()
+    area.evaluate("(area, at) => area.setSelectionRange(at, at + 5)", at)
+    page.keyboard.press("Delete")
+    page.keyboard.press("Control+Space")
+    option = page.get_by_role("option", name="myapp")
+    expect(option).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(area).to_have_value(demo.yaml)
