@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from connectors.api import connectors, file_nodes, files, secrets
+from connectors.api import connectors, file_deletions, file_nodes, files, secrets
 
 urlpatterns = [
     path("connectors", connectors.Connectors.as_view(), name="api-connectors"),
@@ -12,6 +12,9 @@ urlpatterns = [
     path("secrets/<int:pk>", secrets.OneSecret.as_view(), name="api-secret"),
     path("secrets/<int:pk>/uses", secrets.SecretUses.as_view(), name="api-secret-uses"),
     path("files", files.Files.as_view(), name="api-files"),
+    path("file-deletions", file_deletions.FileDeletions.as_view(), name="api-file-deletions"),
+    path("file-deletions/<int:pk>", file_deletions.OneFileDeletion.as_view(), name="api-file-deletion"),
+    path("file-deletions/<int:pk>/undo", file_deletions.FileUndeletion.as_view(), name="api-file-undeletion"),
     path("file-checks", file_nodes.FileChecks.as_view(), name="api-file-checks"),
     path("file-nodes/<int:pk>/versions", file_nodes.FileVersions.as_view(), name="api-file-versions"),
     path(

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from connectors.views import connectors, file_places, file_texts, files, secrets
+from connectors.views import connectors, file_deletions, file_places, file_texts, files, secrets
 
 urlpatterns = [
     path("connectors/", connectors.connectors, name="connectors"),
@@ -17,6 +17,9 @@ urlpatterns = [
     path("secrets/<int:pk>/rename/", secrets.rename_secret, name="rename-secret"),
     path("secrets/<int:pk>/delete/", secrets.remove_secret, name="delete-secret"),
     path("files/", files.files, name="files"),
+    path("files/deleted/", file_deletions.deletions, name="deleted-files"),
+    path("files/deleted/<int:pk>/undo/", file_deletions.undo, name="undelete-files"),
+    path("files/deleted/<int:pk>/forget/", file_deletions.forget, name="forget-files"),
     path("files/new/", file_texts.new_file, name="new-file"),
     path("files/new-folder/", file_places.new_folder, name="new-folder"),
     path("files/upload/", file_places.upload, name="upload-files"),

@@ -98,7 +98,7 @@ class NodeRoute(Route):
         return self.one(VIEW, FileNode.objects.select_related("scope", "updated_by"), pk=pk)
 
     def _version(self, pk: int, version: int) -> FileVersion:
-        rows = FileVersion.objects.select_related("by", "node__scope")
+        rows = FileVersion.objects.filter(node__deletion=None).select_related("by", "node__scope")
         return self.one(VIEW, rows, node=pk, version=version)
 
 

@@ -3,7 +3,19 @@
 from django.conf import settings
 from django.db import models
 
+from connectors.models.file_deletion import FileDeletion
 from rbac.models import Scope
+
+
+class Kept(models.Manager["FileNode"]):
+    """The files that are there: not the deleted ones, which only an undo looks for."""
+
+    def get_queryset(self) -> models.QuerySet["FileNode"]:
+        return super().get_queryset().filter(deletion=None)
+
+
+class Everything(models.Manager["FileNode"]):
+    """The deleted files too."""
 
 
 class FileNode(models.Model):
@@ -19,10 +31,20 @@ class FileNode(models.Model):
     updated_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
+    deletion = models.ForeignKey(
+        FileDeletion, on_delete=models.CASCADE, null=True, blank=True, related_name="nodes", editable=False
+    )
+
+    objects = Kept()
+    with_deleted = Everything()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["scope", "path"], name="file_path_unique_in_scope"),
+            models.UniqueConstraint(
+                fields=["scope", "path"],
+                condition=models.Q(deletion=None),
+                name="file_path_unique_in_scope",
+            ),
             models.CheckConstraint(
                 condition=models.Q(path__startswith="/") & ~models.Q(path__endswith="/"),
                 name="file_path_is_absolute",

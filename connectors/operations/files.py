@@ -1,4 +1,4 @@
-"""Saving, restoring and deleting files and folders of the file store."""
+"""Saving and restoring files and folders of the file store."""
 
 from typing import Any
 
@@ -6,9 +6,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from connectors.files import clean_content, clean_path, folders_of, inside
+from connectors.files import clean_content, clean_path, folders_of
 from connectors.models import FileNode, FileVersion
-from connectors.uses import refuse_used_file
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import NotVisible, require
@@ -64,29 +63,6 @@ def create_folder(*, actor: User, scope: Scope, path: str) -> FileNode:
         node = _insert(FileNode(scope=scope, path=path, is_folder=True, updated_by=actor))
         record(actor=actor, action="folder.create", thing=node, after=shown(node))
     return node
-
-
-def delete_file(
-    *, actor: User, node: FileNode, with_content: bool = False, although_used: bool = False
-) -> None:
-    """Delete a file with its history, or a folder: an empty one, or any `with_content`.
-
-    Raises `Conflict` for a folder that is not empty, and `StillUsed` while something refers to it, unless
-    that is accepted by `although_used`.
-    """
-    require(actor, "core_file_delete", node)
-    with transaction.atomic():
-        held_nodes = inside(FileNode.objects.filter(scope=node.scope), node.path)
-        held = held_nodes.count() if node.is_folder else 0
-        if held and not with_content:
-            raise Conflict(f"{node.path} is not empty: {held} files and folders are in it.")
-        if not although_used:
-            refuse_used_file(node, actor)
-        what = "folder.delete" if node.is_folder else "file.delete"
-        record(actor=actor, action=what, thing=node, before=shown(node) | {"held": held})
-        if held:
-            held_nodes.delete()
-        node.delete()
 
 
 def make_folders(actor: User, scope: Scope, path: str) -> None:

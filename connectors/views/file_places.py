@@ -8,6 +8,8 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
 from connectors.files import inside
@@ -105,7 +107,9 @@ def delete(request: PageRequest, pk: int) -> HttpResponse:
         except Problem as problem:
             form.refuse(problem)
         else:
-            messages.success(request, f"{node.path} is deleted.")
+            undo = reverse("deleted-files")
+            said = format_html('{} is deleted. <a href="{}">Have it back</a>', node.path, undo)
+            messages.success(request, said)
             return redirect("files")
     held = inside(FileNode.objects.filter(scope=node.scope), node.path) if node.is_folder else None
     content = {

@@ -278,6 +278,9 @@ ROWS: dict[str, Row] = {
         ),
         of("file"),
     ),
+    "deleted-files": only(PAGE),
+    "undelete-files": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("deletion")),
+    "forget-files": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("deletion")),
     "restore-file": Row(
         (Ask("post", FORM_TO_CHANGE, is_form=True),), lambda world: {"pk": world.file.pk, "version": 1}
     ),
@@ -386,6 +389,9 @@ ROWS: dict[str, Row] = {
         ),
         lambda world: {"path": "task.yaml"},
     ),
+    "api-file-deletions": only(LIST),
+    "api-file-deletion": Row((get(READ), Ask("delete", DELETE)), of("deletion")),
+    "api-file-undeletion": Row((Ask("post", CHANGE),), of("deletion")),
     "api-file-checks": Row((Ask("post", READ, body=here(path="/x.yaml", content="a: 1")),)),
     "api-file-versions": only(READ, of("file")),
     "api-file-version": only(READ, lambda world: {"pk": world.file.pk, "version": 1}),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from connectors.models import Connector, FileNode, FileVersion, Secret
+from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Secret
 from deployments import operations
 from deployments.models import (
     Artifact,
@@ -57,6 +57,7 @@ class World:
     secret: Secret
     connector: Connector
     file: FileNode
+    deletion: FileDeletion
     service: Service
     environment: Environment
     infrastructure: Infrastructure
@@ -85,6 +86,8 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     )
     file = FileNode.objects.create(scope=scope, path="/task.yaml", content=TASK_DEFINITION)
     FileVersion.objects.create(node=file, version=1, content=TASK_DEFINITION, by=member)
+    deletion = FileDeletion.objects.create(scope=scope, path=f"/{CANARY}.yaml", by=member)
+    FileNode.objects.create(scope=scope, path=f"/{CANARY}.yaml", content="a: 1", deletion=deletion)
     service = Service.objects.create(scope=scope, identifier="myapp", name=f"{CANARY} app")
     Manifest.objects.create(
         service=service, identifier="task", kind=Manifest.Kind.TASK_DEFINITION, paths=["/task.yaml"]
@@ -120,6 +123,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         secret=secret,
         connector=connector,
         file=file,
+        deletion=deletion,
         service=service,
         environment=environment,
         infrastructure=infrastructure,

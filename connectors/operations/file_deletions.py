@@ -1,0 +1,93 @@
+"""Deleting files and folders, having them back, and letting go of them for ever."""
+
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from connectors.files import inside
+from connectors.models import FileDeletion, FileNode
+from connectors.operations.files import make_folders, shown
+from connectors.uses import refuse_used_file
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.problems import Conflict
+
+KEPT_DAYS = 30
+
+
+def delete_file(
+    *, actor: User, node: FileNode, with_content: bool = False, although_used: bool = False
+) -> FileDeletion:
+    """Delete a file with its history, or a folder: an empty one, or any `with_content`.
+
+    It can be had back for 30 days. Raises `Conflict` for a folder that is not empty, and `StillUsed` while
+    something refers to it, unless that is accepted by `although_used`.
+    """
+    require(actor, "core_file_delete", node)
+    with transaction.atomic():
+        held = inside(FileNode.objects.filter(scope=node.scope), node.path).count() if node.is_folder else 0
+        if held and not with_content:
+            raise Conflict(f"{node.path} is not empty: {held} files and folders are in it.")
+        if not although_used:
+            refuse_used_file(node, actor)
+        what = "folder.delete" if node.is_folder else "file.delete"
+        record(actor=actor, action=what, thing=node, before=shown(node) | {"held": held})
+        deletion = FileDeletion.objects.create(
+            scope=node.scope, path=node.path, is_folder=node.is_folder, by=actor
+        )
+        _with_all_in_it(FileNode.objects.filter(scope=node.scope), node).update(deletion=deletion)
+        _forget_old(node.scope)
+    return deletion
+
+
+def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
+    """Put back what one deletion took, and give the file or folder that was deleted.
+
+    Raises `Conflict` if something else has one of the paths by now.
+    """
+    require(actor, "core_file_edit", deletion)
+    gone = FileNode.with_deleted.filter(deletion=deletion)
+    with transaction.atomic():
+        paths = list(gone.values_list("path", flat=True))
+        taken = FileNode.objects.filter(scope=deletion.scope, path__in=paths).order_by("path").first()
+        if taken is not None:
+            raise Conflict(f"There is something else at {taken.path} by now. Move that away first.")
+        make_folders(actor, deletion.scope, deletion.path)
+        _put_back(gone, deletion)
+        node = FileNode.objects.get(scope=deletion.scope, path=deletion.path)
+        record(actor=actor, action="file.undelete", thing=node, after=shown(node) | {"files": len(paths)})
+        deletion.delete()
+    return node
+
+
+def forget_deletion(*, actor: User, deletion: FileDeletion) -> None:
+    """Let go of what one deletion took; it cannot be had back any more."""
+    require(actor, "core_file_delete", deletion)
+    with transaction.atomic():
+        record(actor=actor, action="file.forget", thing=deletion, before={"path": deletion.path})
+        _forget(FileDeletion.objects.filter(pk=deletion.pk))
+
+
+def _with_all_in_it(nodes: QuerySet[FileNode], node: FileNode) -> QuerySet[FileNode]:
+    held = inside(nodes, node.path).values("pk") if node.is_folder else []
+    return nodes.filter(Q(pk=node.pk) | Q(pk__in=held))
+
+
+def _put_back(gone: QuerySet[FileNode], deletion: FileDeletion) -> None:
+    try:
+        with transaction.atomic():
+            gone.update(deletion=None)
+    except IntegrityError as exc:
+        raise Conflict(f"Somebody else is creating {deletion.path} right now. Try again.") from exc
+
+
+def _forget_old(scope: Scope) -> None:
+    _forget(FileDeletion.objects.filter(scope=scope, at__lt=timezone.now() - timedelta(days=KEPT_DAYS)))
+
+
+def _forget(deletions: QuerySet[FileDeletion]) -> None:
+    FileNode.with_deleted.filter(deletion__in=deletions).delete()
+    deletions.delete()
