@@ -107,6 +107,12 @@ class Environment(BaseSettings):
     def embedded(self) -> bool:
         return self.mode == "embedded"
 
+    @property
+    def lends_own_credentials(self) -> bool:
+        """Whether a connector may be what this process is in AWS: in production only on purpose."""
+        allowed = self.manager_credentials_allowed
+        return self.embedded if allowed is None else allowed
+
 
 def read_environment() -> Environment:
     """Read and check the environment.

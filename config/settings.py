@@ -196,10 +196,7 @@ CACHES: dict[str, dict[str, Any]] = {
 FIELD_ENCRYPTION_KEYS = ENV.field_encryption_keys
 ALLOW_AWS_ENDPOINTS = EMBEDDED if ENV.aws_endpoints_allowed is None else ENV.aws_endpoints_allowed
 AWS_QUOTA_SHARE = ENV.aws_quota_share
-# Who may edit connectors must not become what this process is in AWS: only on purpose in production.
-ALLOW_MANAGER_CREDENTIALS = (
-    EMBEDDED if ENV.manager_credentials_allowed is None else ENV.manager_credentials_allowed
-)
+ALLOW_MANAGER_CREDENTIALS = ENV.lends_own_credentials
 SANDBOX_PORT = ENV.sandbox_port or ENV.port + 1
 SANDBOX_SPEED = ENV.sandbox_speed
 SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}" if EMBEDDED else ""

@@ -76,3 +76,12 @@ def test_a_second_encryption_key_is_for_rotation(bare: pytest.MonkeyPatch) -> No
     bare.setenv("FIELD_ENCRYPTION_KEY", f"{new}, {old}")
 
     assert read_environment().field_encryption_keys == (new, old)
+
+
+def test_what_the_process_is_in_aws_is_lent_in_production_only_on_purpose(bare: pytest.MonkeyPatch) -> None:
+    assert read_environment().lends_own_credentials
+    for variable, value in production_environment().items():
+        bare.setenv(variable, value)
+    assert not read_environment().lends_own_credentials
+    bare.setenv("SLIPWAY_ALLOW_MANAGER_CREDENTIALS", "true")
+    assert read_environment().lends_own_credentials
