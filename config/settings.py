@@ -89,6 +89,9 @@ TEMPLATES = [
 
 
 # --- Database -------------------------------------------------------------------------------------
+FROZEN_MS, LOCKED_MS, SLOW_MS = 60_000, 5_000, 30_000
+
+
 def _database() -> dict[str, Any]:
     url = urlsplit(ENV.database_url or f"sqlite:///{HOME / 'slipway.sqlite3'}")
     if url.scheme == "sqlite":
@@ -102,12 +105,13 @@ def _database() -> dict[str, Any]:
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
             },
         }
+    given = dict(parse_qsl(url.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(url.path.lstrip("/")),
         "USER": unquote(url.username or ""),
         "PASSWORD": unquote(url.password or ""),
-        "HOST": url.hostname or dict(parse_qsl(url.query)).get("host", ""),
+        "HOST": url.hostname or given.pop("host", ""),
         "PORT": str(url.port or ""),
         # A connection of the pool is asked for a sign of life before it is handed out.
         "CONN_HEALTH_CHECKS": True,
@@ -118,7 +122,10 @@ def _database() -> dict[str, Any]:
             "keepalives_interval": 5,
             "keepalives_count": 3,
             # A process that is frozen inside a transaction must not keep its rows from the others for ever.
-            "options": "-c idle_in_transaction_session_timeout=60000",
+            "options": f"-c idle_in_transaction_session_timeout={FROZEN_MS}",
+            "application_name": "slipway",
+            # What libpq knows besides: sslmode, sslrootcert and the like.
+            **given,
         },
     }
 
@@ -134,7 +141,11 @@ WEB_DATABASE_OPTIONS = (
             "max_waiting": 100,
             "timeout": 5.0,
             "reconnect_timeout": 2.0,
-        }
+        },
+        "application_name": "slipway web",
+        # Somebody waits for the answer: better told than kept waiting, and a free connection for the others.
+        "options": f"{DATABASES['default']['OPTIONS'].get('options', '')} -c lock_timeout={LOCKED_MS}"
+        f" -c statement_timeout={SLOW_MS}",
     }
     if DATABASES["default"]["ENGINE"].endswith("postgresql")
     else {}

@@ -15,8 +15,8 @@ RETRY_AFTER_SECONDS = 5
 SENTENCE = (
     "The database or the broker does not answer just now. Nothing was lost; try again in a few seconds."
 )
-# No connection, too many of them, a server that ends or starts, a lost race for a lock: class or whole code.
-_PASSING_STATES = ("08", "53", "57P", "25P03", "40001", "40P01", "55P03")
+# No connection, too many of them, a server that ends or starts, a lock or query that takes too long.
+_PASSING_STATES = ("08", "53", "57014", "57P", "25P03", "40001", "40P01", "55P03")
 _PASSING_SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 

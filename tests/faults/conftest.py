@@ -11,7 +11,7 @@ from tests.faults.workload import Workload
 from tests.postgres import NoPostgresError
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def installation() -> Iterator[Installation]:
     """Two web servers, two workers, a beat, PostgreSQL, Valkey and a sandbox; all alive at first."""
     # Not pytest's own folder: root's is closed to the user that PostgreSQL runs as.
@@ -23,7 +23,7 @@ def installation() -> Iterator[Installation]:
             pytest.skip(str(missing))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def workload(installation: Installation) -> Workload:
     """Four ECS services that have been deployed once."""
     workload = Workload(installation)

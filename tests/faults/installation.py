@@ -28,6 +28,7 @@ from tests.wiring import production_environment
 KEY = "slp_pat_a_key_for_the_faults"
 PASSWORD = "a password for the faults"
 NOBODY_ANSWERED = 0
+POOL_SIZE = 4
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Answer:
 class Installation:
     """All processes, each of which may be killed."""
 
+    folder: Path
+    concurrency: int
     database: Postgres
     broker: Part
     broker_url: str
@@ -130,6 +133,8 @@ def installed(folder: Path, *, concurrency: int = 2) -> Iterator[Installation]:
         for part in parts:
             part.start()
         installation = Installation(
+            folder=folder,
+            concurrency=concurrency,
             database=database,
             broker=broker,
             broker_url=f"redis://127.0.0.1:{broker_port}",
@@ -156,7 +161,7 @@ def _environment(folder: Path, database_url: str, broker_port: int, concurrency:
         "DATABASE_URL": database_url,
         "REDIS_URL": f"redis://127.0.0.1:{broker_port}",
         "SLIPWAY_HOME": str(folder / "state"),
-        "SLIPWAY_DATABASE_POOL_SIZE": "4",
+        "SLIPWAY_DATABASE_POOL_SIZE": str(POOL_SIZE),
         "SLIPWAY_WORKER_CONCURRENCY": str(concurrency),
         # The connector's endpoint is the sandbox.
         "SLIPWAY_ALLOW_AWS_ENDPOINTS": "true",

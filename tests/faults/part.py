@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -42,6 +43,15 @@ class Part:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+    def end(self, within: float) -> float:
+        """Ask it to end and give back how long it took; whoever is slower than `within` fails."""
+        began = time.monotonic()
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(within)
+            self._process = None
+        return time.monotonic() - began
 
     def die_and_come_back(self) -> None:
         """What happens to a process under any supervisor."""

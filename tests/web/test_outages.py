@@ -35,6 +35,8 @@ AWAY = [
     caused(OperationalError("ended"), psycopg.errors.AdminShutdown("terminating connection")),
     caused(OperationalError("full"), psycopg.errors.TooManyConnections("too many clients already")),
     caused(OperationalError("deadlock"), psycopg.errors.DeadlockDetected("deadlock detected")),
+    caused(OperationalError("slow"), psycopg.errors.QueryCanceled("statement timeout")),
+    caused(OperationalError("waited"), psycopg.errors.LockNotAvailable("lock timeout")),
     caused(InterfaceError("closed"), psycopg.InterfaceError("the connection is closed")),
     caused(OperationalError("locked"), busy()),
     RedisConnectionError("refused"),
