@@ -133,7 +133,7 @@ def _blocks(execution: Execution, after: int) -> HttpResponse:
 def _as_text(execution: Execution, how: str, *, is_async: bool) -> StreamingHttpResponse:
     pages = _pages(execution, compressed=how == "gz")
     name = f"{execution.pipeline.identifier}-{execution.number}.log{'.gz' if how == 'gz' else ''}"
-    return StreamingHttpResponse(
+    response = StreamingHttpResponse(
         _one_by_one(pages) if is_async else pages,
         content_type="application/gzip" if how == "gz" else "text/plain; charset=utf-8",
         headers={
@@ -142,6 +142,10 @@ def _as_text(execution: Execution, how: str, *, is_async: bool) -> StreamingHttp
             "X-Content-Type-Options": "nosniff",
         },
     )
+    if how == "gz":
+        # Said so that nothing on the way compresses it a second time.
+        response["Content-Encoding"] = "identity"
+    return response
 
 
 def _pages(execution: Execution, *, compressed: bool) -> Iterator[bytes]:
