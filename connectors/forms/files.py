@@ -36,7 +36,7 @@ class NewFileForm(PageForm):
     in_scope = ScopeField(help_text="Things in this scope and below it can use the file.")
     path = forms.CharField(
         strip=False,
-        max_length=PATH_CHARACTERS,
+        max_length=int(PATH_CHARACTERS),
         help_text="Such as /web/task.yaml; folders on the way are made.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
@@ -53,7 +53,7 @@ class NewFolderForm(PageForm):
     in_scope = ScopeField()
     path = forms.CharField(
         strip=False,
-        max_length=PATH_CHARACTERS,
+        max_length=int(PATH_CHARACTERS),
         help_text="Such as /web/prod; folders on the way are made.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
@@ -68,7 +68,7 @@ class MoveForm(PageForm):
 
     path = forms.CharField(
         strip=False,
-        max_length=PATH_CHARACTERS,
+        max_length=int(PATH_CHARACTERS),
         label="New path",
         help_text="Its last part is the name; folders on the way are made.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
@@ -115,7 +115,7 @@ class UploadForm(PageForm):
     folder = forms.CharField(
         required=False,
         strip=False,
-        max_length=PATH_CHARACTERS,
+        max_length=int(PATH_CHARACTERS),
         help_text="Such as /web; the top of the scope if empty.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )

@@ -46,6 +46,20 @@ def test_a_mistake_is_shown_while_it_is_written_and_a_save_is_a_version(
     expect(page.get_by_text("is version 3 now")).to_be_visible()
 
 
+def test_a_file_is_made_where_its_path_says(page: Page, visit: Visit, demo: Pipeline) -> None:
+    visit("/files/new/")
+    page.get_by_label("Path").fill("/web/task.yaml")
+    page.get_by_label("Content", exact=True).fill("containerDefinitions: [")
+    expect(page.get_by_role("list", name="Problems in the text")).to_contain_text("Line 2")
+    page.get_by_role("button", name="Create file").click()
+    expect(page.get_by_text("/web/task.yaml is saved as version 1. It has 1 error")).to_be_visible()
+    page.get_by_role("link", name="Delete", exact=True).click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("link", name="Have it back").click()
+    page.get_by_role("button", name="Have /web/task.yaml back").click()
+    expect(page.get_by_text("/web/task.yaml is back, with its history.")).to_be_visible()
+
+
 def test_keys_and_values_of_awss_model_are_suggested(page: Page, visit: Visit, node: FileNode) -> None:
     visit(f"/files/{node.pk}/edit/")
     area = page.get_by_label("Content", exact=True)
