@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import transaction
+from django.db import connections, transaction
 from django.test import AsyncClient
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -201,6 +201,7 @@ async def test_the_download_is_the_same_from_the_asynchronous_server(world: Worl
     response = await client.get(of(world, "/log?download=1"))
     pages = [page async for page in response.streaming_content]
     assert b"".join(pages).count(b"\n") == 3000
+    await sync_to_async(connections.close_all)()
 
 
 def test_the_log_is_searched_by_text_and_kind(world: World, client: APIClient):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import connections
 
 from deployments import log
 from deployments.consumers import ExecutionConsumer
@@ -85,8 +86,10 @@ def write(execution: Execution, count: int, text: str = "line") -> None:
 
 
 @pytest.fixture
-def watched(live_broker: str, execution: Execution) -> Execution:
-    return execution
+async def watched(live_broker: str, execution: Execution) -> AsyncIterator[Execution]:
+    yield execution
+    # The thread that reads for the sockets has a connection of its own, which would hold the database open.
+    await sync_to_async(connections.close_all)()
 
 
 async def test_everybody_gets_every_line_once_and_in_order(watched: Execution, admin: User):
