@@ -12,17 +12,15 @@ settings.DATABASES["default"]["OPTIONS"].update(settings.WEB_DATABASE_OPTIONS)
 http = get_asgi_application()
 
 # Consumers import models, which need the apps that the line above sets up.
-from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.routing import ProtocolTypeRouter  # noqa: E402
 
-from config.urls import websocket_urlpatterns  # noqa: E402
+from config.urls import websocket_routes  # noqa: E402
 from web.front_door import FrontDoor  # noqa: E402
 from web.sockets import OriginValidator, SessionPrincipalMiddleware, SocketGuard  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": FrontDoor(http),
-        "websocket": OriginValidator(
-            SocketGuard(SessionPrincipalMiddleware(URLRouter(websocket_urlpatterns)))
-        ),
+        "websocket": OriginValidator(SocketGuard(SessionPrincipalMiddleware(websocket_routes))),
     }
 )

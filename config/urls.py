@@ -1,9 +1,13 @@
 """Which address leads to which app."""
 
+from typing import Any, cast
+
+from channels.routing import URLRouter
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, re_path
 
 from deployments.consumers import ExecutionConsumer
+from web.sockets import no_socket
 from web.theme import choose_theme
 
 urlpatterns = [
@@ -29,3 +33,4 @@ handler500 = "web.views.handler500"
 websocket_urlpatterns = [
     path("ws/executions/<uuid:pk>/", ExecutionConsumer.as_asgi()),
 ]
+websocket_routes = URLRouter([*websocket_urlpatterns, re_path("", cast(Any, no_socket))])

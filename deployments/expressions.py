@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from guards.limits import EXPRESSION_CHARACTERS
+from guards.limits import EXPRESSION_CHARACTERS, EXPRESSIONS_RESULT
 
 _OPEN = "<+"
+# Nobody means a longer path, and comparing it with every known one takes seconds.
+_SHOWN = 200
 _EXPRESSION = re.compile(r"<\+([^<>]*)>")
 _PATH = re.compile(r"[A-Za-z_$][\w$-]*(\.[A-Za-z_$][\w$-]*)*")
 
@@ -27,13 +29,7 @@ def resolve(value: Any, known: Mapping[str, Any], where: tuple[str | int, ...] =
     An expression that is all of a text keeps the type of its value; inside a longer text it becomes text.
     What comes out of a value is never scanned again. Raises `BadExpressionError`.
     """
-    if isinstance(value, Mapping):
-        return {key: resolve(item, known, (*where, key)) for key, item in value.items()}
-    if isinstance(value, list):
-        return [resolve(item, known, (*where, index)) for index, item in enumerate(value)]
-    if isinstance(value, str) and _OPEN in value:
-        return _resolve_text(value, known, where)
-    return value
+    return _Filling(known).fill(value, where)
 
 
 def has_expression(text: str) -> bool:
@@ -41,29 +37,59 @@ def has_expression(text: str) -> bool:
     return _OPEN in text
 
 
-def _resolve_text(text: str, known: Mapping[str, Any], where: tuple[str | int, ...]) -> Any:
-    if len(text) > EXPRESSION_CHARACTERS:
-        raise BadExpressionError(
-            f"A text with an expression may have {EXPRESSION_CHARACTERS} at most.", where
-        )
-    if whole := _EXPRESSION.fullmatch(text):
-        return _look_up(whole[1], known, where)
-    found = list(_EXPRESSION.finditer(text))
-    if text.count(_OPEN) != len(found):
-        raise BadExpressionError(
-            f"An expression in {text!r} has no end: write it as <+path.to.value>.", where
-        )
-    parts, end = [], 0
-    for match in found:
-        parts += [text[end : match.start()], _as_text(_look_up(match[1], known, where), match[1], where)]
-        end = match.end()
-    return "".join([*parts, text[end:]])
+class _Filling:
+    """One document being filled in; what all of its values together may come to is used up."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self.known = known
+        self.left = int(EXPRESSIONS_RESULT)
+
+    def fill(self, value: Any, where: tuple[str | int, ...]) -> Any:
+        if isinstance(value, Mapping):
+            return {key: self.fill(item, (*where, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.fill(item, (*where, index)) for index, item in enumerate(value)]
+        if isinstance(value, str) and _OPEN in value:
+            return self._fill_text(value, where)
+        return value
+
+    def _fill_text(self, text: str, where: tuple[str | int, ...]) -> Any:
+        if len(text) > EXPRESSION_CHARACTERS:
+            raise BadExpressionError(
+                f"A text with an expression may have {EXPRESSION_CHARACTERS} at most.", where
+            )
+        if whole := _EXPRESSION.fullmatch(text):
+            return _look_up(whole[1], self.known, where)
+        found = list(_EXPRESSION.finditer(text))
+        if text.count(_OPEN) != len(found):
+            raise BadExpressionError(_unended(text, found), where)
+        parts, end = [], 0
+        for match in found:
+            value = _as_text(_look_up(match[1], self.known, where), match[1], where)
+            self._spend(len(value), where)
+            parts += [text[end : match.start()], value]
+            end = match.end()
+        return "".join([*parts, text[end:]])
+
+    def _spend(self, characters: int, where: tuple[str | int, ...]) -> None:
+        self.left -= characters
+        if self.left < 0:
+            raise BadExpressionError(
+                f"The values of all expressions together may have {EXPRESSIONS_RESULT} at most.", where
+            )
+
+
+def _unended(text: str, found: list[re.Match[str]]) -> str:
+    ended = {match.start() for match in found}
+    starts = (match.start() for match in re.finditer(re.escape(_OPEN), text))
+    at = next(start for start in starts if start not in ended)
+    return f"The expression in column {at + 1} has no end: write it as <+path.to.value>."
 
 
 def _look_up(path: str, known: Mapping[str, Any], where: tuple[str | int, ...]) -> Any:
     path = path.strip()
     if not _PATH.fullmatch(path):
-        raise BadExpressionError(f"<+{path}> is not a path such as <+service.name>.", where)
+        raise BadExpressionError(f"<+{path[:_SHOWN]}> is not a path such as <+service.name>.", where)
     value: Any = known
     for part in path.split("."):
         if not isinstance(value, Mapping) or part not in value:
@@ -73,6 +99,8 @@ def _look_up(path: str, known: Mapping[str, Any], where: tuple[str | int, ...]) 
 
 
 def _unknown(path: str, known: Mapping[str, Any]) -> str:
+    if len(path) > _SHOWN:
+        return f"<+{path[:_SHOWN]}…> is not known here."
     near = difflib.get_close_matches(path, list(paths(known)), n=1, cutoff=0.4)
     hint = f" Did you mean <+{near[0]}>?" if near else ""
     return f"<+{path}> is not known here.{hint}"

@@ -69,5 +69,6 @@ SECRET_BYTES: Final = Limit(64 * 1024, "bytes", "the value of a secret", "AWS Se
 VARIABLES: Final = Limit(200, "variables", "a service, an environment", OWN)
 VALUE_CHARACTERS: Final = Limit(4096, "characters", "the value of a variable", OWN)
 EXPRESSION_CHARACTERS: Final = Limit(4096, "characters", "a text with an expression in it", OWN)
+EXPRESSIONS_RESULT: Final = Limit(1_048_576, "characters", "what the expressions of a document come to", OWN)
 
 LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

@@ -21,6 +21,7 @@ Application = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 FORBIDDEN = 4403
 TOO_LARGE = 1009
 TOO_MANY = 4429
+NO_SOCKET = 4404
 
 
 class OriginValidator:
@@ -68,6 +69,12 @@ class SocketGuard:
                 await send(message)
 
         await self.application(scope, guarded, sent)
+
+
+async def no_socket(scope: AsgiScope, receive: Receive, send: Send) -> None:
+    """Closes a socket to an address that has none, which the router would call a mistake of ours."""
+    await receive()
+    await send({"type": "websocket.close", "code": NO_SOCKET})
 
 
 def _size_of(message: dict[str, Any]) -> int:

@@ -1,0 +1,65 @@
+"""Every socket with bad addresses and bad messages: closed or open, and never an error of ours."""
+
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+
+from config.urls import websocket_routes, websocket_urlpatterns
+from rbac.models import User
+from tests.api.world import World
+from tests.doors.corpus import TEXTS
+from web.sockets import SocketGuard
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUERIES = [b"after=" + text.encode("utf-8", "replace") for text in TEXTS.values()] + [
+    b"after=\xff\xfe",
+    b"after=%ff%00",
+    b"after=1&after=x",
+    b"&" * 2000,
+    b"=" * 2000,
+    b"after",
+]
+SAID: list[dict[str, Any]] = [
+    {"type": "websocket.receive", "text": text}
+    for text in ("", "{", "[" * 10_000, '{"type": "state"}', '{"a": NaN}', "null", "\0", "\ud800")
+] + [{"type": "websocket.receive", "bytes": data} for data in (b"", b"\xff\xfe", b"\x00" * 1000)]
+
+
+def communicator(address: str, query: bytes, user: User) -> ApplicationCommunicator:
+    scope = {"type": "websocket", "path": address, "query_string": query, "headers": [], "user": user}
+    return ApplicationCommunicator(SocketGuard(websocket_routes), scope)
+
+
+async def open_and_close(address: str, query: bytes, user: User, *messages: dict[str, Any]) -> None:
+    """Raises whatever the consumer raises."""
+    socket = communicator(address, query, user)
+    await socket.send_input({"type": "websocket.connect"})
+    answer = await socket.receive_output(5)
+    assert answer["type"] in ("websocket.accept", "websocket.close")
+    for message in messages:
+        await socket.send_input(message)
+    await socket.send_input({"type": "websocket.disconnect", "code": 1000})
+    await socket.wait(5)
+
+
+def test_the_socket_under_test_is_all_there_are() -> None:
+    assert [str(route.pattern) for route in websocket_urlpatterns] == ["ws/executions/<uuid:pk>/"]
+
+
+async def test_no_query_breaks_a_socket(world: World, admin: User) -> None:
+    for query in QUERIES:
+        await open_and_close(f"/ws/executions/{world.execution.pk}/", query, admin)
+
+
+async def test_no_message_breaks_a_socket(world: World, admin: User) -> None:
+    for message in SAID:
+        await open_and_close(f"/ws/executions/{world.execution.pk}/", b"", admin, message)
+
+
+@pytest.mark.parametrize("address", ["/ws/executions/x/", "/ws/", "/ws/executions/%00/", "/" + "x" * 5000])
+async def test_an_address_that_is_none_is_closed(address: str) -> None:
+    socket = communicator(address, b"", User())
+    await socket.send_input({"type": "websocket.connect"})
+    assert await socket.receive_output(5) == {"type": "websocket.close", "code": 4404}
+    await socket.wait(5)
