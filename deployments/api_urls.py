@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import environments, executions, logs, pipeline_versions, pipelines, services
+from deployments.api import environments, executions, logs, overrides, pipeline_versions, pipelines, services
 
 urlpatterns = [
     path("services", services.Services.as_view(), name="api-services"),
@@ -18,6 +18,12 @@ urlpatterns = [
         "environments/<int:pk>/infrastructures/<int:infrastructure>",
         environments.OneInfrastructure.as_view(),
         name="api-infrastructure",
+    ),
+    path("environments/<int:pk>/overrides", overrides.Overrides.as_view(), name="api-overrides"),
+    path(
+        "environments/<int:pk>/overrides/<int:service>",
+        overrides.OneOverride.as_view(),
+        name="api-override",
     ),
     path("pipelines", pipelines.Pipelines.as_view(), name="api-pipelines"),
     path("pipelines/<int:pk>", pipelines.OnePipeline.as_view(), name="api-pipeline"),

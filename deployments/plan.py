@@ -1,7 +1,7 @@
 """Makes the plan of an execution: every row, before anything runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from deployments.models import (
@@ -11,6 +11,7 @@ from deployments.models import (
     Execution,
     Infrastructure,
     Service,
+    ServiceOverride,
     StageExecution,
     StepExecution,
 )
@@ -35,6 +36,7 @@ class Target:
     service: Service
     environment: Environment
     infrastructure: Infrastructure
+    override: Mapping[str, Any] = field(default_factory=dict)
 
 
 def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], list[Missing]]:
@@ -61,7 +63,9 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
             text = f"environment {stage.environment} has no infrastructure {stage.infrastructure}"
             missing.append(Missing(f"{path}.environment.infrastructureDefinitions.0.identifier", text))
         if service and environment and infrastructure:
-            targets.append(Target(stage, service, environment, infrastructure))
+            found = ServiceOverride.objects.filter(environment=environment, service=service).first()
+            override = found.variables if found else {}
+            targets.append(Target(stage, service, environment, infrastructure, override))
     return targets, missing
 
 
@@ -75,8 +79,12 @@ def missing_values(targets: list[Target]) -> list[Missing]:
         )
         for number, target in enumerate(targets)
         for name in target.service.required_variables
-        if effective(target.service.variables, target.environment.variables).get(name, "") == ""
+        if _variables(target).get(name, "") == ""
     ]
+
+
+def _variables(target: Target) -> Mapping[str, Any]:
+    return effective(target.service.variables, target.environment.variables, target.override)
 
 
 def _nearest(model: Any, scope: Scope, identifier: str) -> Any:
@@ -142,7 +150,7 @@ def _values(execution: Execution, pipeline: PipelineSpec, target: Target) -> Map
     place = target.infrastructure
     variables = {**pipeline.variables, **execution.inputs}
     return {
-        **expressions(variables, target.service.variables, target.environment.variables),
+        **expressions(variables, target.service.variables, target.environment.variables, target.override),
         "pipeline": {
             "name": pipeline.name,
             "identifier": pipeline.identifier,

@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from deployments.views import environments, executions, infrastructures, pipeline_texts, pipelines, services
+from deployments.views import (
+    environments,
+    executions,
+    infrastructures,
+    overrides,
+    pipeline_texts,
+    pipelines,
+    services,
+)
 
 urlpatterns = [
     path("", executions.overview, name="overview"),
@@ -34,6 +42,11 @@ urlpatterns = [
     path("environments/<int:pk>/", environments.environment, name="environment"),
     path("environments/<int:pk>/edit/", environments.edit_environment, name="edit-environment"),
     path("environments/<int:pk>/delete/", environments.delete_environment, name="delete-environment"),
+    path(
+        "environments/<int:pk>/services/<int:service>/",
+        overrides.service_in_environment,
+        name="service-in-environment",
+    ),
     path("environments/<int:pk>/clusters/", infrastructures.clusters, name="clusters"),
     path(
         "environments/<int:pk>/infrastructures/new/",

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 # From the most general to the most specific: a later level overrides an earlier one.
 PIPELINE = "pipeline"
 SERVICE = "service"
 ENVIRONMENT = "environment"
-ORDER = (PIPELINE, SERVICE, ENVIRONMENT)
-TITLES = {PIPELINE: "Pipeline", SERVICE: "Service", ENVIRONMENT: "Environment"}
+OVERRIDE = "override"
 
 Value = str | int | float | bool
 
@@ -42,6 +41,22 @@ class Variable:
         return self.is_required and self.value in (None, "")
 
 
+class Named(Protocol):
+    """A service or an environment, as far as variables go."""
+
+    name: str
+    variables: Any
+
+
+def levels_of(service: Named, environment: Named, override: Mapping[str, Value]) -> tuple[Level, ...]:
+    """What may set a variable of a service in an environment, the weakest first."""
+    return (
+        Level(SERVICE, service.name, service.variables),
+        Level(ENVIRONMENT, environment.name, environment.variables),
+        Level(OVERRIDE, f"{service.name} in {environment.name}", override),
+    )
+
+
 def effective(*levels: Mapping[str, Value]) -> dict[str, Value]:
     """The values that count, of levels given from the most general to the most specific."""
     found: dict[str, Value] = {}
@@ -69,14 +84,17 @@ def resolved(levels: Sequence[Level], required: Iterable[str] = ()) -> list[Vari
 
 
 def expressions(
-    pipeline: Mapping[str, Value], service: Mapping[str, Value], environment: Mapping[str, Value]
+    pipeline: Mapping[str, Value],
+    service: Mapping[str, Value],
+    environment: Mapping[str, Value],
+    override: Mapping[str, Value],
 ) -> dict[str, Any]:
     """What expressions find under `serviceVariables` and `variables`: the values that count.
 
-    `<+serviceVariables.x>` is the service's value unless the environment has one; `<+variables.x>` also
-    knows the pipeline's, which any other level overrides.
+    `<+serviceVariables.x>` is the service's value unless the environment has one, or has one for just this
+    service; `<+variables.x>` also knows the pipeline's, which any other level overrides.
     """
     return {
-        "serviceVariables": effective(service, environment),
-        "variables": effective(pipeline, service, environment),
+        "serviceVariables": effective(service, environment, override),
+        "variables": effective(pipeline, service, environment, override),
     }

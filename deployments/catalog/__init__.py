@@ -13,6 +13,7 @@ from deployments.catalog.infrastructures import (
     delete_infrastructure,
     update_infrastructure,
 )
+from deployments.catalog.overrides import override_service
 from deployments.catalog.rules import variable_problem
 from deployments.catalog.services import (
     IMAGE,
@@ -40,6 +41,7 @@ __all__ = [
     "delete_environment",
     "delete_infrastructure",
     "delete_service",
+    "override_service",
     "update_environment",
     "update_infrastructure",
     "update_service",

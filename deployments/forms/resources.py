@@ -61,6 +61,12 @@ class InScope(PageForm):
             field.offer(person, permission, scope)
 
 
+class OverrideForm(PageForm):
+    """Which version of the overrides the writer began from; 0 where there were none."""
+
+    version = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
+
+
 class DeleteForm(PageForm):
     """What must be said before a thing goes that something still refers to."""
 

@@ -4,7 +4,7 @@ from deployments.models.executions import ActionRun, Execution, StageExecution, 
 from deployments.models.interventions import CheckedItem, Interrupt, Slot
 from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
 from deployments.models.pipelines import Pipeline, PipelineVersion
-from deployments.models.places import Environment, Infrastructure
+from deployments.models.places import Environment, Infrastructure, ServiceOverride
 from deployments.models.pulse import Pulse
 from deployments.models.services import Artifact, Manifest, Service
 
@@ -25,6 +25,7 @@ __all__ = [
     "PipelineVersion",
     "Pulse",
     "Service",
+    "ServiceOverride",
     "Slot",
     "StageExecution",
     "StepExecution",

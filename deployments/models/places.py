@@ -4,6 +4,7 @@ from django.db import models
 
 from connectors.models import Connector
 from deployments.models.base import Resource, unique_in_scope, valid_identifier
+from deployments.models.services import Service
 from rbac.models import Scope
 
 
@@ -43,6 +44,30 @@ class Infrastructure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.environment}/{self.identifier}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.environment.scope
+
+
+class ServiceOverride(models.Model):
+    """The variables that one service has in one environment; they win over both (R178)."""
+
+    SCOPE_PATH = "environment__scope"
+
+    environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="overrides")
+    service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="overrides")
+    variables = models.JSONField(default=dict, blank=True)
+    version = models.PositiveIntegerField(default=1)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["environment", "service"], name="override_of_a_service_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.environment}: {self.service.identifier}"
 
     @property
     def scope(self) -> Scope:

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from django.contrib import messages
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -11,10 +12,10 @@ from deployments import catalog
 from deployments.forms.environments import EnvironmentForm, NewEnvironmentForm
 from deployments.forms.resources import DeleteForm
 from deployments.forms.variables import VariableRows, variable_rows
-from deployments.models import Environment
+from deployments.models import Environment, Service, ServiceOverride
 from deployments.used_by import used_by
 from deployments.views.changes import compared
-from rbac.policy import can_anywhere, permissions_at, require
+from rbac.policy import can_anywhere, permissions_at, require, visible_to
 from web.lists import visible_here
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
@@ -24,6 +25,8 @@ from web.problems import ChangedMeanwhile, Problem
 VIEW: Final = "core_environment_view"
 EDIT: Final = "core_environment_edit"
 DELETE: Final = "core_environment_delete"
+# As many services as a page lists beside an environment.
+MOST_SERVICES: Final = 100
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
@@ -50,6 +53,8 @@ def environment(request: PageRequest, pk: int) -> HttpResponse:
     content = {
         "environment": found,
         "places": found.infrastructures.select_related("connector").order_by("identifier"),
+        "overrides": _overrides(request, found),
+        "services": _services(request, found),
         "used_by": used_by(found, request.user),
         "rights": permissions_at(request.user, found),
     }
@@ -124,6 +129,21 @@ def delete_environment(request: PageRequest, pk: int) -> HttpResponse:
     places = found.infrastructures.count()
     content = {"environment": found, "form": form, "used_by": users, "places": places}
     return render(request, "deployments/environments/delete.html", content, status=_status(form))
+
+
+def _overrides(request: PageRequest, environment: Environment) -> list[ServiceOverride]:
+    """The services with variables of their own here, as far as the reader may see them."""
+    seen = visible_to(request.user, "core_service_view", Service.objects.all())
+    rows = environment.overrides.filter(service__in=seen).select_related("service")
+    return list(rows.order_by("service__name"))
+
+
+def _services(request: PageRequest, environment: Environment) -> QuerySet[Service]:
+    """The services that can be deployed to an environment: at its scope, above it, below it."""
+    path = environment.scope.path
+    near = Q(scope__path__in=environment.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")
+    seen = visible_to(request.user, "core_service_view", Service.objects.filter(near))
+    return seen.order_by("name", "pk")[:MOST_SERVICES]
 
 
 def _changed_meanwhile(

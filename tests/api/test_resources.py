@@ -6,7 +6,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from connectors.models import Secret
-from deployments.models import Execution, Infrastructure, Pipeline, Service
+from deployments.models import Execution, Infrastructure, Pipeline, Service, ServiceOverride
 from rbac.models import AuditEntry, Scope, User
 from tests.api.world import PIPELINE, TASK_DEFINITION, World
 
@@ -307,6 +307,7 @@ def test_every_version_of_a_pipeline_is_kept_and_can_come_back(world: World, cli
 
 
 def test_variables_are_frozen_when_a_run_starts_and_the_environment_wins(world: World, client: APIClient):
+    ServiceOverride.objects.all().delete()
     service = client.get(f"/api/v1/services/{world.service.pk}").json()
     mine = {**service, "variables": {"level": "info", "host": ""}, "required_variables": ["host"]}
     assert client.put(f"/api/v1/services/{world.service.pk}", mine, format="json").status_code == 200

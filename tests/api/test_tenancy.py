@@ -134,6 +134,14 @@ def pipeline_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "yaml": OTHER_PIPELINE.replace(CANARY, "Another")}
 
 
+def override_form(world: World) -> dict[str, Any]:
+    return {"version": 1} | rows_of("variables", name="level", kind="String", value="debug")
+
+
+def override(world: World) -> dict[str, Any]:
+    return {"pk": world.environment.pk, "service": world.service.pk}
+
+
 def service_form(world: World) -> dict[str, Any]:
     manifest = rows_of("manifests", kind="EcsTaskDefinition", store="Inline", content=INLINE)
     return environment_form(world) | manifest
@@ -213,6 +221,9 @@ ROWS: dict[str, Row] = {
         of("environment"),
     ),
     "delete-environment": to_delete(of("environment")),
+    "service-in-environment": Row(
+        (get(PAGE_OF_ONE), Ask("post", FORM_TO_CHANGE, body=override_form, is_form=True)), override
+    ),
     "clusters": only(PAGE_TO_CHANGE, of("environment")),
     "new-infrastructure": Row(
         (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=place_form, is_form=True)), of("environment")
@@ -418,6 +429,15 @@ ROWS: dict[str, Row] = {
     "api-infrastructure": Row(
         (get(READ), Ask("put", CHANGE, body=infrastructure_body), Ask("delete", DELETE)),
         place,
+    ),
+    "api-overrides": only(READ, of("environment")),
+    "api-override": Row(
+        (
+            get(READ),
+            Ask("put", CHANGE, body=lambda world: {"variables": {"level": "debug"}}),
+            Ask("delete", CHANGE),
+        ),
+        override,
     ),
     "api-pipelines": Row((get(LIST), Ask("post", CREATE, body=here(yaml=OTHER_PIPELINE)))),
     "api-pipeline": Row(

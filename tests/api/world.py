@@ -13,6 +13,7 @@ from deployments.models import (
     Pipeline,
     PipelineVersion,
     Service,
+    ServiceOverride,
 )
 from rbac.keys import create_api_key
 from rbac.models import ApiKey, Role, RoleAssignment, Scope, User
@@ -109,6 +110,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         region="us-east-1",
         cluster="demo",
     )
+    ServiceOverride.objects.create(environment=environment, service=service, variables={"who": CANARY})
     pipeline = Pipeline.objects.create(
         scope=scope, identifier="rolling", name=f"{CANARY} rolling", yaml=PIPELINE
     )

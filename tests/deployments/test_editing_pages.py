@@ -7,10 +7,13 @@ import pytest
 from django.test import Client
 
 from connectors.models import Connector
-from deployments.models import Environment, Infrastructure, Service
+from deployments.catalog import override_service
+from deployments.models import Environment, Infrastructure, Service, ServiceOverride
+from deployments.operations import run_pipeline
 from rbac.models import AuditEntry, Scope, User
 from tests.api.test_tenancy import INLINE, environment_form, rows_of, service_form
-from tests.api.world import World, make_world
+from tests.api.world import CANARY, World, make_world
+from web.problems import BadInput
 
 pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]
@@ -150,3 +153,60 @@ def test_a_place_is_changed_and_an_arn_refused(world: World, client: Client):
     assert stale.status_code == 409
     found = Infrastructure.objects.get()
     assert (found.region, found.cluster, found.version) == ("eu-west-1", "other", 2)
+
+
+def test_the_page_of_a_service_in_an_environment_says_which_value_counts_and_why(
+    world: World, client: Client
+):
+    ServiceOverride.objects.all().delete()
+    world.service.variables = {"level": "info", "host": "", "size": 3}
+    world.service.required_variables = ["host"]
+    world.service.save()
+    Environment.objects.update(variables={"level": "warn"})
+    address = f"/environments/{world.environment.pk}/services/{world.service.pk}/"
+    page = text_of(client.get(address))
+    assert "The environment overrides what services bring." in page
+    assert "Required: a deployment is refused until it has one." in page
+    rows = rows_of("variables", name="host", kind="String", value="db.internal")
+    assert client.post(address, rows | {"version": 0}).status_code == 302
+    page = text_of(client.get(address))
+    assert "An override for just this service here wins over everything." in page
+    assert "a deployment is refused" not in page
+    stale = client.post(address, rows | {"version": 0})
+    assert stale.status_code == 409
+    assert client.post(address, rows | {"version": 1, "variables-0-name": ""}).status_code == 400
+    assert client.post(address, {"version": 1} | rows_of("variables")).status_code == 302
+    assert not ServiceOverride.objects.exists()
+
+
+def test_an_override_wins_in_a_run_of_that_service_there(world: World, admin: User):
+    Environment.objects.update(variables={"who": "everybody", "level": "warn"})
+    values = run_pipeline(actor=admin, pipeline=world.pipeline).stages.get().values
+    assert values["serviceVariables"] == {"who": CANARY, "level": "warn"}
+
+
+def test_a_program_learns_which_value_counts(world: World, admin: User, call: Callable[[User], Any]):
+    address = f"/api/v1/environments/{world.environment.pk}/overrides/{world.service.pk}"
+    Service.objects.update(variables={"level": "info"}, required_variables=["level"])
+    found = call(admin).put(address, {"variables": {"level": "debug"}}, format="json").json()
+    assert found["effective"] == [
+        {
+            "name": "level",
+            "value": "debug",
+            "winner": "override",
+            "values": {"service": "info", "environment": None, "override": "debug"},
+            "is_required": True,
+            "is_missing": False,
+        }
+    ]
+    assert found["version"] == 2
+    gone = call(admin).delete(address, headers={"if-match": '"2"'}).json()
+    assert (gone["version"], gone["effective"][0]["winner"]) == (0, "service")
+
+
+def test_a_service_that_no_pipeline_could_bring_there_is_refused(
+    world: World, admin: User, other_project: Scope
+):
+    foreign = Service.objects.create(scope=other_project, identifier="x", name="X")
+    with pytest.raises(BadInput):
+        override_service(actor=admin, environment=world.environment, service=foreign, variables={"a": 1})

@@ -24,6 +24,6 @@ def test_a_required_variable_is_missing_until_some_level_gives_it_a_value():
 
 
 def test_expressions_find_the_winner_under_the_name_that_says_who_may_win():
-    known = expressions(PIPELINE.values, SERVICE.values, ENVIRONMENT.values)
-    assert known["serviceVariables"] == {"level": "debug", "host": "db.internal", "size": 3}
-    assert known["variables"] == {"level": "debug", "host": "db.internal", "size": 3, "color": "red"}
+    known = expressions(PIPELINE.values, SERVICE.values, ENVIRONMENT.values, {"size": 4})
+    assert known["serviceVariables"] == {"level": "debug", "host": "db.internal", "size": 4}
+    assert known["variables"] == {"level": "debug", "host": "db.internal", "size": 4, "color": "red"}
