@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 import psycopg
 from django.conf import settings
@@ -85,6 +86,8 @@ def _pages_of_executions(site: Site, account: Client) -> Iterator[Case]:
     for word, _, _ in FILTERS:
         yield Case(f"executions, {word or 'all'}", f"{path}?status={word}", account)
         yield Case(f"executions, {word or 'all'}, deep", f"{path}?status={word}&cursor={deep}", account)
+    for what, text in (("name", "pipeline 1"), ("number", "#77"), ("tag", "v1"), ("nothing", "nowhere")):
+        yield Case(f"executions, search for a {what}", f"{path}?q={quote(text)}", account)
     organization = site.world.scope.parent or site.world.scope
     yield Case("executions of an organization", path, signed_in(site.admin, organization))
     yield Case("executions of a project", path, signed_in(site.admin, site.world.scope))

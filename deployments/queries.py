@@ -20,6 +20,8 @@ from deployments.steps.base import step_kind
 from rbac.models import Scope, User
 from rbac.policy import at_or_below, can, visible_below, visible_to
 
+MOST_DIGITS = 9
+
 
 def visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[Execution]:
     """The executions that a person may see, in one scope or everywhere, with what a list shows."""
@@ -27,6 +29,25 @@ def visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[
     stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
     found = visible_below(principal, "core_pipeline_view", rows, scope)
     return found.prefetch_related(Prefetch("stages", queryset=stages))
+
+
+def searched(executions: QuerySet[Execution], principal: User, text: str) -> QuerySet[Execution]:
+    """The executions that `text` names: by a part of their pipeline's name, their number or their tag."""
+    text = text.strip()
+    if not text:
+        return executions
+    number = text.removeprefix("#")
+    meant = Q(pipeline__in=_pipelines_named(principal, text)) | Q(tag=text)
+    if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS:
+        meant |= Q(number=int(number))
+    return executions.filter(meant)
+
+
+def _pipelines_named(principal: User, text: str) -> list[int]:
+    """The pipelines with `text` in their name, compared here: the databases fold letters differently."""
+    rows = visible_pipelines(principal).values_list("pk", "name", "identifier")
+    wanted = text.casefold()
+    return [pk for pk, *names in rows if any(wanted in name.casefold() for name in names)]
 
 
 def visible_pipelines(principal: User, scope: Scope | None = None) -> QuerySet[Pipeline]:

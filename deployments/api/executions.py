@@ -21,6 +21,8 @@ MOST_DIGITS = 15
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=Status.values)
 PIPELINE = OpenApiParameter("pipeline", OpenApiTypes.INT, description="Only executions of this pipeline.")
 
+SEARCH = OpenApiParameter("q", OpenApiTypes.STR, description="Part of a pipeline's name, a number, or a tag.")
+
 
 class Failure(serializers.Serializer[Any]):
     """Why an execution failed."""
@@ -167,7 +169,9 @@ class Executions(Route):
 
     order = "created_at"
 
-    @extend_schema(parameters=[ORG, PROJECT, STATUS, PIPELINE, *PAGED], responses=ExecutionSummary(many=True))
+    @extend_schema(
+        parameters=[ORG, PROJECT, STATUS, PIPELINE, SEARCH, *PAGED], responses=ExecutionSummary(many=True)
+    )
     def get(self, request: Request) -> Response:
         found = narrowed(request, queries.visible_executions(self.principal), by_identifier=False)
         if status := request.GET.get("status"):
@@ -177,6 +181,7 @@ class Executions(Route):
             found = found.filter(pipeline__in=list(meant.values_list("pk", flat=True)))
         if pipeline := request.GET.get("pipeline"):
             found = found.filter(pipeline_id=number_of(pipeline, "pipeline"))
+        found = queries.searched(found, self.principal, request.GET.get("q", ""))
         return self.page(found, ExecutionSummary)
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.fields.json import KT
 
 from connectors.models import Connector
 from deployments.models.pipelines import Pipeline
@@ -28,6 +29,10 @@ class Execution(models.Model):
     yaml = models.TextField()
     inputs = models.JSONField(default=dict)
     artifact = models.JSONField(default=dict)
+    # A column of its own, which the database fills: SQLite finds no index inside JSON.
+    tag = models.GeneratedField(
+        expression=KT("artifact__tag"), output_field=models.TextField(null=True), db_persist=True
+    )
     replays = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     idempotency_key = models.CharField(max_length=128, null=True)  # noqa: DJ001 - unique where given
@@ -78,6 +83,9 @@ class Execution(models.Model):
             models.Index(fields=["scope", "-created_at", "-id"], name="execution_newest_in_scope"),
             models.Index(fields=["pipeline", "-created_at", "-id"], name="execution_newest_of_pipeline"),
             models.Index(fields=["status", "-created_at", "-id"], name="execution_newest_with_status"),
+            # What people search by.
+            models.Index(fields=["number"], name="execution_number"),
+            models.Index(fields=["tag"], name="execution_tag"),
         ]
 
     def __str__(self) -> str:

@@ -21,6 +21,7 @@ from web.statuses import LOOKS
 
 VIEW: Final = "core_pipeline_view"
 
+LONGEST_SEARCH: Final = 128
 # What the filter above the list offers: its word in the address, its title, its statuses.
 FILTERS: Final = (
     ("", "All", ()),
@@ -46,9 +47,10 @@ def executions(request: PageRequest) -> HttpResponse:
     found = queries.visible_executions(request.user, request.current_scope)
     if statuses:
         found = found.filter(status__in=statuses)
-    shown = keyset(found, request, order="created_at")
-    context = {"page": shown, "filters": FILTERS, "chosen": chosen if statuses else ""}
-    if request.current_scope and not (statuses or shown.items):
+    text = request.GET.get("q", "")[:LONGEST_SEARCH]
+    shown = keyset(queries.searched(found, request.user, text), request, order="created_at")
+    context = {"page": shown, "filters": FILTERS, "chosen": chosen if statuses else "", "text": text.strip()}
+    if request.current_scope and not (statuses or text or shown.items):
         context["way"] = way_to_first_run(request.current_scope, request.user)
     return render(request, "deployments/executions.html", context)
 

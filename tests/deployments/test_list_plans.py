@@ -70,3 +70,12 @@ def test_the_executions_of_a_pipeline_are_read_in_order_from_an_index(world: Wor
 def test_a_status_that_is_rare_is_found_without_reading_the_others(world: World, admin: User):
     plan = plan_of(Execution.objects.filter(status=Status.APPROVAL_REJECTED))
     assert is_read_in_order(plan, "execution_newest_with_status"), plan
+
+
+@pytest.mark.parametrize("index", ["execution_number", "execution_tag"])
+def test_a_number_and_a_tag_are_looked_up(world: World, admin: User, index: str):
+    with connection.cursor() as settings:
+        if connection.vendor == "postgresql":
+            settings.execute("SET LOCAL enable_seqscan = off")
+    found = queries.searched(Execution.objects.all(), admin, "12")
+    assert index in found.explain(), found.explain()

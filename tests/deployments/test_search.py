@@ -1,0 +1,70 @@
+"""Searching executions: by pipeline, number or tag, and the same on either database."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from deployments import operations
+from rbac.models import Scope, User
+from tests.api.world import CANARY, World, make_world
+
+pytestmark = pytest.mark.django_db
+
+Browse = Callable[[User], Client]
+Call = Callable[[User], APIClient]
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    """A project with one execution, of the pipeline "Übung 100%", with the tag v1.28-RC."""
+    made = make_world(project, admin, admin)
+    made.pipeline.name = "Übung 100%"
+    made.pipeline.save()
+    made.execution.artifact = {"image": "myapp", "tag": "v1.28-RC"}
+    made.execution.save()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "finds"),
+    [
+        ("Übung", True),
+        ("übu", True),
+        ("ÜBUNG 1", True),
+        ("ROLLING", True),
+        ("100%", True),
+        ("%1%", False),
+        ("r_lling", False),
+        ("#1", True),
+        ("1", True),
+        ("#2", False),
+        ("v1.28-RC", True),
+        (" v1.28-RC ", True),
+        ("v1.28-rc", False),
+        ("v1", False),
+        ("99999999999999999999", False),
+        ("', (SELECT 1)) --", False),
+    ],
+)
+def test_an_execution_is_found_by_pipeline_number_and_tag(
+    text: str, finds: bool, world: World, admin: User, browse: Browse, call: Call
+):
+    page = browse(admin).get("/deployments/", {"q": text})
+    assert [row.pk for row in page.context["page"].items] == [world.execution.pk] * finds
+    answer = call(admin).get("/api/v1/executions", {"q": text}).json()
+    assert [row["id"] for row in answer["results"]] == [str(world.execution.pk)] * finds
+
+
+def test_nobody_finds_what_they_may_not_see(world: World, stranger: User, call: Call):
+    assert call(stranger).get("/api/v1/executions", {"q": "#1"}).json()["results"] == []
+
+
+def test_a_search_stays_with_the_filter_and_leaves_with_one_click(world: World, admin: User, browse: Browse):
+    operations.abort_execution(actor=admin, execution=world.execution)
+    shown = browse(admin).get("/deployments/", {"q": "<b>nothing</b>", "status": "open"}).content.decode()
+    assert "No execution matches “&lt;b&gt;nothing&lt;/b&gt;”" in shown
+    assert 'href="?q=%3Cb%3Enothing%3C%2Fb%3E&amp;status=failed"' in shown
+    assert '<input type="hidden" name="status" value="open">' in shown
+    assert CANARY not in shown
