@@ -56,7 +56,7 @@ def test_a_file_is_made_where_its_path_says(page: Page, visit: Visit, demo: Pipe
     page.get_by_role("link", name="Delete", exact=True).click()
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("link", name="Have it back").click()
-    page.get_by_role("button", name="Have /web/task.yaml back").click()
+    page.get_by_role("button", name="Have it back: /web/task.yaml").click()
     expect(page.get_by_text("/web/task.yaml is back, with its history.")).to_be_visible()
 
 
