@@ -9,10 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from email.message import Message
 from http.client import HTTPException
+from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.parse import urlencode
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import psycopg
 import redis
@@ -41,6 +43,12 @@ class Answer:
 
     def json(self) -> Any:
         return json.loads(self.body)
+
+    @property
+    def cookie(self) -> str:
+        """What a browser sends back from now on."""
+        kept = [SimpleCookie(text) for text in self.headers.get_all("Set-Cookie", [])]
+        return "; ".join(f"{name}={one.value}" for cookie in kept for name, one in cookie.items())
 
 
 @dataclass(frozen=True)
@@ -72,14 +80,18 @@ class Installation:
         if body is not None:
             request.data = json.dumps(body).encode()
             request.add_header("Content-Type", "application/json")
-        try:
-            with urlopen(request, timeout=20) as answer:
-                return Answer(answer.status, answer.headers, answer.read())
-        except HTTPError as refused:
-            with refused:
-                return Answer(refused.code, refused.headers, refused.read())
-        except (OSError, HTTPException):
-            return Answer(NOBODY_ANSWERED, Message(), b"")
+        return _unredirected(request)
+
+    def sign_in(self) -> Answer:
+        """Sign the admin in as a browser does."""
+        form = self.ask("GET", "/sign-in/")
+        token = SimpleCookie(form.headers["Set-Cookie"])["csrftoken"].value
+        fields = {"username": "admin", "password": PASSWORD, "csrfmiddlewaretoken": token}
+        request = Request(f"{self.addresses[0]}/sign-in/", data=urlencode(fields).encode())
+        request.add_header("X-Forwarded-Proto", "https")
+        request.add_header("Cookie", f"csrftoken={token}")
+        request.add_header("Referer", production_environment()["PUBLIC_URL"] + "/sign-in/")
+        return _unredirected(request)
 
     def get(self, path: str) -> Any:
         """The JSON of a page of the API, from whichever web server answers."""
@@ -102,6 +114,27 @@ class Installation:
         with redis.Redis.from_url(self.broker_url) as client:
             client.flushall()
         self.broker.die_and_come_back()
+
+
+class _StayHere(HTTPRedirectHandler):
+    """A redirection is an answer like any other."""
+
+    def redirect_request(self, *_arguments: Any, **_more: Any) -> None:
+        return None
+
+
+_opener = build_opener(_StayHere)
+
+
+def _unredirected(request: Request) -> Answer:
+    try:
+        with _opener.open(request, timeout=20) as answer:
+            return Answer(answer.status, answer.headers, answer.read())
+    except HTTPError as refused:
+        with refused:
+            return Answer(refused.code, refused.headers, refused.read())
+    except (OSError, HTTPException):
+        return Answer(NOBODY_ANSWERED, Message(), b"")
 
 
 @contextmanager

@@ -79,6 +79,28 @@ def test_without_a_database_everybody_is_told_soon_and_served_again_soon(install
     wait_until(lambda: installation.ask("GET", "/api/v1/orgs").status == 200, "being served again", 6)
 
 
+def test_without_a_broker_pages_and_api_are_served_and_the_rest_follows(
+    installation: Installation, workload: Workload
+) -> None:
+    cookie = installation.sign_in().cookie
+    installation.broker.kill()
+    try:
+        assert installation.ask("GET", "/deployments/", Cookie=cookie).status == 200
+        assert installation.ask("GET", "/api/v1/orgs").status == 200
+        assert installation.ask("GET", "/readyz").json()["missing"] == ["broker"]
+        assert installation.sign_in().status == 302
+        run = workload.start(next(iter(workload.pipelines)), "1.32")
+    finally:
+        installation.broker.start()
+    workload.until_over([run])
+    assert workload.log(run)[-1].strip() == "Deployment Successful."
+
+
+def test_a_request_that_came_without_tls_is_sent_to_where_it_is(installation: Installation) -> None:
+    answer = installation.ask("GET", "/deployments/", X_Forwarded_Proto="http")
+    assert (answer.status, answer.headers["Location"].split(":")[0]) == (301, "https")
+
+
 def lose_database(installation: Installation) -> None:
     end_database(installation, random.uniform(0, 8))
 
