@@ -53,16 +53,29 @@ export function makeHole(number) {
   return row;
 }
 
-export function makeRow(line, { search, time, start, startsUnit }) {
+// Opens and closes a unit; `fold` is undefined in the middle of one.
+function foldButton(line, fold) {
+  const word = line.unit || line.step || "lines";
+  const name = `${fold.isFolded ? "Unfold" : "Fold"} ${word}`;
+  return h("button", { type: "button", class: "fold", "aria-expanded": String(!fold.isFolded), "aria-label": name, title: name }, fold.isFolded ? "\u25b8" : "\u25be");
+}
+
+function foldNote(fold) {
+  if (!fold?.isFolded || !fold.hidden) return null;
+  return h("span", { class: "sym" }, ` \u2026 ${fold.hidden.toLocaleString()} more`);
+}
+
+export function makeRow(line, { search, time, start, fold }) {
   const level = levelOf(line);
   const said = level === "warning" || level === "error" ? h("span", { class: "visually-hidden" }, `${level} `) : null;
   const row = h(
     "div",
-    { class: `log-row ${level}${startsUnit ? " unit-start" : ""}` },
+    { class: `log-row ${level}${fold && line.number > 1 ? " unit-start" : ""}` },
     numberLink(line.number),
     time === "off" ? null : h("span", { class: "t", title: `${clock(line.at, "utc")} UTC` }, clock(line.at, time, start)),
+    fold ? foldButton(line, fold) : null,
     h("span", { class: "g", "aria-hidden": "true" }, GLYPHS[level] || ""),
-    h("span", { class: "x" }, said, textNodes(line, search)),
+    h("span", { class: "x" }, said, textNodes(line, search), foldNote(fold)),
   );
   row.dataset.n = line.number;
   return row;

@@ -44,7 +44,10 @@ export function wireToolbar(pane) {
   wireFull(pane);
   pane.part("time").addEventListener("click", () => pane.changeTime());
   pane.part("wrap").addEventListener("click", () => pane.setWrap(!pane.wrap));
-  for (const select of pane.filter.selects) select.addEventListener("change", () => pane.setFilter());
+  for (const select of pane.filter.selects) select.addEventListener("change", () => {
+    pane.setFilter();
+    if (!pane.display.follow) pane.scroller.scrollTop = 0;
+  });
   pane.part("follow").addEventListener("click", () => pane.follow(!pane.display.follow));
   pane.part("more").addEventListener("click", () => pane.follow(true));
   pane.part("read").addEventListener("click", () => pane.readLast());

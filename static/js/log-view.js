@@ -221,9 +221,9 @@ export class LogView {
   make(number) {
     const line = this.lines.get(number);
     if (!line) return makeHole(number);
-    const before = this.lines.get(number - 1);
-    const startsUnit = Boolean(before) && (before.unit !== line.unit || before.step !== line.step);
-    return makeRow(line, { ...this.display, startsUnit });
+    const { folds } = this.display;
+    const fold = folds.starts(line) ? { isFolded: folds.isFolded(line), hidden: folds.isFolded(line) && folds.hidden(line) } : undefined;
+    return makeRow(line, { ...this.display, fold });
   }
 
   correct(from) {
@@ -244,6 +244,16 @@ export class LogView {
   toEnd() {
     this.space.style.height = `${this.geometry().space}px`;
     this.scroller.scrollTop = this.scroller.scrollHeight;
+  }
+
+  // Does something that moves rows, and leaves this one where the reader sees it.
+  keeping(number, change) {
+    const { scale } = this.geometry();
+    const seenAt = this.heights.top(this.rowOf(number)) - this.scroller.scrollTop * scale;
+    change();
+    const after = this.geometry();
+    this.space.style.height = `${after.space}px`;
+    this.scroller.scrollTop = (this.heights.top(this.rowOf(number)) - seenAt) / after.scale;
   }
 
   toNumber(number) {

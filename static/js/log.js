@@ -4,6 +4,7 @@ import { copyText } from "./dialogs.js";
 import { announce, one } from "./dom.js";
 import { bindKey } from "./keys.js";
 import { Filter } from "./log-filter.js";
+import { Folds } from "./log-fold.js";
 import { Further } from "./log-further.js";
 import { Lines, linesOf, plainOf } from "./log-lines.js";
 import { readHash, setQuery, writeHash } from "./log-place.js";
@@ -37,7 +38,7 @@ export class LogPane {
     const time = query.get("time") || localStorage.getItem("slipway.time");
     this.display = {
       time: TIMES.includes(time) ? time : "local", start: Date.parse(start) || 0,
-      search: this.search, picked: null, hit: null, newFrom: null, follow: true,
+      search: this.search, folds: new Folds(this.lines), picked: null, hit: null, newFrom: null, follow: true,
     };
     this.filter = new Filter((name) => this.part(name), query);
     this.scroller = one("[data-log-scroll]", root);
@@ -141,12 +142,23 @@ export class LogPane {
   }
 
   clicked(event) {
+    const fold = event.target.closest("button.fold");
+    if (fold) return this.fold(Number(fold.parentElement.dataset.n));
     const link = event.target.closest("a.n");
     if (!link) return;
     event.preventDefault();
     const number = Number(link.parentElement.dataset.n);
     const { picked } = this.display;
     this.pick(event.shiftKey && picked ? [Math.min(picked[0], number), Math.max(picked[1], number)] : [number, number]);
+  }
+
+  // A stretch that is not all here cannot be folded: nobody knows where it ends.
+  fold(number) {
+    if (!this.lines.isComplete) return announce("Parts of this log are not loaded yet; only a log that is all here can be folded.");
+    this.follow(false);
+    this.display.folds.toggle(this.lines.get(number));
+    this.view.keeping(number, () => this.setFilter());
+    return undefined;
   }
 
   pick([first, last]) {
@@ -165,6 +177,7 @@ export class LogPane {
     this.lines.expect(Math.min(first, Math.max(this.knownLast, this.lines.last)));
     if (this.view.filter && !this.view.filter(this.lines.get(first) || {})) {
       this.filter.clear();
+      this.display.folds.clear();
       this.setFilter();
     }
     this.display.picked = [first, last];
@@ -264,7 +277,7 @@ export class LogPane {
   // Shows what the selects say: lines that are here at once, others as the server finds them.
   setFilter() {
     setQuery(this.filter.chosen);
-    this.view.setFilter(this.filter.predicate());
+    this.view.setFilter(this.display.folds.narrow(this.filter.predicate()));
     this.furtherLines.stop();
     if (this.filter.isOn && !this.lines.isComplete) {
       this.furtherLines.ask(this.filter.conditions(), (numbers) => {
@@ -272,7 +285,6 @@ export class LogPane {
         this.refresh();
       });
     }
-    if (!this.display.follow) this.scroller.scrollTop = 0;
     this.setSearch(this.part("search").value);
   }
 

@@ -299,3 +299,24 @@ def test_how_the_log_is_shown_stands_in_the_address(
     expect(page.locator("[data-log-origin]")).to_have_value("aws")
     expect(page.locator("[data-log-time]")).to_have_text("UTC")
     expect(page.locator("[data-log-wrap]")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_unit_is_folded_and_opened_again(page: Page, opened: Wire) -> None:
+    opened.tell(*(line(number, unit="Fetch" if number <= 5 else "Deploy") for number in range(1, 11)))
+    page.get_by_role("button", name="Fold Fetch").click()
+    expect(page.locator("[data-n='2']")).to_have_count(0)
+    expect(page.locator("[data-n='1'] .x")).to_have_text("line 1 … 4 more")
+    assert page.evaluate(NUMBERS) == [1, 6, 7, 8, 9, 10]
+
+    opened.tell(line(11), line(12))
+    expect(page.locator("[data-n='12']")).to_be_attached()
+    page.get_by_role("button", name="Unfold Fetch").click()
+    expect(page.locator(".log-row")).to_have_count(12)
+
+
+def test_a_link_into_a_folded_unit_opens_it(page: Page, opened: Wire) -> None:
+    opened.tell(*(line(number, unit="Fetch" if number <= 5 else "Deploy") for number in range(1, 11)))
+    page.get_by_role("button", name="Fold Fetch").click()
+    expect(page.locator(".log-row")).to_have_count(6)
+    page.evaluate("location.hash = '#L3'")
+    expect(page.locator("[data-n='3']")).to_have_class("log-row info picked")

@@ -1,0 +1,41 @@
+// Units that the reader has folded: of each stretch of lines only the first one stays.
+
+const keyOf = (line) => `${line.step}\n${line.unit}`;
+
+export class Folds {
+  constructor(lines) {
+    this.lines = lines;
+    this.keys = new Set();
+  }
+
+  // The first line, and each that another unit or a line not loaded comes before.
+  starts(line) {
+    const before = this.lines.get(line.number - 1);
+    return line.number === 1 || Boolean(before && keyOf(before) !== keyOf(line));
+  }
+
+  isFolded(line) {
+    return this.keys.has(keyOf(line));
+  }
+
+  toggle(line) {
+    if (!this.keys.delete(keyOf(line))) this.keys.add(keyOf(line));
+  }
+
+  clear() {
+    this.keys.clear();
+  }
+
+  // Narrows a choice of lines down to what is not folded away; null where nothing is chosen or folded.
+  narrow(predicate) {
+    if (!this.keys.size) return predicate;
+    return (line) => (!predicate || predicate(line)) && (!this.isFolded(line) || this.starts(line));
+  }
+
+  // How many lines a folded stretch hides.
+  hidden(line) {
+    let number = line.number + 1;
+    for (let next = this.lines.get(number); next && keyOf(next) === keyOf(line); next = this.lines.get(number)) number += 1;
+    return number - line.number - 1;
+  }
+}
