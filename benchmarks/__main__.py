@@ -12,9 +12,16 @@ django.setup()
 
 from django.core.management import call_command
 
-from benchmarks import clients, lines, logs, pages, policy
+from benchmarks import clients, crowd, lines, logs, pages, policy
 
-MEASUREMENTS = {"policy": policy, "lines": lines, "clients": clients, "logs": logs, "pages": pages}
+MEASUREMENTS = {
+    "policy": policy,
+    "lines": lines,
+    "clients": clients,
+    "crowd": crowd,
+    "logs": logs,
+    "pages": pages,
+}
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import os
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ class Client:
 class Measured:
     """One rollout; delays in seconds after AWS said `steady state`, and after the last old task had gone."""
 
-    calls: int
+    calls: Counter[str]
     took: float
     after_steady: float
     after_swap: float
@@ -136,11 +137,12 @@ def _measure(at: Installation, observer: Aws, one: Client, tag: str) -> Measured
     told = one.deploy(tag)
     steady = _wait_for_steady(observer, one, mark=_update(at, one, mark))
     # Nobody else uses this key, and the next rollout begins later.
-    calls = [e for e in at.control("GET", f"journal?after={mark}")["entries"] if e["key"] == one.key]
+    entries = at.control("GET", f"journal?after={mark}")["entries"]
+    calls = Counter(e["operation"] for e in entries if e["key"] == one.key)
     began = _update(at, one, mark)
     swapped = max(t["stoppingAt"] for t in _replaced(observer, one) if t["stoppingAt"] >= began)
     return Measured(
-        calls=len(calls),
+        calls=calls,
         took=(steady - began).total_seconds(),
         after_steady=(told - steady).total_seconds(),
         after_swap=(told - swapped).total_seconds(),
@@ -179,9 +181,10 @@ def _row(name: str, measured: Sequence[Measured]) -> str:
     def spread(values: list[float]) -> str:
         return f"{statistics.median(values):+6.1f} s (worst {max(values, key=abs):+5.1f})"
 
-    calls = statistics.median(one.calls for one in measured)
+    calls = [one.calls.total() for one in measured]
+    counted = f"{statistics.median(calls):5.0f} calls (most {max(calls):3})"
     steady = spread([one.after_steady for one in measured])
-    return f"  {name:<30} {calls:5.0f} calls {steady} {spread([one.after_swap for one in measured])}"
+    return f"  {name:<30} {counted} {steady} {spread([one.after_swap for one in measured])}"
 
 
 def _compare(at: Installation, observer: Aws, clients: Sequence[Client], duration: float) -> Iterator[str]:
@@ -196,9 +199,11 @@ def _compare(at: Installation, observer: Aws, clients: Sequence[Client], duratio
                 found[name].append(future.result())
     took = statistics.mean(one.took for measured in found.values() for one in measured)
     yield f"a rollout of {duration:g} s ({took:.1f} s from UpdateService to steady state), {ROUNDS} times"
-    yield f"  {'':<30} {'':>11} {'told after steady state':<26} {'after the old task went':<26}"
+    yield f"  {'':<30} {'':>22} {'told after steady state':<26} {'after the old task went':<26}"
     for name, measured in found.items():
         yield _row(name, measured)
+    most = max(found["Slipway"], key=lambda one: one.calls.total()).calls
+    yield f"  Slipway's: {', '.join(f'{name} {count}' for name, count in most.most_common())}"
 
 
 def report() -> Iterator[str]:

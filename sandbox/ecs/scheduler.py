@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from sandbox.clock import CLOCK
 from sandbox.ecs import breaker, deployments, events, lifecycle, rollback, targets
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from sandbox.ecs.backend import SandboxEcs
 
 SETTLING_SECONDS = 10.0
-# How often the scheduler looks at a service that nobody changes and whose tasks all run.
-QUIET_SECONDS = 60.0
+# How seldom the scheduler looks at a service that nobody changes and whose tasks all run: in 2 to 4 minutes,
+# each service at another moment.
+QUIET_SECONDS = 120
 STARTING = ("PROVISIONING", "PENDING", "ACTIVATING")
 LIVING = (*STARTING, "RUNNING", "DEACTIVATING")
 
@@ -65,8 +67,12 @@ def reconcile(backend: "SandboxEcs", service: Service) -> bool:
     changed |= _count(service, view)
     changed |= _roll_out(service, primary, view)
     is_quiet = not changed and primary.rollout_state == "COMPLETED" and primary.settled_since is not None
-    service.look_at = CLOCK.elapsed + QUIET_SECONDS if is_quiet else 0.0
+    service.look_at = CLOCK.elapsed + _quiet_seconds(service) if is_quiet else 0.0
     return changed
+
+
+def _quiet_seconds(service: Service) -> int:
+    return QUIET_SECONDS + crc32(service.service_arn.encode()) % QUIET_SECONDS
 
 
 def _drain(backend: "SandboxEcs", service: Service) -> bool:
