@@ -1,5 +1,6 @@
 """`python -m benchmarks.page_times`: what `benchmarks.pages` measures, on the database of DATABASE_URL."""
 
+import gc
 import os
 
 os.environ.update(DJANGO_SETTINGS_MODULE="tests.settings", SLIPWAY_MODE="embedded")
@@ -133,6 +134,9 @@ def measured(found: list[Case]) -> dict[str, Found]:
         if status != 200:
             raise RuntimeError(f"{case.name} ({case.path}) answered {status}")
         queries[case.name] = len(context)
+    # As the web server does at its start, in config/asgi.py.
+    gc.collect()
+    gc.freeze()
     for _ in range(ROUNDS):
         for case in found:
             began, cpu = time.perf_counter(), time.thread_time()
@@ -167,7 +171,8 @@ def main() -> None:
     print(
         f"\n{connection.vendor}, {MANY:,} executions, written in {written:.0f} s; load of the machine {load}"
     )
-    print(f"{'':<46}{'queries':>9}{'p50':>8}{'p95 ms':>8}{'cpu':>7}{f'{FEW:,}: p50':>13}{'p95':>8}{'cpu':>7}")
+    base = f"{f'{FEW:,}: best':>14}{'p50':>7}{'p95':>8}"
+    print(f"{'':<42}{'queries':>9}{'best':>7}{'p50':>7}{'p95 ms':>8}{'cpu':>7}{base}")
     for name, one in sorted(many.items(), key=lambda pair: -pair[1].p95):
         print(_row(name, one, few[name]))
     shown = {"the list of executions": "/deployments/", "an execution, 5,000 lines": _path(site)}
@@ -183,9 +188,9 @@ def _path(site: Site) -> str:
 def _row(name: str, one: Found, base: Found) -> str:
     count = str(one.queries) if one.queries == base.queries else f"{base.queries} -> {one.queries}"
     return (
-        f"{name:<46}{count:>9}{one.p50:>8.1f}{one.p95:>8.1f}{statistics.median(one.cpu):>7.1f}"
-        f"{base.p50:>13.1f}{base.p95:>8.1f}{statistics.median(base.cpu):>7.1f}"
-        f"{'' if one.p95 <= GOAL_MS else '  missed'}"
+        f"{name:<42}{count:>9}{min(one.times):>7.1f}{one.p50:>7.1f}{one.p95:>8.1f}"
+        f"{statistics.median(one.cpu):>7.1f}"
+        f"{min(base.times):>14.1f}{base.p50:>7.1f}{base.p95:>8.1f}{'' if one.p95 <= GOAL_MS else '  missed'}"
     )
 
 
