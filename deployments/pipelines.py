@@ -12,6 +12,7 @@ import deployments.steps
 import deployments.strategies  # noqa: F401 - registers every strategy
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.pipeline_schema import PIPELINE_SCHEMA
+from deployments.pipeline_words import in_words, unknown_keys
 from deployments.steps.base import BadStepError, Unit, step_kind
 from deployments.strategies.base import known_strategies
 
@@ -180,7 +181,12 @@ def _repeated(names: list[str], what: str, path: str, document: Document) -> Ite
 
 
 def _from_schema(error: ValidationError, document: Document) -> Problem:
-    return _problem(tuple(error.absolute_path), error.message, document)
+    return _problem(_place_of(error), in_words(error), document)
+
+
+def _place_of(error: ValidationError) -> Path:
+    """Where it is written: at the key that does not belong there, else at what is wrong."""
+    return (*error.absolute_path, *unknown_keys(error)[:1])
 
 
 def _problem(path: Path, message: str, document: Document) -> Problem:

@@ -53,9 +53,8 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
             .first()
         )
         if service is None:
-            missing.append(
-                Missing(f"{path}.service.serviceRef", f"there is no service {stage.service} in {scope.path}")
-            )
+            text = f"there is no service {stage.service} in {scope.path}"
+            missing.append(Missing(f"{path}.service.serviceRef", text))
         if environment is None:
             text = f"there is no environment {stage.environment} in {scope.path}"
             missing.append(Missing(f"{path}.environment.environmentRef", text))

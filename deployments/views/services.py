@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from django.contrib import messages
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -21,7 +22,7 @@ from deployments.forms.services import (
 )
 from deployments.forms.variables import VariableRows, variable_rows
 from deployments.manifest_files import check_kind
-from deployments.models import Manifest, Service
+from deployments.models import Environment, Manifest, Service
 from deployments.starters import new_manifests
 from deployments.used_by import used_by
 from deployments.views.changes import compared
@@ -39,6 +40,8 @@ DELETE: Final = "core_service_delete"
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 # As many files as a list of suggestions is good for.
 MOST_FILES: Final = 200
+# As many environments as a page lists beside a service.
+MOST_ENVIRONMENTS: Final = 100
 
 
 def service_of(request: PageRequest, pk: int) -> Service:
@@ -64,6 +67,7 @@ def service(request: PageRequest, pk: int) -> HttpResponse:
     found = service_of(request, pk)
     content = {
         "service": found,
+        "environments": _environments(request, found),
         "used_by": used_by(found, request.user),
         "rights": permissions_at(request.user, found),
     }
@@ -148,6 +152,14 @@ def check_manifest_text(request: PageRequest) -> HttpResponse:
     if kind not in Manifest.Kind.values:
         raise Problem("Choose the kind of the manifest first.")
     return JsonResponse(check_kind(kind, text).to_json())
+
+
+def _environments(request: PageRequest, service: Service) -> QuerySet[Environment]:
+    """The environments that a service can be deployed to: at its scope, above it, below it."""
+    path = service.scope.path
+    near = Q(scope__path__in=service.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")
+    seen = visible_to(request.user, "core_environment_view", Environment.objects.filter(near))
+    return seen.order_by("name", "pk")[:MOST_ENVIRONMENTS]
 
 
 def _are_valid(form: ServiceForm, manifests: ManifestRows, variables: VariableRows) -> bool:
