@@ -21,7 +21,8 @@ def report() -> Iterator[str]:
     if "postgres" in wanted:
         with ExitStack() as stack:
             folder = TemporaryDirectory(prefix="slipway-bench-", ignore_cleanup_errors=True)
-            yield from _measured(stack.enter_context(postgres(Path(stack.enter_context(folder)))))
+            server = stack.enter_context(postgres(Path(stack.enter_context(folder))))
+            yield from _measured(server.url)
 
 
 def _measured(database_url: str) -> Iterator[str]:
