@@ -89,7 +89,8 @@ export class LogPane {
 
   // Lines that came while nobody looked: counted, and the first of them is marked.
   notice(taken, lastBefore) {
-    const fresh = taken.filter((line) => line.number > lastBefore);
+    const known = Math.max(lastBefore, this.knownLast);
+    const fresh = taken.filter((line) => line.number > known);
     if (!fresh.length) return;
     this.unseen += fresh.length;
     this.display.newFrom ??= fresh[0].number;

@@ -145,6 +145,9 @@ def test_a_link_to_lines_loads_and_picks_them(
     expect(page.locator(".log-row.picked")).to_have_count(3)
     expect(page.locator("[data-n='120']")).to_be_in_viewport()
     expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
+    # What was there when the page was opened is not new.
+    expect(page.locator("[data-log-summary]")).to_have_text("2,500 lines")
+    expect(page.locator("[data-log-more]")).to_be_hidden()
 
 
 def test_picking_lines_puts_them_in_the_address(page: Page, opened: Wire) -> None:
