@@ -120,7 +120,7 @@ def test_clearing_the_faults_lets_hanging_calls_go(aws: Aws) -> None:
 
 
 def test_a_closed_door_refuses_connections_for_its_real_seconds(aws: Aws) -> None:
-    aws.sandbox.fault("refuse", seconds=0.5)
+    aws.sandbox.fault("refuse", seconds=2)
     host, port = aws.sandbox.url.rpartition("/")[2].split(":")
 
     def is_open() -> bool:

@@ -1,0 +1,39 @@
+"""The contract is asked of an endpoint that is only an address, with a clock that nobody moves."""
+
+import os
+import subprocess
+import sys
+
+from tests.clients.conftest import SPEED
+from tests.contract.account import PRETEND_KEY, Aws
+
+CHOSEN = (
+    "test_service_deployments.py::test_stopping_a_service_deployment_goes_back_to_what_ran_before",
+    "test_rolling.py::test_a_deleted_service_drains_and_then_is_inactive",
+    "test_load_balancer.py::test_a_target_is_initial_then_healthy_and_the_deployment_waits_for_it",
+    "test_lists.py::test_a_page_of_services_may_have_more_than_can_be_described_at_once",
+)
+
+
+def test_it_holds_where_only_an_address_is_known(aws: Aws) -> None:
+    given = {
+        "ENDPOINT": aws.endpoint.url,
+        "REGION": aws.endpoint.region,
+        "SUBNETS": ",".join(aws.endpoint.subnets),
+        "SECURITY_GROUP": aws.endpoint.security_group,
+        "EXECUTION_ROLE": aws.endpoint.execution_role_arn,
+        "VPC": aws.endpoint.vpc,
+        "ACCESS_KEY": PRETEND_KEY,
+        "SPEED": f"{SPEED:g}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+        + [f"tests/contract/{name}" for name in CHOSEN],
+        env={**os.environ, **{f"SLIPWAY_CONTRACT_{name}": value for name, value in given.items()}},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert f"{len(CHOSEN)} passed" in done.stdout
