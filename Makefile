@@ -62,6 +62,10 @@ bench: $(VENV)/dev.stamp ## Measure, and print ratios
 bench-clients: $(VENV)/dev.stamp ## Measure rollouts beside other clients; ROUNDS=6 for more of them
 	@$(BIN)/python -m benchmarks clients
 
+.PHONY: bench-in-flight
+bench-in-flight: $(VENV)/dev.stamp ## Measure many rollouts at once; IN_FLIGHT=50 PARKED=500 for fewer
+	@$(BIN)/python -m benchmarks in_flight
+
 .PHONY: bench-logs
 bench-logs: $(VENV)/dev.stamp ## Measure the log, from a container's output to a hundred sockets
 	@$(BIN)/python -m benchmarks logs

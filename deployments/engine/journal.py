@@ -20,6 +20,7 @@ from deployments.engine.turns import (
     InterruptWaiting,
     Mismatch,
     NeedsAdoption,
+    NoToken,
     OutOfTime,
     SendingForbidden,
     Trouble,
@@ -53,12 +54,32 @@ class JournalCaller:
         if row is None:
             row = self._plan(number, service, operation, params)
         elif row.params_hash != hash_of(service, operation, params):
-            raise Mismatch(f"{row.operation} became {operation}")
+            row = self._plan_again(row, service, operation, params)
         elif row.state == CallState.ANSWERED:
             return dict(json.loads(row.result or "{}"))
         elif row.state == CallState.FAILED:
             raise from_record(row.error or {})
-        return self._rollout.remote.answer(row) if self._rollout.remote else self._make(row, params)
+        try:
+            return self._rollout.remote.answer(row) if self._rollout.remote else self._make(row, params)
+        except (NoToken, Trouble):
+            if row.is_write:
+                self._read_again_before(row)
+            raise
+
+    def _plan_again(self, row: Call, service: str, operation: str, params: Mapping[str, Any]) -> Call:
+        """A write that was certainly not sent may become another one after the world was read again."""
+        if not row.is_write or row.state != CallState.NOT_SENT or row.operation != operation:
+            raise Mismatch(f"{row.operation} became {operation}")
+        return self._rollout.new_call(row.number, service, operation, params, instead_of=row)
+
+    def _read_again_before(self, write: Call) -> None:
+        """What a write rests on is too old once the write has waited: somebody may deploy meanwhile."""
+        before = [row for number, row in self._rows.items() if number < write.number]
+        last = max((row.number for row in before if row.is_write), default=-1)
+        for row in before:
+            if row.number > last:
+                row.state, row.result, row.error = CallState.NOT_SENT, "", None
+                self._rollout.keep_call(row)
 
     def _plan(self, number: int, service: str, operation: str, params: Mapping[str, Any]) -> Call:
         if self._forbid:

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from aws.errors import AwsError, Throttled
 from deployments.engine.tokens import SCRIPT, Answer, OwnBuckets, Question, arguments
-from deployments.engine.turns import Parked
+from deployments.engine.turns import NoToken
 
 logger = logging.getLogger(__name__)
 
@@ -55,11 +55,11 @@ def limit_of(service: str, operation: str) -> Limit:
 
 
 def go_or_park(quota: str, service: str, operation: str, *, holder: str, now: datetime) -> None:
-    """Take one token, or raise `Parked`: `holder` then has a place in line and comes back for it."""
+    """Take one token, or raise `NoToken`: `holder` then has a place in line and comes back for it."""
     limit = limit_of(service, operation)
     answer = _ask(_question(quota, limit, now, wanted=1, place=f"{_key(quota, limit)}:{holder}"))
     if not answer.granted:
-        raise Parked(now + min(timedelta(seconds=answer.wait), LONGEST_PARKED))
+        raise NoToken(now + min(timedelta(seconds=answer.wait), LONGEST_PARKED))
 
 
 def grant(quota: str, limit: Limit, wanted: int, now: datetime) -> int:

@@ -7,9 +7,11 @@ from typing import Any
 from django.db import transaction
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
+from deployments.engine import quota
 from deployments.engine.interrupts import is_abort_waiting
 from deployments.engine.journaled import Journaled
 from deployments.engine.lease import wake
+from deployments.engine.parking import quota_of
 from deployments.engine.turns import InterruptWaiting, NeedsAdoption, Parked, Trouble
 from deployments.engine.world import RemoteDoor, World
 from deployments.models import Call
@@ -66,6 +68,7 @@ class RemoteCalls:
 
     def _queue(self, row: Call) -> None:
         rollout = self._rollout
+        rollout.take_token(row)
         with rollout.lease.commit():
             if row.is_write and rollout.is_forward and is_abort_waiting(rollout.lease.execution_id):
                 raise InterruptWaiting
@@ -114,7 +117,10 @@ def deliver(
         answered_at=world.now(),
     )
     if changed:
-        wake(Call.objects.values_list("execution_id", flat=True).get(pk=call_id), world.now())
+        call = Call.objects.select_related("step__stage__connector").get(pk=call_id)
+        if error is not None:
+            quota.rest(quota_of(call.step.stage), error, world.now())
+        wake(call.execution_id, world.now())
     return bool(changed)
 
 

@@ -53,3 +53,7 @@ class Parked(Turn):
     """An answer comes later; look again then, or when woken."""
 
     until: datetime
+
+
+class NoToken(Parked):
+    """The share of AWS's quota is used up; the call is made once it has come to its turn."""

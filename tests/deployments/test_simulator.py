@@ -36,6 +36,7 @@ def simulate(transactional_db: None, account: object, settings: Settings) -> Cal
         quota.forget()
         dice = random.Random(seed)
         odds = Odds.from_dice(dice)
+        settings.AWS_QUOTA_SHARE = odds.quota_share
         ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{seed:012d}", breaker=odds.breaker)
         schedule = Schedule(dice=dice, odds=odds, ecs=ecs)
         before = None if odds.first_deployment else _deploy_before(ecs)

@@ -8,7 +8,7 @@ from typing import Any
 
 from aws.caller import is_write
 from aws.errors import AwsError, NotSent, Throttled, Unanswered
-from deployments.engine import remote
+from deployments.engine import quota, remote
 from deployments.engine.dispatch import due_groups, look_at_group
 from deployments.engine.failpoints import set_hook
 from deployments.engine.lease import wake
@@ -44,6 +44,8 @@ class Odds:
     bad_image: bool = False
     breaker: bool = False
     first_deployment: bool = False
+    quota_share: float = 0.25
+    valkey_lost: float = 0.0
 
     @classmethod
     def from_dice(cls, dice: random.Random) -> "Odds":
@@ -66,6 +68,8 @@ class Odds:
             bad_image=dice.random() < 0.4,
             breaker=dice.random() < 0.3,
             first_deployment=dice.random() < 0.3,
+            quota_share=dice.choice((0.25, 0.25, 0.05, 0.02)),
+            valkey_lost=some(0.02),
         )
 
 
@@ -81,6 +85,8 @@ class Schedule:
     history: list[str] = field(default_factory=list)
     depth: int = 0
     quiet_after: datetime | None = None
+    asked: list[tuple[datetime, str]] = field(default_factory=list)
+    """The calls that reached the wire, and when."""
 
     # --- the world that the engine is given -------------------------------------------------------
 
@@ -107,6 +113,7 @@ class Schedule:
 
     def _on_the_wire(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         write = is_write("ecs", operation) if operation not in ("GetCallerIdentity",) else False
+        self.asked.append((self.moment, operation))
         if self._strikes(self.odds.throttle / 3):
             raise Throttled("ThrottlingException", "Rate exceeded", "ecs", operation)
         if self._strikes(self.odds.refuse / 3):
@@ -207,6 +214,9 @@ class Schedule:
     def _tick(self) -> None:
         self._deliver_due()
         self._deliver_late()
+        if self._strikes(self.odds.valkey_lost):
+            self.history.append(f"{self.moment:%H:%M:%S} Valkey lost what it knew of the quota")
+            quota.forget()
         try:
             for group in due_groups(self.world):
                 if self._strikes(self.odds.kill):

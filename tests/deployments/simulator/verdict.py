@@ -1,14 +1,17 @@
 """What must hold after every simulated schedule."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 
+from deployments.engine.quota import Limit, limit_of
 from deployments.log import all_lines
 from deployments.models import ActionRun, CheckedItem, Execution, Memory, Slot
 from deployments.states import ActionState
 from tests.deployments.simulator.schedule import Schedule
 
+# A call is paid for before its row is written and before the group's message arrives.
+PAID_BEFORE = timedelta(seconds=10)
 ONCE = (
     "Creating Task Definition",
     "Created Task Definition",
@@ -28,7 +31,34 @@ def violations(schedule: Schedule, execution: Execution, before: str | None) -> 
     found += _log(execution)
     found += _effects(schedule)
     found += _end(schedule, execution, before)
+    found += _quota(schedule)
     return found
+
+
+def _quota(schedule: Schedule) -> list[str]:
+    """No stretch of time saw more calls than the bucket held and what came back into it meanwhile.
+
+    A delegate makes its calls later than they were paid for; who has lost Valkey counts from a full bucket.
+    """
+    odds = schedule.odds
+    if odds.remote or odds.valkey_lost:
+        return []
+    moments: dict[Limit, list[datetime]] = defaultdict(list)
+    for at, operation in schedule.asked:
+        moments[limit_of("sts" if operation == "GetCallerIdentity" else "ecs", operation)].append(at)
+    return [
+        f"too many calls of {limit.name}: {index + 1} in {at - first}"
+        for limit, times in moments.items()
+        if limit.per_second
+        for start, first in enumerate(times)
+        for index, at in enumerate(times[start:])
+        if index + 1 > _most(limit, odds.quota_share, at - first)
+    ]
+
+
+def _most(limit: Limit, share: float, within: timedelta) -> float:
+    burst = max(limit.burst * share, 1)
+    return burst + limit.per_second * share * (within + PAID_BEFORE).total_seconds() + 1
 
 
 def _log(execution: Execution) -> list[str]:
