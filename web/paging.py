@@ -14,6 +14,7 @@ from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from guards.json import read_json
 from guards.limits import CURSOR_CHARACTERS, PAGE_ROWS
 from web.problems import BadInput
 
@@ -125,10 +126,14 @@ def _cursor(request: HttpRequest | Request, model: type[Model], order: str) -> C
     column: Field[Any, Any] = pk if order == "pk" else model._meta.get_field(order)  # type: ignore[assignment]
     try:
         padded = given + "=" * (-len(given) % 4)
-        back, value, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        return Cursor(bool(back), column.to_python(value), pk.to_python(key))
-    except (binascii.Error, UnicodeError, ValueError, TypeError, RecursionError, ValidationError) as exc:
+        text = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+        back, value, key = read_json(text)
+        cursor = Cursor(bool(back), column.to_python(str(value)), pk.to_python(str(key)))
+    except (binascii.Error, ValueError, TypeError, ValidationError) as exc:
         raise BadInput("The cursor is not one that a list gave out.") from exc
+    if cursor.value is None or cursor.key is None:
+        raise BadInput("The cursor is not one that a list gave out.")
+    return cursor
 
 
 def _beyond(cursor: Cursor, order: str, *, upwards: bool) -> Q:

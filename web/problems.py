@@ -18,6 +18,8 @@ from web.outages import RETRY_AFTER_SECONDS, SENTENCE, is_outage
 
 MEDIA_TYPE = "application/problem+json"
 TOO_LARGE_A_NUMBER = "A number in the address or in what was sent is too large. Use a smaller one."
+# Who sends ten thousand wrong values needs no answer ten times as long.
+MOST_ERRORS = 100
 NOT_FOUND = "There is nothing here, or you may not see it."
 
 TITLES = {
@@ -105,7 +107,9 @@ def document(
         "detail": detail or title,
     }
     if listed := [dict(error) for error in errors]:
-        content["errors"] = listed
+        content["errors"] = listed[:MOST_ERRORS]
+    if len(listed) > MOST_ERRORS:
+        content["errors"].append({"path": "", "message": f"and {len(listed) - MOST_ERRORS} more"})
     content["request_id"] = current_request.get(NO_REQUEST).request_id
     return content
 
