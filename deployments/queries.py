@@ -18,7 +18,7 @@ from deployments.models import (
 from deployments.states import TERMINAL, ActionState, Status, UndoState
 from deployments.steps.base import step_kind
 from rbac.models import Scope, User
-from rbac.policy import at_or_below, can, visible_below, visible_to
+from rbac.policy import at_or_below, permissions_at, visible_below, visible_to
 
 MOST_DIGITS = 9
 
@@ -226,10 +226,8 @@ class Rights:
 
 def rights_on(execution: Execution, principal: User) -> Rights:
     """Ask for the permissions of a person on an execution."""
-    return Rights(
-        abort=can(principal, "core_pipeline_abort", execution),
-        run=can(principal, "core_pipeline_execute", execution),
-    )
+    granted = permissions_at(principal, execution)
+    return Rights(abort="core_pipeline_abort" in granted, run="core_pipeline_execute" in granted)
 
 
 def buttons(execution: Execution, rights: Rights) -> dict[str, bool]:
