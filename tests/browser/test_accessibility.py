@@ -1,0 +1,71 @@
+"""Every page that the site has, asked by axe-core for what keeps people out (WCAG 2.2 A and AA, and more)."""
+
+from functools import cache
+from importlib.resources import files
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Page
+from pytest_django.live_server_helper import LiveServer
+
+from rbac.models import Scope, User
+from tests.api.world import World, make_world
+from tests.crowd import complete
+from tests.routes import addresses
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+# No pages, or not ours: what programs read, the administration, and parts that are swapped into a page.
+ELSEWHERE = ("/api/", "/admin/", "/healthz", "/readyz", "/livez", "/metrics")
+FRAGMENT = "<!doctype html>"
+
+
+@cache
+def axe() -> str:
+    """The script of axe-core, as the package for Playwright carries it."""
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
+def pages(reader: Client, world: World) -> list[str]:
+    """The addresses that answer with a whole page of our own."""
+    found = []
+    for one in addresses(world):
+        if one.status != 200 or one.path.startswith(ELSEWHERE):
+            continue
+        response = reader.get(one.path)
+        text = b"".join(response) if response.streaming else response.content
+        if text[: len(FRAGMENT)].decode("utf-8", "replace").lower() == FRAGMENT:
+            found.append(one.path)
+    return found
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds on the page that is open, each with the first piece of markup it means."""
+    page.evaluate(axe())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}" for one in found]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing_on_any_page(
+    page: Page, live_server: LiveServer, project: Scope, admin: User, theme: str, width: int
+) -> None:
+    world = make_world(project, admin, admin)
+    complete(world)
+    reader = Client()
+    reader.force_login(admin)
+    cookies = {name: one.value for name, one in reader.cookies.items()} | {"slipway_theme": theme}
+    page.context.add_cookies(
+        [{"name": name, "value": value, "url": live_server.url} for name, value in cookies.items()]
+    )
+    page.set_viewport_size({"width": width, "height": 800})
+    page.route_web_socket("**/ws/**", lambda socket: None)
+    shown = pages(reader, world)
+    assert len(shown) > 30
+    found = {}
+    for path in shown:
+        page.goto(f"{live_server.url}{path}")
+        if wrong := violations(page):
+            found[path] = wrong
+    assert found == {}
