@@ -219,8 +219,7 @@ def test_the_waiter_for_a_stable_service_ends(aws: Aws) -> None:
 def test_a_deleted_service_drains_and_then_is_inactive(aws: Aws) -> None:
     aws.create()
     aws.until_completed()
-    aws.ecs.delete_service(cluster=CLUSTER, service="myapp", force=True)
-    service = aws.service()
+    service = aws.ecs.delete_service(cluster=CLUSTER, service="myapp", force=True)["service"]
     assert (service["status"], service["desiredCount"]) == ("DRAINING", 0)
     assert aws.ecs.list_services(cluster=CLUSTER)["serviceArns"] == []
     aws.until(lambda: aws.service()["status"] == "INACTIVE", "the end of the service")
