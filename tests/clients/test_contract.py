@@ -7,10 +7,11 @@ import sys
 from tests.clients.conftest import SPEED
 from tests.contract.account import PRETEND_KEY, Aws
 
+# Those that wait for ends only: what lasts seconds is over in a moment at this speed.
 CHOSEN = (
-    "test_service_deployments.py::test_stopping_a_service_deployment_goes_back_to_what_ran_before",
+    "test_service_deployments.py::test_only_a_service_deployment_that_is_under_way_can_be_stopped",
     "test_rolling.py::test_a_deleted_service_drains_and_then_is_inactive",
-    "test_load_balancer.py::test_a_target_is_initial_then_healthy_and_the_deployment_waits_for_it",
+    "test_lists.py::test_a_run_task_runs_until_it_is_stopped",
     "test_lists.py::test_a_page_of_services_may_have_more_than_can_be_described_at_once",
 )
 
