@@ -1,8 +1,11 @@
 """What manifests mean for the file store: who refers to a file, and as what its text is checked."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from django.db.models import TextField
+from django.db.models.functions import Cast
 from django.urls import reverse
 
 from connectors.file_checks import FileCheck, FileKind, FileProblem, FileText, file_kind, language_of
@@ -14,7 +17,6 @@ from deployments.manifests.document import BadDocument, Document, parse
 from deployments.manifests.guide import manifest_guide
 from deployments.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
 from deployments.models import Infrastructure, Manifest, Service
-from rbac.models import Scope
 from rbac.policy import Principal, at_or_below, visible_to
 
 _FILE_STORE = "FileStore"
@@ -38,7 +40,7 @@ def services_with(thing: Thing, principal: Principal) -> Uses:
     """The services whose manifests are this file, lie in this folder, or come from the folder it is in."""
     if not isinstance(thing, FileNode):
         return Uses()
-    found = {one.service_id for one in _manifests_of(thing.scope) if _touches(one, thing)}
+    found = {one.service_id for one in _manifests_of(thing)}
     services = Service.objects.filter(pk__in=found).select_related("scope")
     seen = visible_to(principal, "core_service_view", services).order_by("scope__path", "identifier")
     shown = tuple(Use(f"service {one.name}", reverse("service", args=[one.pk])) for one in seen)
@@ -93,7 +95,7 @@ def guide_text(text: FileText) -> dict[str, Any] | None:
     if not kinds:
         return None
     node = FileNode(scope=text.scope, path=text.path)
-    users = [one.service for one in _manifests_of(text.scope) if _touches(one, node)]
+    users = [one.service for one in _manifests_of(node)]
     return manifest_guide(kinds[0], {str(name) for service in users for name in service.variables})
 
 
@@ -127,7 +129,7 @@ def _sentence(message: str) -> str:
 
 def _kinds_wanted(text: FileText) -> set[str]:
     node = FileNode(scope=text.scope, path=text.path)
-    return {one.kind for one in _manifests_of(text.scope) if _touches(one, node)} & set(_SPOKEN)
+    return {one.kind for one in _manifests_of(node)} & set(_SPOKEN)
 
 
 def _kinds_guessed(value: object) -> list[str]:
@@ -137,11 +139,16 @@ def _kinds_guessed(value: object) -> list[str]:
     return next(([kind] for kind, telling in _TELLING_KEYS if keys & telling), [])
 
 
-def _manifests_of(scope: Scope) -> Iterator[Manifest]:
-    """The manifests from the file store of everything at a scope or below it."""
+def _manifests_of(node: FileNode) -> Iterator[Manifest]:
+    """The manifests at a file's scope or below it that refer to the file, its folder, or what it holds."""
     rows = Manifest.objects.filter(store=_FILE_STORE).select_related("service__scope")
-    here = rows.filter(at_or_below(scope, "service__scope"))
-    yield from here.only("kind", "paths", "service__variables", "service__scope")
+    here = rows.filter(at_or_below(node.scope, "service__scope"))
+    # Whoever touches a path names the folder that it begins with: the database leaves out the rest.
+    begin = "/" + node.path.split("/")[1]
+    if json.dumps(begin) == f'"{begin}"':
+        here = here.annotate(written=Cast("paths", TextField())).filter(written__contains=begin)
+    found = here.only("kind", "paths", "service__variables", "service__scope")
+    return (one for one in found if _touches(one, node))
 
 
 def _touches(manifest: Manifest, node: FileNode) -> bool:

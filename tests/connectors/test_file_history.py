@@ -103,6 +103,15 @@ def test_who_refers_to_a_file_is_found_from_every_scope(project: Scope, admin: U
     assert named(create_folder(actor=admin, scope=project, path="/empty"), admin) == []
 
 
+@pytest.mark.parametrize(
+    "path", ["/Straße/\u00fc.yaml", '/it"s/a.yaml', "/100%_/a.yaml", "/back\\\\slash/a.yaml"]
+)
+def test_who_refers_to_a_file_of_an_odd_name_is_found(project: Scope, admin: User, path: str) -> None:
+    node = save(admin, project, path)
+    service_with(project, path)
+    assert named(node, admin) == ["service web"]
+
+
 def test_what_one_may_not_see_is_only_counted(
     project: Scope, other_project: Scope, admin: User, viewer: User
 ) -> None:
