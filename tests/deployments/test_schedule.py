@@ -23,8 +23,14 @@ def test_turns_are_close_at_first_and_wider_later(waited: float, apart: float) -
     assert (second - first).total_seconds() == apart
 
 
-def test_a_rollout_of_a_minute_takes_at_most_seventeen_looks() -> None:
-    assert len(turns(0, seconds=63)) <= 17
+def test_a_rollout_of_a_minute_takes_at_most_seventeen_looks_with_the_one_that_sees_its_end() -> None:
+    counts = [len(turns(0, group=f"g{number}", seconds=63)) + 1 for number in range(50)]
+    assert max(counts) <= 17
+
+
+def test_nobody_looks_within_two_seconds_of_the_write() -> None:
+    firsts = [turns(0, group=f"g{number}")[0] - NOW for number in range(50)]
+    assert timedelta(seconds=2) < min(firsts) <= max(firsts) <= timedelta(seconds=4)
 
 
 def test_who_waits_in_one_group_shares_its_turns() -> None:
