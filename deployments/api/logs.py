@@ -71,7 +71,11 @@ class FoundLines(serializers.Serializer[Any]):
     next = serializers.IntegerField(allow_null=True)
 
 
-LOG_ANSWERS = {(200, "application/json"): LogPage, (200, "text/plain"): OpenApiTypes.STR}
+LOG_ANSWERS = {
+    (200, "application/json"): LogPage,
+    (200, "text/plain"): OpenApiTypes.STR,
+    (200, "application/gzip"): OpenApiTypes.BINARY,
+}
 
 
 class ExecutionLog(ExecutionRoute):
