@@ -32,7 +32,6 @@ export class LogPane {
     this.summary = new Summary(this.part("summary"), this.part("spoken"));
     this.stepNames = new Map();
     this.unseen = 0;
-    this.quietUntil = 0;
     this.lastTop = 0;
     const query = new URLSearchParams(location.search);
     const time = query.get("time") || localStorage.getItem("slipway.time");
@@ -126,7 +125,7 @@ export class LogPane {
   scrolled() {
     const top = this.scroller.scrollTop;
     if (this.view.atEnd()) {
-      if (!this.display.follow && top > this.lastTop && performance.now() > this.quietUntil) this.follow(true);
+      if (!this.display.follow && top > this.lastTop) this.follow(true);
     } else if (top < this.lastTop) this.follow(false);
     this.lastTop = top;
   }
@@ -159,6 +158,7 @@ export class LogPane {
     this.follow(false);
     this.display.folds.toggle(this.lines.get(number));
     this.view.keeping(number, () => this.setFilter());
+    this.lastTop = this.scroller.scrollTop;
     return undefined;
   }
 
@@ -189,8 +189,8 @@ export class LogPane {
   // Being sent to a line near the end is no wish to follow the log.
   jump(number) {
     this.display.follow = false;
-    this.quietUntil = performance.now() + 200;
     this.view.toNumber(number);
+    this.lastTop = this.scroller.scrollTop;
     this.refresh();
   }
 
@@ -272,7 +272,7 @@ export class LogPane {
     const place = this.sight?.first;
     this.part("wrap").setAttribute("aria-pressed", String(on));
     this.view.setWrap(on);
-    if (place && !this.display.follow) this.view.toNumber(place);
+    if (place && !this.display.follow) this.jump(place);
   }
 
   // Shows what the selects say: lines that are here at once, others as the server finds them.
