@@ -33,6 +33,7 @@ urlpatterns = [
     path("pipelines/<int:pk>/run/", pipelines.run_pipeline, name="run-pipeline"),
     path("services/", services.services, name="services"),
     path("services/new/", services.new_service, name="new-service"),
+    path("services/words/", services.manifest_words, name="manifest-words"),
     path("services/check/", services.check_manifest_text, name="check-manifest"),
     path("services/<int:pk>/", services.service, name="service"),
     path("services/<int:pk>/edit/", services.edit_service, name="edit-service"),

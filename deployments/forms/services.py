@@ -58,7 +58,9 @@ class NewServiceForm(InScope, WithIdentifier, ServiceForm):
 class ManifestForm(PageForm):
     """One manifest: text that is written here, or paths in the file store."""
 
-    kind = forms.ChoiceField(required=False, label="Kind", choices=Manifest.Kind.choices)
+    kind = forms.ChoiceField(
+        required=False, label="Kind", choices=Manifest.Kind.choices, initial=Manifest.Kind.TASK_DEFINITION
+    )
     identifier = forms.CharField(
         required=False,
         max_length=128,

@@ -103,7 +103,7 @@ def edit_environment(request: PageRequest, pk: int) -> HttpResponse:
     spec = form.spec(rows.variables())
     try:
         saved = catalog.update_environment(
-            actor=request.user, environment=found, spec=spec, version=form.cleaned_data["version"]
+            actor=request.user, environment=found, spec=spec, version=form.cleaned_data["version"] or 0
         )
     except ChangedMeanwhile:
         return _changed_meanwhile(request, form, rows, pk)

@@ -68,7 +68,10 @@ def edit_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> H
         return _form_page(request, form, found.environment, found)
     try:
         saved = catalog.update_infrastructure(
-            actor=request.user, infrastructure=found, spec=form.spec(), version=form.cleaned_data["version"]
+            actor=request.user,
+            infrastructure=found,
+            spec=form.spec(),
+            version=form.cleaned_data["version"] or 0,
         )
     except ChangedMeanwhile:
         stored = _found(request, pk, infrastructure)

@@ -48,7 +48,7 @@ def service_in_environment(request: PageRequest, pk: int, service: int) -> HttpR
             environment=environment,
             service=found,
             variables=rows.variables(),
-            version=form.cleaned_data["version"],
+            version=-1 if (version := form.cleaned_data["version"]) is None else version,
         )
     except ChangedMeanwhile:
         return _changed_meanwhile(request, environment, found, rows)

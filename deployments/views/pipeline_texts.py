@@ -69,6 +69,8 @@ def new_pipeline(request: PageRequest) -> HttpResponse:
 @require_http_methods(GET_OR_POST)
 def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """This will save a new version of a pipeline; what somebody else saved meanwhile is shown, not lost."""
+    if request.method == "POST" and not Pipeline.objects.filter(pk=pk).exists():
+        return _deleted_meanwhile(request)
     found = pipeline_of(request, pk)
     require(request.user, EDIT, found)
     if request.method != "POST":
@@ -84,7 +86,7 @@ def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
             scope=found.scope,
             yaml=given["yaml"],
             pipeline=found,
-            version=given["version"],
+            version=given["version"] or 0,
         )
     except ChangedMeanwhile:
         return _changed_meanwhile(request, pk, given["yaml"])
@@ -176,13 +178,21 @@ def _changed_meanwhile(request: PageRequest, pk: int, mine: str) -> HttpResponse
     return _form_page(request, form, stored.scope, pipeline=stored, diff=diff(stored.yaml, mine), status=409)
 
 
+def _deleted_meanwhile(request: PageRequest) -> HttpResponse:
+    """Offer to keep what was written for a pipeline that is gone as a new one."""
+    begun = {name: request.POST.get(name, "") for name in ("in_scope", "yaml")}
+    scope = scopes_where(request.user, EDIT).filter(path=begun["in_scope"]).first()
+    form = NewPipelineForm(person=request.user, permission=EDIT, scope=scope, initial=begun)
+    return _form_page(request, form, scope, is_gone=True, status=409)
+
+
 def _form_page(request: PageRequest, form: PipelineForm, scope: Scope | None, **more: Any) -> HttpResponse:
     yaml = str(form["yaml"].value() or "")
     content = {
         "form": form,
         "graph": drawn(yaml),
         "guide": pipeline_guide(scope, request.user),
-        "is_dirty": form.is_bound or "diff" in more,
+        "is_dirty": form.is_bound or "diff" in more or "is_gone" in more,
     }
     status = more.pop("status", 400 if form.is_bound and form.errors else 200)
     return render(request, "deployments/pipelines/edit.html", content | more, status=status)

@@ -22,12 +22,14 @@ from deployments.forms.services import (
 )
 from deployments.forms.variables import VariableRows, variable_rows
 from deployments.manifest_files import check_kind
+from deployments.manifests.guide import manifest_guide
+from deployments.manifests.kinds import KINDS
 from deployments.models import Environment, Manifest, Service
 from deployments.starters import new_manifests
 from deployments.used_by import used_by
 from deployments.views.changes import compared
 from rbac.models import Scope
-from rbac.policy import can_anywhere, permissions_at, require, visible_to
+from rbac.policy import NotVisible, can_anywhere, permissions_at, require, visible_to
 from web.lists import visible_here
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
@@ -112,7 +114,7 @@ def edit_service(request: PageRequest, pk: int) -> HttpResponse:
     spec = form.spec(manifests.specs(), variables)
     try:
         saved = catalog.update_service(
-            actor=request.user, service=found, spec=spec, version=form.cleaned_data["version"]
+            actor=request.user, service=found, spec=spec, version=form.cleaned_data["version"] or 0
         )
     except ChangedMeanwhile:
         stored = service_of(request, pk)
@@ -154,6 +156,17 @@ def check_manifest_text(request: PageRequest) -> HttpResponse:
     return JsonResponse(check_kind(kind, text).to_json())
 
 
+@page
+@require_safe
+def manifest_words(request: PageRequest) -> HttpResponse:
+    """This will give what can be written in a manifest of a kind; the editor asks."""
+    kind, pk = request.GET.get("kind", ""), request.GET.get("service", "")
+    if kind not in KINDS:
+        raise NotVisible("There is no such kind of manifest.")
+    variables = service_of(request, int(pk)).variables if pk.isascii() and pk.isdigit() else {}
+    return JsonResponse(manifest_guide(kind, variables))
+
+
 def _environments(request: PageRequest, service: Service) -> QuerySet[Environment]:
     """The environments that a service can be deployed to: at its scope, above it, below it."""
     path = service.scope.path
@@ -187,6 +200,7 @@ def _form_page(
         "manifests": manifests,
         "variables": variables,
         "service": service,
+        "of_service": f"&service={service.pk}" if service else "",
         "files": _files(request, service.scope if service else request.current_scope),
     }
     bad = form.is_bound and not _are_valid(form, manifests, variables)

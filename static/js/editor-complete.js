@@ -33,7 +33,7 @@ export class Complete {
     const { guide, complete } = this.area.dataset;
     const element = guide && document.getElementById(guide);
     if (element) this.guide = JSON.parse(element.textContent);
-    else if (complete) this.area.addEventListener("focus", () => this.fetch(complete), { once: true });
+    else if (complete) this.area.addEventListener("focus", () => this.fetch(this.area.dataset.complete), { once: true });
   }
 
   async fetch(address) {

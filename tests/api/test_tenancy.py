@@ -127,7 +127,7 @@ def rows_of(prefix: str, **values: str) -> dict[str, str]:
 
 def environment_form(world: World) -> dict[str, Any]:
     form = {"in_scope": world.scope.path, "name": "New", "kind": "Production"}
-    return form | rows_of("variables", name="level", kind="String", value="info")
+    return form | {"version": 1} | rows_of("variables", name="level", kind="String", value="info")
 
 
 def pipeline_form(world: World) -> dict[str, Any]:
@@ -148,7 +148,9 @@ def service_form(world: World) -> dict[str, Any]:
 
 
 def place_form(world: World) -> dict[str, Any]:
-    return {"name": "New", "connector": world.connector.pk, "region": "us-east-1", "cluster": "demo"}
+    return {"name": "New", "connector": world.connector.pk, "region": "us-east-1", "cluster": "demo"} | {
+        "version": 1
+    }
 
 
 def place(world: World) -> dict[str, Any]:
@@ -209,6 +211,9 @@ ROWS: dict[str, Row] = {
         (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=service_form, is_form=True)), of("service")
     ),
     "delete-service": to_delete(of("service")),
+    "manifest-words": Row(
+        (get((302, 200, 200, 200, 200), "?kind=EcsTaskDefinition"), get((302, 404, 404, 404, 404), "?kind=x"))
+    ),
     "check-manifest": Row(
         (Ask("post", (302, 200, 200, 200, 200), body=service_form, is_form=True),),
     ),

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from deployments.models import Pipeline
+from deployments.models import Pipeline, Service
 from rbac.models import Role, RoleAssignment, User
 from tests.browser.conftest import Visit
 
@@ -47,3 +47,22 @@ def test_what_exists_is_suggested(page: Page, visit: Visit, demo: Pipeline, writ
     expect(option).to_be_visible()
     page.keyboard.press("Enter")
     expect(area).to_have_value(demo.yaml)
+
+
+def test_a_manifest_suggests_what_its_kind_and_its_service_know(
+    page: Page, visit: Visit, demo: Pipeline, writer: User
+) -> None:
+    service = Service.objects.get()
+    service.variables = {"level": "info"}
+    service.save()
+    visit(f"/services/{service.pk}/edit/")
+    page.get_by_role("button", name="Add a manifest").click()
+    area = page.locator("textarea[data-editor]").last
+    with page.expect_response("**/services/words/**"):
+        area.focus()
+    area.fill("fam")
+    area.press("Control+Space")
+    expect(page.get_by_role("option", name="family")).to_be_visible()
+    area.press("Enter")
+    area.press_sequentially("<+serviceVariables.")
+    expect(page.get_by_role("option", name="serviceVariables.level")).to_be_visible()

@@ -108,6 +108,23 @@ def test_two_who_write_at_once_lose_nothing(world: World, client: Client):
 
 
 @pytest.mark.django_db
+def test_a_text_for_a_pipeline_that_is_gone_is_offered_as_a_new_one(world: World, client: Client):
+    client.post(f"/pipelines/{world.pipeline.pk}/delete/")
+    mine = {"yaml": PIPELINE + "# mine\n", "version": 1, "in_scope": world.scope.path}
+    kept = client.post(f"/pipelines/{world.pipeline.pk}/edit/", mine)
+    assert kept.status_code == 409
+    assert "# mine" in text_of(kept)
+    assert client.post("/pipelines/new/", mine).status_code == 302
+    assert Pipeline.objects.get().yaml.endswith("# mine\n")
+
+
+@pytest.mark.django_db
+def test_a_form_that_names_no_version_overrides_nothing(world: World, client: Client):
+    assert client.post(f"/pipelines/{world.pipeline.pk}/edit/", {"yaml": PIPELINE}).status_code == 409
+    assert Pipeline.objects.get().version == 1
+
+
+@pytest.mark.django_db
 def test_the_history_compares_and_restores(world: World, client: Client):
     address = f"/pipelines/{world.pipeline.pk}"
     assert "Only one version yet" in text_of(client.get(f"{address}/history/"))
