@@ -27,7 +27,8 @@ def report() -> Iterator[str]:
 
 def _measured(database_url: str) -> Iterator[str]:
     with TemporaryDirectory(prefix="slipway-bench-", ignore_cleanup_errors=True) as home:
-        environment = {**os.environ, "DATABASE_URL": database_url, "SLIPWAY_TESTS_HOME": home}
+        chosen = {"DATABASE_URL": database_url, "SLIPWAY_TESTS_HOME": home, "PYTHONUNBUFFERED": "1"}
+        environment = {**os.environ, **chosen}
         with subprocess.Popen(TIMES, env=environment, stdout=subprocess.PIPE, text=True) as child:
             yield from (line.rstrip("\n") for line in child.stdout or ())
         if child.returncode:
