@@ -291,11 +291,11 @@ class EngineRollout:
             call.save()
         self._calls = []
 
-    def _flush_rest(self) -> None:
+    def _flush_rest(self, *changed: str) -> None:
         self._memories.flush()
         store(self.shared.execution.pk, self._lines, mask=self.shared.mask)
         self._lines = []
-        self.row.save(update_fields=[*self.shared.touched(self.row), "log_cursors"])
+        self.row.save(update_fields=[*self.shared.touched(self.row), "log_cursors", *changed])
         self.shared.flush_events()
 
     def finish(self, *, keep_progress: bool) -> None:
@@ -303,8 +303,7 @@ class EngineRollout:
         if keep_progress:
             self.row.progress = self.progress
         self._flush_calls()
-        self._flush_rest()
-        self.row.save(update_fields=["progress"])
+        self._flush_rest("progress")
         if self._facts:
             self.step.outputs = {**self.step.outputs, **self._facts}
             self.step.save(update_fields=["outputs"])

@@ -1,6 +1,6 @@
 """Copies of a parked execution: thousands that wait, without the work of having started them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -14,7 +14,6 @@ from deployments.engine.parking import sight_of
 from deployments.models import ActionRun, Execution, StageExecution, StepExecution
 
 
-@transaction.atomic
 def park_copies(parked: Execution, count: int, door: Caller) -> None:
     """Copy a parked execution so often, each with an ECS service of its own in which nothing moves.
 
@@ -24,15 +23,22 @@ def park_copies(parked: Execution, count: int, door: Caller) -> None:
     names = [f"{stage.ecs_service}-{index}" for index in range(count)]
     deployments = _create_services(door, stage, names)
     sights = _sights(door, stage.cluster, names)
+    with transaction.atomic():
+        _copy_rows(parked, stage, deployments, sights)
+
+
+def _copy_rows(
+    parked: Execution, stage: StageExecution, deployments: Mapping[str, str], sights: Mapping[str, str]
+) -> None:
     number = Execution.objects.filter(pipeline=parked.pipeline).count() + 1
     executions = [
         _copy_of(parked, id=uuid4(), number=number + index, awaits=own, sight=sights[own])
-        for index, own in enumerate(names)
+        for index, own in enumerate(deployments)
     ]
     Execution.objects.bulk_create(executions)
     stages = [
         _copy_of(stage, execution=execution, ecs_service=execution.awaits, deployment_id=deployments[own])
-        for execution, own in zip(executions, names, strict=True)
+        for execution, own in zip(executions, deployments, strict=True)
     ]
     StageExecution.objects.bulk_create(stages)
     for step in stage.steps.all():

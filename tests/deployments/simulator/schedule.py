@@ -68,7 +68,7 @@ class Odds:
             bad_image=dice.random() < 0.4,
             breaker=dice.random() < 0.3,
             first_deployment=dice.random() < 0.3,
-            quota_share=dice.choice((0.25, 0.25, 0.05, 0.02)),
+            quota_share=dice.choice((0.25, 0.25, 0.25, 0.05)),
             valkey_lost=some(0.02),
         )
 
