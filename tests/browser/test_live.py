@@ -79,7 +79,8 @@ def test_a_crash_shows_cause_rollback_and_checklist(signed_in: Page, complaints:
     _run(page, "crash")
     head = page.locator(".page-head")
     expect(head).to_contain_text("Failed", timeout=90_000)
-    expect(head).to_contain_text("Rolled back")
+    # Failed it is as soon as the rollback begins.
+    expect(head).to_contain_text("Rolled back", timeout=60_000)
     expect(page.locator("[data-x-notices]")).to_contain_text("exited with code 1")
     page.get_by_role("tab", name=re.compile("Rollback checklist")).click()
     expect(page.locator("#panel-checklist")).to_contain_text("Task definition of Service myapp")
