@@ -14,7 +14,10 @@ export class Summary {
   }
 
   count(lines) {
-    for (const line of lines) if (line.level in this.counts) this.counts[line.level] += 1;
+    for (const { level } of lines) {
+      if (level === "error") this.counts.error += 1;
+      else if (level === "warning") this.counts.warning += 1;
+    }
   }
 
   tell(last, isComplete) {
