@@ -77,6 +77,8 @@ def fill(form: Form, name: str, text: str) -> dict[str, str]:
     return {**form.fields, name: text}
 
 
+# A form of twelve fields is posted more than three hundred times.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", PAGES)
 def test_no_field_makes_a_form_fail(
     name: str, world: World, signed_in_or_not: Client, admin: User, send: Send
