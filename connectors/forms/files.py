@@ -100,7 +100,8 @@ class _Files(forms.FileField):
     widget = _ManyFiles
 
     def clean(self, data: Any, initial: Any = None) -> list[UploadedFile]:
-        given = data if isinstance(data, list | tuple) else [data]
+        # Without any, the list is empty: then the field itself has to say that one is needed.
+        given = (data or [None]) if isinstance(data, list | tuple) else [data]
         cleaned = [super(_Files, self).clean(one, initial) for one in given]
         for one in cleaned:
             if one.size > SPEC_BYTES:

@@ -166,3 +166,12 @@ def test_the_editor_is_answered_with_places(project: Scope, admin: User, browse:
     form = {"in_scope": project.path, "path": "/a.yaml", "content": "a: [1\nb: 2"}
     answer = browse(admin).post("/files/check/", form).json()
     assert (answer["errors"][0]["line"], answer["errors"][0]["column"]) == (2, 2)
+
+
+def test_an_upload_without_a_file_says_that_one_is_needed(
+    project: Scope, admin: User, client: Client
+) -> None:
+    client.force_login(admin)
+    response = client.post("/files/upload/", {"in_scope": project.pk, "folder": ""})
+    assert response.status_code in (200, 400)
+    assert "This field is required" in response.content.decode()
