@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from connectors.uses import StillUsed
 from deployments.models import Environment, Infrastructure, Pipeline, Service
 from deployments.pipelines import BadPipelineError, StageSpec, read_pipeline
 from rbac.policy import Principal, visible_to
 
 # Reading a pipeline takes milliseconds; a page does not read more of them than this.
 MOST_READ = 500
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,11 @@ class UsedBy:
 
     def __bool__(self) -> bool:
         return bool(self.shown or self.hidden)
+
+    def __str__(self) -> str:
+        named = [f"pipeline {one.name}" for one in self.shown[:MOST_NAMED]]
+        rest = len(self.shown) - len(named) + self.hidden
+        return " and ".join(part for part in (", ".join(named), f"{rest} more" if rest else "") if part)
 
 
 def used_by(thing: Service | Environment | Infrastructure, principal: Principal) -> UsedBy:
@@ -36,6 +43,15 @@ def used_by(thing: Service | Environment | Infrastructure, principal: Principal)
     seen = set(_seen(found, principal))
     shown = tuple(one for one in found if one.pk in seen)
     return UsedBy(shown, len(found) - len(shown))
+
+
+def refuse_used(thing: Service | Environment | Infrastructure, principal: Principal) -> None:
+    """Do nothing where no pipeline means the thing. Raises `StillUsed`."""
+    if found := used_by(thing, principal):
+        raise StillUsed(
+            f"{thing.name} is still used by {found}. Change that first, or say that you want this although "
+            "it will no longer run."
+        )
 
 
 def _asked(

@@ -31,6 +31,9 @@ CURSOR = OpenApiParameter("cursor", OpenApiTypes.STR, description="Where the pag
 IF_MATCH = OpenApiParameter(
     "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag of the version to change."
 )
+ALTHOUGH_USED = OpenApiParameter(
+    "although_used", OpenApiTypes.BOOL, description="Delete it even if something refers to it."
+)
 PAGED = [PAGE_SIZE, CURSOR]
 LISTED = [ORG, PROJECT, IDENTIFIER, *PAGED]
 
@@ -59,6 +62,10 @@ class Route(APIView):
         if not isinstance(user, User):
             raise TypeError("Routes serve signed-in users only.")
         return user
+
+    def is_set(self, name: str) -> bool:
+        """Whether ?name=true, or =1, is in the address."""
+        return self.request.GET.get(name, "").lower() in ("1", "true")
 
     def page(self, queryset: QuerySet[Any], document: Callable[[Any], Any]) -> Response:
         """Answer with the page of `queryset` that is asked for, each row as its document."""

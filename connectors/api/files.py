@@ -14,16 +14,13 @@ from connectors.models import FileNode
 from guards.limits import PATH_CHARACTERS
 from rbac.policy import visible_to
 from web.problems import BadInput
-from web.rest import IF_MATCH, ORG, PAGED, PROJECT, Route, check_version, narrowed, versioned
+from web.rest import ALTHOUGH_USED, IF_MATCH, ORG, PAGED, PROJECT, Route, check_version, narrowed, versioned
 
 VIEW = "core_file_view"
 FOLDER = OpenApiParameter(
     "folder", OpenApiTypes.STR, description="Only what lies in this folder, at any depth."
 )
 PATH = OpenApiParameter("path", OpenApiTypes.STR, description="Only the file or folder with this path.")
-ALTHOUGH_USED = OpenApiParameter(
-    "although_used", OpenApiTypes.BOOL, description="Delete it even if something refers to it."
-)
 WITH_CONTENT = OpenApiParameter(
     "with_content", OpenApiTypes.BOOL, description="Delete a folder even if something is in it."
 )
@@ -128,8 +125,8 @@ class OneFile(Route):
         operations.delete_file(
             actor=self.principal,
             node=found,
-            with_content=_is_set(request, "with_content"),
-            although_used=_is_set(request, "although_used"),
+            with_content=self.is_set("with_content"),
+            although_used=self.is_set("although_used"),
         )
         return Response(status=204)
 
@@ -144,7 +141,3 @@ class OneFile(Route):
     def _found(self, path: str) -> FileNode:
         rows = FileNode.objects.select_related("scope", "updated_by")
         return self.one(VIEW, rows, scope=self.scope_named(), path=clean_path(f"/{path}"))
-
-
-def _is_set(request: Request, name: str) -> bool:
-    return request.GET.get(name, "").lower() in ("1", "true")

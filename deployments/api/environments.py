@@ -16,7 +16,7 @@ from guards.limits import DESCRIPTION_CHARACTERS
 from rbac.models import Scope
 from rbac.policy import visible_to
 from web.problems import BadInput
-from web.rest import IDENTIFIER, IF_MATCH, LISTED, PAGED, Route, check_version, versioned
+from web.rest import ALTHOUGH_USED, IDENTIFIER, IF_MATCH, LISTED, PAGED, Route, check_version, versioned
 
 VIEW = "core_environment_view"
 
@@ -145,9 +145,13 @@ class OneEnvironment(EnvironmentRoute):
             changed = catalog.update_environment(actor=self.principal, environment=found, spec=_spec(given))
         return versioned(EnvironmentDocument(changed).data, changed.version)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        catalog.delete_environment(actor=self.principal, environment=self.environment(pk))
+        catalog.delete_environment(
+            actor=self.principal,
+            environment=self.environment(pk),
+            although_used=self.is_set("although_used"),
+        )
         return Response(status=204)
 
 
@@ -193,9 +197,13 @@ class OneInfrastructure(EnvironmentRoute):
             )
         return versioned(InfrastructureDocument(changed).data, changed.version)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
     def delete(self, request: Request, pk: int, infrastructure: int) -> Response:
-        catalog.delete_infrastructure(actor=self.principal, infrastructure=self._found(pk, infrastructure))
+        catalog.delete_infrastructure(
+            actor=self.principal,
+            infrastructure=self._found(pk, infrastructure),
+            although_used=self.is_set("although_used"),
+        )
         return Response(status=204)
 
     def _found(self, pk: int, infrastructure: int) -> Infrastructure:

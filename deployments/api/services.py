@@ -12,7 +12,7 @@ from deployments import catalog
 from deployments.manifests.stores import store_names
 from deployments.models import Manifest, Service
 from guards.limits import DESCRIPTION_CHARACTERS, PATH_CHARACTERS, SPEC_BYTES
-from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
+from web.rest import ALTHOUGH_USED, IF_MATCH, LISTED, Route, check_version, versioned
 
 VIEW = "core_service_view"
 
@@ -112,9 +112,12 @@ class OneService(Route):
         changed = _services().get(pk=pk)
         return versioned(ServiceDocument(changed).data, changed.version)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        catalog.delete_service(actor=self.principal, service=self.one(VIEW, _services(), pk=pk))
+        found = self.one(VIEW, _services(), pk=pk)
+        catalog.delete_service(
+            actor=self.principal, service=found, although_used=self.is_set("although_used")
+        )
         return Response(status=204)
 
 

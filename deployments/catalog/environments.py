@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from connectors.operations.naming import check_identifier, clean_name, taken
 from deployments.catalog.rules import next_version, variable_problems
 from deployments.models import Environment
+from deployments.used_by import refuse_used
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import require
@@ -58,9 +59,14 @@ def update_environment(
     return environment
 
 
-def delete_environment(*, actor: User, environment: Environment) -> None:
-    """Remove an environment with its infrastructures; what is deployed there keeps running."""
+def delete_environment(*, actor: User, environment: Environment, although_used: bool = False) -> None:
+    """Remove an environment with its infrastructures; what is deployed there keeps running.
+
+    Raises `StillUsed` while a pipeline means it, unless that is accepted by `although_used`.
+    """
     require(actor, "core_environment_delete", environment)
+    if not although_used:
+        refuse_used(environment, actor)
     with transaction.atomic():
         record(actor=actor, action="environment.delete", thing=environment, before=_record(environment))
         environment.delete()

@@ -12,6 +12,7 @@ from connectors.models import Connector
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
 from deployments.catalog.rules import next_version
 from deployments.models import Environment, Infrastructure
+from deployments.used_by import refuse_used
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import require
@@ -65,9 +66,16 @@ def update_infrastructure(
     return infrastructure
 
 
-def delete_infrastructure(*, actor: User, infrastructure: Infrastructure) -> None:
-    """Remove a place from its environment; what is deployed there keeps running."""
+def delete_infrastructure(
+    *, actor: User, infrastructure: Infrastructure, although_used: bool = False
+) -> None:
+    """Remove a place from its environment; what is deployed there keeps running.
+
+    Raises `StillUsed` while a pipeline means it, unless that is accepted by `although_used`.
+    """
     require(actor, "core_environment_edit", infrastructure)
+    if not although_used:
+        refuse_used(infrastructure, actor)
     try:
         with transaction.atomic():
             before = _record(infrastructure)

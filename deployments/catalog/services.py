@@ -10,6 +10,7 @@ from connectors.operations.naming import check_identifier, clean_name, taken
 from deployments.catalog.rules import next_version, variable_problems
 from deployments.manifests.stores import is_store, store_names
 from deployments.models import Artifact, Manifest, Service
+from deployments.used_by import refuse_used
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import require
@@ -78,9 +79,14 @@ def update_service(
     return service
 
 
-def delete_service(*, actor: User, service: Service) -> None:
-    """Remove a service; what is deployed keeps running."""
+def delete_service(*, actor: User, service: Service, although_used: bool = False) -> None:
+    """Remove a service; what is deployed keeps running.
+
+    Raises `StillUsed` while a pipeline means it, unless that is accepted by `although_used`.
+    """
     require(actor, "core_service_delete", service)
+    if not although_used:
+        refuse_used(service, actor)
     with transaction.atomic():
         record(actor=actor, action="service.delete", thing=service, before=_service_record(service))
         service.delete()

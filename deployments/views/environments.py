@@ -123,7 +123,7 @@ def delete_environment(request: PageRequest, pk: int) -> HttpResponse:
     users = used_by(found, request.user)
     form = DeleteForm(posted(request))
     if request.method == "POST" and form.is_agreed(is_used=bool(users)):
-        catalog.delete_environment(actor=request.user, environment=found)
+        catalog.delete_environment(actor=request.user, environment=found, although_used=True)
         messages.success(request, f"{found.name} is deleted. What is deployed there keeps running.")
         return redirect("environments")
     places = found.infrastructures.count()

@@ -92,7 +92,7 @@ def delete_infrastructure(request: PageRequest, pk: int, infrastructure: int) ->
     users = used_by(found, request.user)
     form = DeleteForm(posted(request))
     if request.method == "POST" and form.is_agreed(is_used=bool(users)):
-        catalog.delete_infrastructure(actor=request.user, infrastructure=found)
+        catalog.delete_infrastructure(actor=request.user, infrastructure=found, although_used=True)
         messages.success(request, f"{found.name} is deleted. What is deployed there keeps running.")
         return redirect("environment", pk=pk)
     content = {"place": found, "environment": found.environment, "form": form, "used_by": users}

@@ -136,7 +136,7 @@ def delete_service(request: PageRequest, pk: int) -> HttpResponse:
     users = used_by(found, request.user)
     form = DeleteForm(posted(request))
     if request.method == "POST" and form.is_agreed(is_used=bool(users)):
-        catalog.delete_service(actor=request.user, service=found)
+        catalog.delete_service(actor=request.user, service=found, although_used=True)
         messages.success(request, f"{found.name} is deleted. What is deployed keeps running.")
         return redirect("services")
     content = {"service": found, "form": form, "used_by": users}

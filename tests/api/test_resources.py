@@ -235,6 +235,22 @@ def test_replacing_a_service_replaces_its_manifests_and_its_artifact(world: Worl
     assert Service.objects.get(pk=world.service.pk).manifests.count() == 0
 
 
+@pytest.mark.parametrize("kind", ["service", "infrastructure", "environment"])
+def test_what_a_pipeline_uses_is_deleted_only_by_saying_so(world: World, client: APIClient, kind: str):
+    environment = f"/api/v1/environments/{world.environment.pk}"
+    address = {
+        "service": f"/api/v1/services/{world.service.pk}",
+        "infrastructure": f"{environment}/infrastructures/{world.infrastructure.pk}",
+        "environment": environment,
+    }[kind]
+    refused = client.delete(address)
+    assert (refused.status_code, refused.json()["code"]) == (409, "still_used")
+    assert f"pipeline {world.pipeline.name}" in refused.json()["detail"]
+    assert client.get(address).status_code == 200
+    assert client.delete(f"{address}?although_used=true").status_code == 204
+    assert client.get(address).status_code == 404
+
+
 def test_an_infrastructure_needs_a_connector_from_here_or_above(
     world: World, other_world: World, client: APIClient
 ):

@@ -79,6 +79,9 @@ def get(statuses: Statuses, query: str = "") -> Ask:
     return Ask("get", statuses, query=query)
 
 
+DELETE_USED = (Ask("delete", IN_USE), Ask("delete", DELETE, query="?although_used=true"))
+
+
 def only(statuses: Statuses, kwargs: Build = nothing) -> Row:
     return Row((get(statuses),), kwargs)
 
@@ -423,16 +426,14 @@ ROWS: dict[str, Row] = {
     "api-file-uses": only(READ, of("file")),
     # Deployments.
     "api-services": Row((get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X")))),
-    "api-service": Row(
-        (get(READ), Ask("put", CHANGE, body=service_body), Ask("delete", DELETE)), of("service")
-    ),
+    "api-service": Row((get(READ), Ask("put", CHANGE, body=service_body), *DELETE_USED), of("service")),
     "api-environments": Row((get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X")))),
     "api-environment": Row(
-        (get(READ), Ask("put", CHANGE, body=service_body), Ask("delete", DELETE)), of("environment")
+        (get(READ), Ask("put", CHANGE, body=service_body), *DELETE_USED), of("environment")
     ),
     "api-infrastructures": Row((get(READ), Ask("post", CREATE, body=infrastructure_body)), of("environment")),
     "api-infrastructure": Row(
-        (get(READ), Ask("put", CHANGE, body=infrastructure_body), Ask("delete", DELETE)),
+        (get(READ), Ask("put", CHANGE, body=infrastructure_body), *DELETE_USED),
         place,
     ),
     "api-overrides": only(READ, of("environment")),
