@@ -124,16 +124,17 @@ class JournalCaller:
         failpoint("call.before_sent")
         if not rollout.lease.may_write():
             raise OutOfTime
+        # Before the commit, for a process may also stand still right behind it.
+        sent = world.monotonic()
         with rollout.lease.commit():
             self._refuse_if_interrupted()
             row.state, row.sent_at, row.error = CallState.SENT, world.now(), None
             row.send_number += 1
             rollout.keep_call(row)
             rollout.flush()
-        sent = world.monotonic()
         failpoint("call.sent")
         if world.monotonic() - sent > SEND_WITHIN_SECONDS:
-            # This process stood still for so long that another may have judged the write meanwhile.
+            # It stood for so long that another may have judged the write meanwhile.
             self._settle(row, CallState.NOT_SENT, sent, error=None)
             raise OutOfTime
         try:

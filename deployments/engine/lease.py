@@ -76,7 +76,8 @@ class Lease:
 
 def claim(execution_id: UUID, *, owner: str, world: World) -> Lease | None:
     """Take the lease if the execution is due and nobody holds it; otherwise None."""
-    now = world.now()
+    # Before the claim: a lease must never seem to last longer than it does.
+    now, began = world.now(), world.monotonic()
     parked_until = now + LEASE
     with transaction.atomic():
         claimed = (
@@ -88,7 +89,7 @@ def claim(execution_id: UUID, *, owner: str, world: World) -> Lease | None:
             return None
         fence = Execution.objects.values_list("fence", flat=True).get(pk=execution_id)
     failpoint("look.claimed")
-    return Lease(execution_id, fence, world, world.monotonic(), parked_until)
+    return Lease(execution_id, fence, world, began, parked_until)
 
 
 def wake(execution_id: UUID, now: datetime) -> None:

@@ -4,7 +4,9 @@ from collections import Counter
 
 import pytest
 
+from deployments.engine.failpoints import set_hook
 from deployments.log import all_lines
+from deployments.models import Call
 from tests.deployments.driving import Drive
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
@@ -27,6 +29,33 @@ def test_one_bad_answer_changes_neither_the_end_nor_the_effects(
     assert effects["UpdateService"] == 1
     numbers = [line["number"] for line in all_lines(execution.pk)]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("operation", WRITES)
+@pytest.mark.parametrize("place", ["commit.after", "call.sent"])
+def test_a_worker_that_stood_still_before_sending_leaves_the_write_to_the_next(
+    drive: Drive, place: str, operation: str
+) -> None:
+    drive.run("1.27")
+    mark = drive.mark()
+    execution = drive.start("1.28")
+    stood: list[str] = []
+
+    def stand_still(name: str) -> None:
+        is_sent = Call.objects.filter(execution=execution, operation=operation, state="SENT").exists()
+        if name == place and is_sent and not stood:
+            stood.append(name)
+            drive.pass_time(120, step=5)
+
+    set_hook(stand_still)
+    try:
+        drive.until_over(execution)
+    finally:
+        set_hook(None)
+    assert stood
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
+    effects = Counter(drive.effects(after=mark))
+    assert (effects["RegisterTaskDefinition"], effects["UpdateService"]) == (1, 1)
 
 
 def test_a_lost_answer_in_the_rollback_is_not_sent_again(drive: Drive) -> None:
