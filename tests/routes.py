@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.contrib.admin.sites import site as admin_site
 from django.urls import get_resolver, reverse
 
-from tests.api.test_tenancy import ROWS, names_of
+from tests.api.rows import ROWS, names_of
 from tests.api.world import World
 
 
@@ -30,7 +30,7 @@ def addresses(world: World) -> Iterator[Address]:
     """
     for name in names_of(get_resolver().url_patterns):
         if name not in ROWS:
-            raise NoCaseError(f"The address {name} has no row in tests/api/test_tenancy.py.")
+            raise NoCaseError(f"The address {name} has no row in tests/api/rows.py.")
         row = ROWS[name]
         for ask in row.asks:
             if ask.method == "get":

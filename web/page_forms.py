@@ -35,6 +35,11 @@ class PageForm(forms.Form):
                 widget.attrs.setdefault("class", css)
                 widget.attrs.setdefault("autocomplete", "off")
 
+    @property
+    def http_status(self) -> int:
+        """The status of a page that shows this form: 400 where something entered was refused."""
+        return 400 if self.is_bound and self.errors else 200
+
     def refuse(self, problem: Problem) -> None:
         """Show why an operation refused what was entered."""
         for error in problem.errors or [{"path": "", "message": problem.detail}]:

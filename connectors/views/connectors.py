@@ -120,13 +120,14 @@ def remove_connector(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "connectors/delete_connector.html", content, status=409 if refusal else 200)
 
 
-def _found(request: PageRequest, pk: int) -> Connector:
-    return get_visible(request, VIEW, Connector.objects.select_related("scope", "secret__scope"), pk=pk)
+def _found(request: PageRequest, pk: int, *, lock: bool = False) -> Connector:
+    rows = Connector.objects.select_related("scope", "secret__scope")
+    return get_visible(request, VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
 
 def _change(request: PageRequest, form: EditConnectorForm, pk: int) -> Connector:
     """Change a connector if it is still the one that was shown. Raises `ChangedMeanwhile` otherwise."""
-    locked = Connector.objects.select_for_update(of=("self",)).select_related("scope", "secret").get(pk=pk)
+    locked = _found(request, pk, lock=True)
     if version_of(locked) != form.cleaned_data["version"]:
         raise ChangedMeanwhile(
             "Somebody changed this connector after you opened it. Open it again, then make your change."
@@ -166,5 +167,4 @@ def _saved(request: PageRequest, connector: Connector) -> HttpResponse:
 
 
 def _form_page(request: PageRequest, form: ConnectorForm, **more: Any) -> HttpResponse:
-    status = 400 if form.is_bound and form.errors else 200
-    return render(request, "connectors/connector_form.html", {"form": form} | more, status=status)
+    return render(request, "connectors/connector_form.html", {"form": form} | more, status=form.http_status)

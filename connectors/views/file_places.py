@@ -91,7 +91,7 @@ def move(request: PageRequest, pk: int) -> HttpResponse:
             messages.success(request, f"{old} is {node.path} now.")
             return redirect("file", pk=pk)
     content = {"form": form, "node": node, "uses": uses_of(node, request.user)}
-    return render(request, "connectors/files/move.html", content, status=_status(form))
+    return render(request, "connectors/files/move.html", content, status=form.http_status)
 
 
 @page
@@ -118,7 +118,7 @@ def delete(request: PageRequest, pk: int) -> HttpResponse:
         "uses": uses_of(node, request.user),
         "held": held.count() if held is not None else 0,
     }
-    return render(request, "connectors/files/delete.html", content, status=_status(form))
+    return render(request, "connectors/files/delete.html", content, status=form.http_status)
 
 
 def _save_all(
@@ -154,8 +154,4 @@ def _given(initial: dict[str, str]) -> dict[str, str]:
 
 
 def _form_page(request: PageRequest, form: PageForm, name: str) -> HttpResponse:
-    return render(request, f"connectors/files/{name}.html", {"form": form}, status=_status(form))
-
-
-def _status(form: PageForm) -> int:
-    return 400 if form.is_bound and form.errors else 200
+    return render(request, f"connectors/files/{name}.html", {"form": form}, status=form.http_status)

@@ -119,8 +119,7 @@ def _saved(request: PageRequest, node: FileNode) -> HttpResponse:
 def _new_page(request: PageRequest, form: NewFileForm, **more: Any) -> HttpResponse:
     path = str(form["path"].value() or "")
     content = {"form": form, "language": language_of(path) if "." in path else "yaml"}
-    status = 400 if form.is_bound and form.errors else 200
-    return render(request, "connectors/files/new.html", content | more, status=status)
+    return render(request, "connectors/files/new.html", content | more, status=form.http_status)
 
 
 def _edit_page(request: PageRequest, form: FileTextForm, node: FileNode, **more: Any) -> HttpResponse:
@@ -132,7 +131,7 @@ def _edit_page(request: PageRequest, form: FileTextForm, node: FileNode, **more:
         "problems": check_file(text).listed(),
         "guide": guide_for(FileText(node.scope, node.path, node.content)),
     }
-    status = 400 if form.is_bound and form.errors else 200
+    status = form.http_status
     return render(request, "connectors/files/edit.html", content | more, status=more.get("status", status))
 
 

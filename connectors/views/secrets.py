@@ -14,7 +14,7 @@ from connectors.operations import create_secret, delete_secret, update_secret
 from connectors.uses import uses_of
 from rbac.policy import can_anywhere, permissions_at, require
 from web.lists import visible_here
-from web.page_forms import PageForm, posted
+from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
@@ -70,7 +70,7 @@ def new_secret(request: PageRequest) -> HttpResponse:
         else:
             messages.success(request, f"The secret {made.name} is kept.")
             return redirect("secret", pk=made.pk)
-    return render(request, "connectors/secrets/new.html", {"form": form}, status=_status(form))
+    return render(request, "connectors/secrets/new.html", {"form": form}, status=form.http_status)
 
 
 @page
@@ -90,7 +90,7 @@ def rotate_secret(request: PageRequest, pk: int) -> HttpResponse:
             messages.success(request, f"{found.name} has a new value. Test the connectors that use it.")
             return redirect("secret", pk=pk)
     content = {"form": form, "secret": found, "uses": uses_of(found, request.user)}
-    return render(request, "connectors/secrets/rotate.html", content, status=_status(form))
+    return render(request, "connectors/secrets/rotate.html", content, status=form.http_status)
 
 
 @page
@@ -108,7 +108,7 @@ def rename_secret(request: PageRequest, pk: int) -> HttpResponse:
         else:
             return redirect("secret", pk=pk)
     content = {"form": form, "secret": found}
-    return render(request, "connectors/secrets/rename.html", content, status=_status(form))
+    return render(request, "connectors/secrets/rename.html", content, status=form.http_status)
 
 
 @page
@@ -132,7 +132,3 @@ def remove_secret(request: PageRequest, pk: int) -> HttpResponse:
 
 def _found(request: PageRequest, pk: int) -> Secret:
     return get_visible(request, VIEW, Secret.objects.defer("value").select_related("scope"), pk=pk)
-
-
-def _status(form: PageForm) -> int:
-    return 400 if form.is_bound and form.errors else 200

@@ -96,8 +96,7 @@ def delete_infrastructure(request: PageRequest, pk: int, infrastructure: int) ->
         messages.success(request, f"{found.name} is deleted. What is deployed there keeps running.")
         return redirect("environment", pk=pk)
     content = {"place": found, "environment": found.environment, "form": form, "used_by": users}
-    status = 400 if form.is_bound and form.errors else 200
-    return render(request, "deployments/environments/delete_place.html", content, status=status)
+    return render(request, "deployments/environments/delete_place.html", content, status=form.http_status)
 
 
 @page
@@ -183,5 +182,5 @@ def _form_page(
     **more: Any,
 ) -> HttpResponse:
     content = {"form": form, "environment": environment, "place": place}
-    status = more.pop("status", 400 if form.is_bound and form.errors else 200)
+    status = more.pop("status", form.http_status)
     return render(request, "deployments/environments/place.html", content | more, status=status)

@@ -194,5 +194,5 @@ def _form_page(request: PageRequest, form: PipelineForm, scope: Scope | None, **
         "guide": pipeline_guide(scope, request.user),
         "is_dirty": form.is_bound or "diff" in more or "is_gone" in more,
     }
-    status = more.pop("status", 400 if form.is_bound and form.errors else 200)
+    status = more.pop("status", form.http_status)
     return render(request, "deployments/pipelines/edit.html", content | more, status=status)

@@ -140,8 +140,7 @@ def delete_service(request: PageRequest, pk: int) -> HttpResponse:
         messages.success(request, f"{found.name} is deleted. What is deployed keeps running.")
         return redirect("services")
     content = {"service": found, "form": form, "used_by": users}
-    status = 400 if form.is_bound and form.errors else 200
-    return render(request, "deployments/services/delete.html", content, status=status)
+    return render(request, "deployments/services/delete.html", content, status=form.http_status)
 
 
 @page

@@ -11,7 +11,7 @@ from deployments.catalog import override_service
 from deployments.models import Environment, Infrastructure, Service, ServiceOverride
 from deployments.operations import run_pipeline
 from rbac.models import AuditEntry, Scope, User
-from tests.api.test_tenancy import INLINE, environment_form, rows_of, service_form
+from tests.api.asks import INLINE, environment_form, rows_of, service_form
 from tests.api.world import CANARY, World, make_world
 from web.problems import BadInput
 

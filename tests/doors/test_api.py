@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from tests.api.test_tenancy import ROWS, Ask
+from tests.api.asks import Ask
+from tests.api.rows import ROWS
 from tests.api.world import World
 from tests.doors.conftest import Send
 from tests.doors.corpus import BODIES, JSON_ONLY, MEDIA_TYPES, TEXTS

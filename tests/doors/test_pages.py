@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from rbac.models import User
-from tests.api.test_tenancy import ROWS
+from tests.api.rows import ROWS
 from tests.api.world import World
 from tests.doors.conftest import Send
 from tests.doors.corpus import TEXTS

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from rbac.models import Scope, User
-from tests.api.test_tenancy import ROWS
+from tests.api.rows import ROWS
 from tests.api.world import make_world
 from tests.crowd import complete, grow
 from tests.routes import Address, NoCaseError, addresses

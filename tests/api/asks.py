@@ -1,0 +1,156 @@
+"""What can be asked of an address, what it is asked with, and the status that each principal gets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.api.world import CANARY, PIPELINE, World
+
+WHO = ("anonymous", "stranger", "viewer", "deployer", "admin")
+Statuses = tuple[int, int, int, int, int]
+
+# Who gets what, in the order of WHO. A stranger has every right in another project.
+EVERYBODY: Statuses = (200, 200, 200, 200, 200)
+SIGNED_IN: Statuses = (401, 200, 200, 200, 200)
+LIST: Statuses = SIGNED_IN
+READ: Statuses = (401, 404, 200, 200, 200)
+CREATE: Statuses = (401, 404, 403, 403, 201)
+CHANGE: Statuses = (401, 404, 403, 403, 200)
+DELETE: Statuses = (401, 404, 403, 403, 204)
+IN_USE: Statuses = (401, 404, 403, 403, 409)
+ADMIN_LIST: Statuses = LIST
+PAGE: Statuses = (302, 200, 200, 200, 200)
+PAGE_OF_ONE: Statuses = (302, 404, 200, 200, 200)
+FORM: Statuses = (302, 404, 403, 302, 302)
+# A stranger may make things too, but not here.
+PAGE_TO_MAKE: Statuses = (302, 200, 403, 403, 200)
+FORM_TO_MAKE: Statuses = (302, 400, 403, 403, 302)
+PAGE_TO_CHANGE: Statuses = (302, 404, 403, 403, 200)
+FORM_TO_CHANGE: Statuses = (302, 404, 403, 403, 302)
+
+Build = Callable[[World], dict[str, Any]]
+
+
+def nothing(world: World) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request and the status that each principal gets."""
+
+    method: str
+    statuses: Statuses
+    body: Build = nothing
+    query: str = ""
+    is_form: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One named address and everything that can be asked of it."""
+
+    asks: tuple[Ask, ...]
+    kwargs: Build = field(default=nothing)
+
+
+def of(attribute: str) -> Build:
+    return lambda world: {"pk": getattr(world, attribute).pk}
+
+
+def here(**body: Any) -> Build:
+    return lambda world: {**body, "org": world.scope.org, "project": world.scope.project}
+
+
+def get(statuses: Statuses, query: str = "") -> Ask:
+    return Ask("get", statuses, query=query)
+
+
+DELETE_USED = (Ask("delete", IN_USE), Ask("delete", DELETE, query="?although_used=true"))
+
+
+def only(statuses: Statuses, kwargs: Build = nothing) -> Row:
+    return Row((get(statuses),), kwargs)
+
+
+def to_delete(kwargs: Build) -> Row:
+    """A page that asks before something goes which something else still refers to."""
+    agreed = Ask("post", FORM_TO_CHANGE, body=lambda world: {"although_used": "on"}, is_form=True)
+    refused = Ask("post", (302, 404, 403, 403, 400), is_form=True)
+    return Row((get(PAGE_TO_CHANGE), refused, agreed), kwargs)
+
+
+def service_body(world: World) -> dict[str, Any]:
+    return {"name": "Changed"}
+
+
+def infrastructure_body(world: World) -> dict[str, Any]:
+    return {"identifier": "new", "name": "New", "connector": "aws", "region": "us-east-1", "cluster": "demo"}
+
+
+def file_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "path": "/made.yaml", "content": "a: 1"}
+
+
+def connector_form(world: World) -> dict[str, Any]:
+    return {
+        "in_scope": world.scope.path,
+        "name": "Made here",
+        "credentials": "DefaultChain",
+        "test_region": "us-east-1",
+    }
+
+
+def secret_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "name": "Made here", "value": "a good secret"}
+
+
+def folder_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "path": "/made"}
+
+
+def rows_of(prefix: str, **values: str) -> dict[str, str]:
+    """One row of a form that takes any number of them."""
+    rows = {f"{prefix}-TOTAL_FORMS": "1", f"{prefix}-INITIAL_FORMS": "0"}
+    return rows | {f"{prefix}-0-{field}": value for field, value in values.items()}
+
+
+def environment_form(world: World) -> dict[str, Any]:
+    form = {"in_scope": world.scope.path, "name": "New", "kind": "Production"}
+    return form | {"version": 1} | rows_of("variables", name="level", kind="String", value="info")
+
+
+def pipeline_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "yaml": OTHER_PIPELINE.replace(CANARY, "Another")}
+
+
+def override_form(world: World) -> dict[str, Any]:
+    return {"version": 1} | rows_of("variables", name="level", kind="String", value="debug")
+
+
+def override(world: World) -> dict[str, Any]:
+    return {"pk": world.environment.pk, "service": world.service.pk}
+
+
+def service_form(world: World) -> dict[str, Any]:
+    manifest = rows_of("manifests", kind="EcsTaskDefinition", store="Inline", content=INLINE)
+    return environment_form(world) | manifest
+
+
+def place_form(world: World) -> dict[str, Any]:
+    return {"name": "New", "connector": world.connector.pk, "region": "us-east-1", "cluster": "demo"} | {
+        "version": 1
+    }
+
+
+def place(world: World) -> dict[str, Any]:
+    return {"pk": world.environment.pk, "infrastructure": world.infrastructure.pk}
+
+
+def version_of(world: World) -> dict[str, Any]:
+    return {"pk": world.pipeline.pk, "number": 1}
+
+
+INLINE = "family: app\ncontainerDefinitions:\n  - name: app\n    image: nginx\n    memory: 128\n"
+IN_SCOPE = "?org=default&project=demo"
+OTHER_PIPELINE = PIPELINE.replace("identifier: rolling", "identifier: another")
