@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from connectors import operations
 from connectors.files import clean_path, inside
 from connectors.models import FileNode
+from connectors.operations.files import LONGEST_NOTE
 from guards.limits import PATH_CHARACTERS
 from rbac.policy import visible_to
 from web.problems import BadInput
@@ -50,7 +51,7 @@ class FileContent(serializers.Serializer[Any]):
     """The text of a file."""
 
     content = serializers.CharField(allow_blank=True, trim_whitespace=False)
-    note = serializers.CharField(allow_blank=True, required=False, default="", max_length=200)
+    note = serializers.CharField(allow_blank=True, required=False, default="", max_length=LONGEST_NOTE)
 
 
 class FileInput(serializers.Serializer[Any]):

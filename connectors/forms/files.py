@@ -5,13 +5,13 @@ from typing import Any
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
+from connectors.operations.files import LONGEST_NOTE
 from guards.limits import PATH_CHARACTERS, SPEC_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal
 from web.page_forms import PageForm, ScopeField
 
 EDIT = "core_file_edit"
-LONGEST_NOTE = 200
 
 
 class FileTextForm(PageForm):

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from connectors.models import Secret
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
-from guards.limits import SECRET_BYTES
+from guards.limits import PATH_PART_CHARACTERS, SECRET_BYTES
 from guards.text import size_fault, text_fault
 from rbac.audit import record
 from rbac.models import Scope, User
@@ -15,7 +15,6 @@ from web.problems import BadInput
 
 # A shorter value could not be masked in a log without hiding half of the log.
 FEWEST_CHARACTERS = 6
-NAME_CHARACTERS = 255
 
 
 def create_secret(
@@ -92,8 +91,8 @@ def _check_value(value: str) -> None:
 
 
 def _fill_in(secret: Secret, value: str, file_name: str) -> None:
-    if file_name and (len(file_name) > NAME_CHARACTERS or not file_name.isprintable()):
-        message = f"The name of a file has {NAME_CHARACTERS} printable characters at most."
+    if file_name and (len(file_name) > PATH_PART_CHARACTERS or not file_name.isprintable()):
+        message = f"The name of a file has {int(PATH_PART_CHARACTERS)} printable characters at most."
         raise BadInput(message, errors=[{"path": "file", "message": message}])
     secret.value, secret.file_name = value, file_name
     secret.kind = Secret.Kind.FILE if file_name else Secret.Kind.TEXT

@@ -5,18 +5,17 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote, quote_plus
 
+from connectors.operations.secrets import FEWEST_CHARACTERS
 from deployments.log.lines import clean
 
 HIDDEN = "•••"
-# Shorter ones are refused when they are made: hiding them would blank out half of every log.
-SHORTEST_SECRET = 6
 
 
 class Mask:
     """Hides a set of secrets; made once for many lines, because the forms take time to work out."""
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
-        found = {form for secret in secrets for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
+        found = {form for secret in secrets for form in _forms(secret) if len(form) >= FEWEST_CHARACTERS}
         # The longest first: a secret that holds another one goes as a whole.
         self._forms = sorted(found, key=lambda form: (-len(form), form))
 
@@ -44,7 +43,7 @@ NOTHING_SECRET = Mask()
 
 def _forms(secret: str) -> Iterator[str]:
     for spelled in {secret, *secret.splitlines(), secret.strip()}:
-        if len(spelled) >= SHORTEST_SECRET:
+        if len(spelled) >= FEWEST_CHARACTERS:
             yield from _spellings(spelled)
 
 

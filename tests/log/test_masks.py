@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.log.masks import HIDDEN, SHORTEST_SECRET, Mask
+from connectors.operations.secrets import FEWEST_CHARACTERS
+from deployments.log.masks import HIDDEN, Mask
 
 SECRET = 'wJalr/XUtn+FEMI "K7" é~MDENG&bPx'
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----"
@@ -58,7 +59,7 @@ def test_a_secret_inside_a_longer_one_leaves_no_rest():
 
 
 def test_what_is_too_short_to_be_a_secret_is_left_alone():
-    assert Mask(["x" * (SHORTEST_SECRET - 1), ""]).text("xxxxx") == "xxxxx"
+    assert Mask(["x" * (FEWEST_CHARACTERS - 1), ""]).text("xxxxx") == "xxxxx"
 
 
 @given(
