@@ -11,6 +11,7 @@ from django.db import transaction
 
 from connectors.models import Connector, FileNode, Secret
 from connectors.operations import create_connector, create_secret, save_file, update_connector
+from delegates.beginnings import ensure_first_rows
 from deployments.authoring import save_pipeline
 from deployments.models import Artifact, Environment, Infrastructure, Manifest, Pipeline, Service
 from ops.demo_secrets import API_KEY_VARIABLE, PASSWORD_VARIABLE, demo_api_key, demo_password, given
@@ -54,6 +55,7 @@ class SandboxFacts:
 def seed_demo(facts: SandboxFacts) -> None:
     """Make what the demo lacks; running it again changes nothing that is there."""
     ensure_builtin_roles()
+    ensure_first_rows()
     project = _project()
     admin = _people(project)
     connector = _connector(admin, project)

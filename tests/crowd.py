@@ -22,6 +22,7 @@ from deployments.models import (
 )
 from rbac.models import User, UserGroup
 from tests.api.world import World
+from tests.delegates.making import one_of_everything
 
 OURS = ("rbac", "connectors", "delegates", "deployments", "ops")
 # Above every number that a test asks for, as of a version that does not exist.
@@ -42,6 +43,7 @@ def tables() -> list[type[models.Model]]:
 def complete(world: World) -> None:
     """Add one of what running an execution would have left behind, and of what else a world lacks."""
     stage = StageExecution.objects.get(execution=world.execution)
+    one_of_everything(world.execution.scope, stage.connector)
     step = StepExecution.objects.filter(stage=stage).first()
     assert step is not None
     action, now, execution = step.actions.first(), timezone.now(), world.execution
@@ -116,7 +118,7 @@ def _other(value: Any, field: "models.Field[Any, Any]", number: int) -> Any:
 
 def _to_vary(row: models.Model) -> "Iterator[models.Field[Any, Any]]":
     """What keeps copies apart: of each unique set a text or a number, else the first column that points."""
-    for names in _unique_sets(type(row)):
+    for names in _unique_sets(row):
         fields = [row._meta.get_field(name) for name in names]
         if any(getattr(row, field.attname) is None for field in fields):
             continue
@@ -124,11 +126,18 @@ def _to_vary(row: models.Model) -> "Iterator[models.Field[Any, Any]]":
         yield plain[-1] if plain else fields[0]
 
 
-def _unique_sets(model: type[models.Model]) -> Iterator[tuple[str, ...]]:
+def _unique_sets(row: models.Model) -> Iterator[tuple[str, ...]]:
+    model = type(row)
     yield from ((field.name,) for field in model._meta.fields if field.unique and not field.primary_key)
     for constraint in model._meta.constraints:
-        if isinstance(constraint, models.UniqueConstraint):
+        if isinstance(constraint, models.UniqueConstraint) and _concerns(constraint, row):
             yield tuple(constraint.fields)
+
+
+def _concerns(constraint: models.UniqueConstraint, row: models.Model) -> bool:
+    """Whether a row is among those that a constraint keeps apart."""
+    only = constraint.condition
+    return only is None or type(row)._default_manager.filter(only, pk=row.pk).exists()
 
 
 def _parents(model: type[models.Model]) -> Iterator[Any]:

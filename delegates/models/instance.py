@@ -1,0 +1,103 @@
+"""Instances of delegates: the running processes behind a name."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from delegates.models.delegate import Delegate
+from delegates.models.token import DelegateToken
+from rbac.models import Scope
+
+
+class DelegateInstance(models.Model):
+    """One process of a delegate; `key` is its ECS task, or its hostname and private IP (R024, T05)."""
+
+    SCOPE_PATH: ClassVar[str] = "delegate__scope"
+
+    class Status(models.TextChoices):
+        """What it said of itself last."""
+
+        REGISTERED = "REGISTERED", "Registered"
+        DRAINING = "DRAINING", "Draining"
+        GONE = "GONE", "Gone"
+
+    class Connection(models.TextChoices):
+        """How it hears of tasks."""
+
+        WEBSOCKET = "WEBSOCKET", "WebSocket"
+        POLLING = "POLLING", "Polling"
+        NONE = "NONE", "None"
+
+    delegate = models.ForeignKey(Delegate, on_delete=models.CASCADE, related_name="instances")
+    key = models.CharField(max_length=512)
+    hostname = models.CharField(max_length=255, blank=True, default="")
+    private_ip = models.CharField(max_length=64, blank=True, default="")
+    version = models.CharField(max_length=64, blank=True, default="")
+    flavour = models.CharField(max_length=8, blank=True, default="")
+    tags = models.JSONField(default=list, blank=True)
+    capacity = models.PositiveIntegerField(default=10)
+    connection = models.CharField(max_length=12, choices=Connection, default=Connection.NONE)
+    status = models.CharField(max_length=12, choices=Status, default=Status.REGISTERED)
+    session_hash = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    session_expires_at = models.DateTimeField(null=True)
+    token = models.ForeignKey(
+        DelegateToken, on_delete=models.SET_NULL, null=True, blank=True, related_name="instances"
+    )
+    # Its socket closed: no new tasks until it is heard again.
+    suspect_since = models.DateTimeField(null=True)
+    last_heartbeat_at = models.DateTimeField(null=True)
+    registered_at = models.DateTimeField()
+    running = models.PositiveIntegerField(default=0)
+    max_executing = models.PositiveIntegerField(default=0)
+    cpu_process = models.FloatField(default=0)
+    cpu_system = models.FloatField(default=0)
+    memory_mib = models.FloatField(default=0)
+    ecs = models.JSONField(default=dict, blank=True)
+    clock_skew_seconds = models.FloatField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["delegate", "key"], name="delegate_instance_key_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.delegate.name} on {self.hostname or self.key}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.delegate.scope
+
+
+class InstanceSample(models.Model):
+    """What one instance used at one moment, for the charts of a day."""
+
+    instance = models.ForeignKey(DelegateInstance, on_delete=models.CASCADE, related_name="samples")
+    at = models.DateTimeField()
+    cpu_process = models.FloatField()
+    cpu_system = models.FloatField()
+    memory_mib = models.FloatField()
+    running = models.PositiveIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["instance", "at"], name="instance_sample_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} at {self.at:%H:%M:%S}"
+
+
+class DelegateLogChunk(models.Model):
+    """Lines of an instance's own log, numbered from 1 for each of its sessions' files."""
+
+    instance = models.ForeignKey(DelegateInstance, on_delete=models.CASCADE, related_name="log_chunks")
+    sequence = models.PositiveBigIntegerField()
+    count = models.PositiveIntegerField()
+    text = models.TextField()
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["instance", "sequence"], name="delegate_log_sequence_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} from {self.sequence}"

@@ -1,0 +1,57 @@
+"""Whose a delegate task is: apps above this one enter here what happens as it is taken, answered or lost."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from delegates.models import DelegateTask
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What an agent gets when it takes a task; `mask` are the secret values among the parameters."""
+
+    params: Mapping[str, Any] = field(repr=False)
+    mask: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an agent said at the end: SUCCEEDED, FAILED, NOT_SENT or ABORTED, and the result or the error."""
+
+    status: str
+    result: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+    duration_ms: int = 0
+
+
+class TaskOwner(Protocol):
+    """What one kind of owner does for its tasks; each method runs inside the transaction of the change."""
+
+    def acquire(self, task: DelegateTask) -> Payload | None:
+        """The parameters with their secrets, once the owner has noted the start; None withdraws the task."""
+
+    def complete(self, task: DelegateTask, answer: Answer) -> None:
+        """Take the answer; what waits for it is woken on commit."""
+
+    def again(self, task: DelegateTask) -> None:
+        """The lease was lost and the task goes back to the queue."""
+
+    def lost(self, task: DelegateTask) -> None:
+        """The lease was lost and nobody knows what became of the task."""
+
+    def gave_up(self, task: DelegateTask) -> None:
+        """The task ended without ever being answered: expired, aborted, or nobody can do it."""
+
+
+_owners: dict[str, TaskOwner] = {}
+
+
+def register_owner(name: str, owner: TaskOwner) -> None:
+    """Enter an owner under the name that its tasks carry."""
+    _owners[name] = owner
+
+
+def owner_of(task: DelegateTask) -> TaskOwner | None:
+    """The owner of a task; None where it carries all of itself. Raises `KeyError` for an unknown one."""
+    return _owners[task.owner] if task.owner else None

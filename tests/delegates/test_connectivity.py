@@ -1,0 +1,50 @@
+"""Whether a delegate is there follows from heartbeats, sockets and what people decided."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from delegates.connectivity import Connectivity, is_connected, status_of
+from delegates.models import Delegate, DelegateInstance
+
+NOW = timezone.now()
+
+
+def instance(seconds: float | None, **values: object) -> DelegateInstance:
+    heard = None if seconds is None else NOW - timedelta(seconds=seconds)
+    return DelegateInstance(last_heartbeat_at=heard, registered_at=NOW, **values)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "values", "status", "takes_tasks"),
+    [
+        (None, {}, "NEVER_CONTACTED", False),
+        (0, {}, "CONNECTED", True),
+        (89, {}, "CONNECTED", True),
+        (91, {}, "LATE", True),
+        (149, {}, "LATE", True),
+        (150, {}, "DISCONNECTED", False),
+        (5, {"suspect_since": NOW}, "LATE", False),
+        (5, {"status": "DRAINING"}, "DRAINING", False),
+        (5, {"status": "GONE"}, "DISCONNECTED", False),
+    ],
+)
+def test_an_instance_is_there_while_it_is_heard(
+    seconds: float | None, values: dict[str, object], status: str, takes_tasks: bool
+) -> None:
+    one = instance(seconds, **values)
+    assert status_of(Delegate(), [one], NOW) == status
+    assert is_connected(one, NOW) is takes_tasks
+
+
+def test_a_delegate_is_as_well_as_the_best_of_its_instances() -> None:
+    assert status_of(Delegate(), [instance(400), instance(5)], NOW) == Connectivity.CONNECTED
+    assert status_of(Delegate(), [], NOW) == Connectivity.NEVER_CONTACTED
+
+
+def test_what_people_decided_comes_before_what_is_heard() -> None:
+    pending = Delegate(admission=Delegate.Admission.PENDING_APPROVAL)
+    assert status_of(pending, [instance(5)], NOW) == Connectivity.PENDING_APPROVAL
+    assert status_of(Delegate(draining=True), [instance(5)], NOW) == Connectivity.DRAINING
+    assert status_of(Delegate(draining=True), [instance(500)], NOW) == Connectivity.DISCONNECTED
