@@ -2,10 +2,10 @@
 
 from django.urls import path
 
-from delegates import api
+from delegates.api import doors
 
 urlpatterns = [
-    path("connectors/<int:pk>/test", api.ConnectorTest.as_view(), name="api-connector-test"),
-    path("connectors/<int:pk>/clusters", api.ConnectorClusters.as_view(), name="api-connector-clusters"),
-    path("aws-regions", api.AwsRegions.as_view(), name="api-aws-regions"),
+    path("connectors/<int:pk>/test", doors.ConnectorTest.as_view(), name="api-connector-test"),
+    path("connectors/<int:pk>/clusters", doors.ConnectorClusters.as_view(), name="api-connector-clusters"),
+    path("aws-regions", doors.AwsRegions.as_view(), name="api-aws-regions"),
 ]

@@ -2,8 +2,8 @@
 
 from django.urls import path
 
-from delegates import views
+from delegates.views import connector_tests
 
 urlpatterns = [
-    path("connectors/<int:pk>/test/", views.test, name="test-connector"),
+    path("connectors/<int:pk>/test/", connector_tests.test, name="test-connector"),
 ]

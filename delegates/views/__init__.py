@@ -1,0 +1,1 @@
+"""The pages of delegates, one file per noun."""
