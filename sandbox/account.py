@@ -14,11 +14,12 @@ from moto.ecs.models import ecs_backends
 from sandbox import elb, scaling, state
 from sandbox.clock import CLOCK
 from sandbox.ecs import backend as ecs_backend
+from sandbox.ecs import containers, scheduler
 from sandbox.ecs import responses as ecs_responses
-from sandbox.ecs import scheduler
 from sandbox.ecs.backend import SandboxEcs
 from sandbox.faults import Faults
 from sandbox.journal import Journal
+from sandbox.programs import PROGRAMS
 from sandbox.seed import Seed, plant
 
 STEP = 1.0
@@ -81,6 +82,7 @@ class Account:
         with self.lock:
             self.faults.clear()
             self.journal.reset()
+            PROGRAMS.end_all()
             BackendDict.reset()
             reset_model_data()
             CLOCK.reset()
@@ -97,14 +99,24 @@ class Account:
 
     def _tick(self) -> bool:
         changed = False
-        for account_id, regions in list(ecs_backends.items()):
-            for region, backend in list(regions.items()):
-                if isinstance(backend, SandboxEcs):
-                    if elb.advance(account_id, region):
-                        scheduler.wake(backend)
-                        changed = True
-                    changed |= scheduler.tick(backend)
+        for backend in _schedulers():
+            if elb.advance(backend.account_id, backend.region_name):
+                scheduler.wake(backend)
+                changed = True
+            changed |= scheduler.tick(backend)
         return changed
+
+    def watch_programs(self) -> None:
+        """Look after the processes, whose time is the real one."""
+        with self.lock:
+            for backend in _schedulers() if PROGRAMS.running else ():
+                self.is_dirty |= containers.watch(backend)
+
+    def resume_programs(self) -> None:
+        """Start the processes anew that ended with an earlier sandbox."""
+        with self.lock:
+            for backend in _schedulers():
+                containers.resume(backend)
 
     def forget_instances(self) -> None:
         """Drop the lists in which moto keeps every object it ever made, for a dashboard nobody has."""
@@ -133,3 +145,12 @@ class Account:
             "calls": self.journal.last_number,
             "saved": self.saved,
         }
+
+
+def _schedulers() -> list[SandboxEcs]:
+    return [
+        backend
+        for regions in list(ecs_backends.values())
+        for backend in list(regions.values())
+        if isinstance(backend, SandboxEcs)
+    ]

@@ -1,5 +1,6 @@
 """The command line of the sandbox, shared by `manage.py sandbox` and `python -m sandbox`."""
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -12,6 +13,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--speed", type=float, default=1.0, help="sandbox seconds per real second")
     parser.add_argument("--paused", action="store_true", help="let time stand until it is moved by hand")
     parser.add_argument("--ends-with-stdin", action="store_true", help="end when standard input is closed")
+    parser.add_argument(
+        "--delegate-command",
+        default="",
+        help="what a container of the delegate's image runs; by default the agent of this checkout",
+    )
 
 
 def options_of(given: Namespace) -> Options:
@@ -21,4 +27,5 @@ def options_of(given: Namespace) -> Options:
         speed=given.speed,
         paused=given.paused,
         ends_with_stdin=given.ends_with_stdin,
+        delegate_command=tuple(shlex.split(given.delegate_command)),
     )

@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
+from sandbox import inside
 from sandbox.account import Account
 from sandbox.clock import CLOCK
 from sandbox.faults import BadFault
+from sandbox.programs import PROGRAMS
 from sandbox.wire import Answer
 
 Given = Mapping[str, Any]
@@ -32,12 +34,17 @@ class Control:
             ("GET", "/sandbox/faults"): self._list_faults,
             ("POST", "/sandbox/faults"): self._add_fault,
             ("DELETE", "/sandbox/faults"): self._clear_faults,
+            ("GET", "/sandbox/programs"): self._programs,
             ("GET", "/sandbox/clock"): lambda _: CLOCK.describe(),
             ("POST", "/sandbox/clock"): self._set_clock,
             ("POST", "/sandbox/reset"): self._reset,
         }
 
     def answer(self, method: str, path: str, environ: Given, body: bytes) -> Answer:
+        if path.startswith(inside.PREFIX) and method == "GET":
+            with self.account.lock:
+                found = inside.answer(path)
+            return _json({"error": f"no {path}"}, 404) if found is None else _json(found)
         route = self.routes.get((method, path.rstrip("/")))
         if route is None:
             return _json({"error": f"no {method} {path}", "known": [" ".join(r) for r in self.routes]}, 404)
@@ -55,6 +62,10 @@ class Control:
             raise BadRequest(f"after is a number, not {given['after']!r}") from exc
         with self.account.lock:
             return {"entries": self.account.journal.after(after), "last": self.account.journal.last_number}
+
+    def _programs(self, _: Given) -> Any:
+        with self.account.lock:
+            return {"programs": [program.to_wire() for program in PROGRAMS.running.values()]}
 
     def _list_faults(self, _: Given) -> Any:
         with self.account.lock:

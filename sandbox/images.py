@@ -1,5 +1,6 @@
-"""What the software in a container does: the tag of its image decides."""
+"""What the software in a container does: the tag of its image decides, and its name where it really runs."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,25 @@ def tag_of(image: str) -> str:
     """The tag of an image reference, `latest` if it has none; a digest is no tag."""
     name = image.partition("@")[0].rpartition("/")[2]
     return name.partition(":")[2] or "latest"
+
+
+# Slipway's own image of the delegate, and the two that the documents name (R098, R108).
+DELEGATES = ("slipway-delegate", "harness/delegate", "harness-public/harness/delegate")
+IMAGE_VARIABLE = "SLIPWAY_DELEGATE_IMAGE"
+
+
+def name_of(image: str) -> str:
+    """An image reference without tag and digest."""
+    host, slash, name = image.partition("@")[0].rpartition("/")
+    return f"{host}{slash}{name.partition(':')[0]}"
+
+
+def is_delegate(image: str) -> bool:
+    """Whether a container of this image is a real local process: not where its tag has a meaning."""
+    if tag_of(image) in BEHAVIORS:
+        return False
+    name, own = name_of(image), name_of(os.environ.get(IMAGE_VARIABLE, ""))
+    return name in (*DELEGATES, own) or name.endswith(tuple(f"/{d}" for d in DELEGATES))
 
 
 def behavior_of(image: str) -> Behavior:

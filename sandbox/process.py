@@ -1,8 +1,10 @@
 """Starting a sandbox as a process of its own and talking to its control API, for tests and demos."""
 
 import json
+import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,11 @@ class SandboxProcess:
         found: dict[str, Any] = self.control("GET", "seed")
         return found
 
+    def programs(self) -> list[dict[str, Any]]:
+        """The containers that are real processes: task, container, pid (of the group), home, last lines."""
+        found: list[dict[str, Any]] = self.control("GET", "programs")["programs"]
+        return found
+
     def stop(self) -> None:
         """End the process as SIGTERM does, saving its state."""
         self.process.terminate()
@@ -70,7 +77,12 @@ class SandboxProcess:
 
 
 def start_sandbox(
-    port: int = 0, *, paused: bool = True, state: Path | None = None, speed: float = 1.0
+    port: int = 0,
+    *,
+    paused: bool = True,
+    state: Path | None = None,
+    speed: float = 1.0,
+    delegate_command: Sequence[str] = (),
 ) -> SandboxProcess:
     """Start a sandbox and wait until it listens. It ends with this process, if not stopped before."""
     command = [
@@ -85,6 +97,7 @@ def start_sandbox(
     ]
     command += ["--paused"] if paused else []
     command += ["--state", str(state)] if state else []
+    command += ["--delegate-command", shlex.join(delegate_command)] if delegate_command else []
     process = subprocess.Popen(  # noqa: S603
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -16,6 +16,7 @@ from sandbox.account import Account
 from sandbox.clock import CLOCK
 from sandbox.control import Control
 from sandbox.gateway import Gateway
+from sandbox.programs import PROGRAMS, default_command
 
 HOST = "127.0.0.1"
 BEAT_SECONDS = 0.1
@@ -35,6 +36,7 @@ class Options:
     speed: float = 1.0
     paused: bool = False
     ends_with_stdin: bool = False
+    delegate_command: tuple[str, ...] = ()
 
 
 class QuietHandler(MotoRequestHandler):
@@ -50,6 +52,7 @@ class Server:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.ending = Event()
+        self.listening = Event()
         self.closed_for = 0.0
         self.listener: BaseWSGIServer | None = None
         CLOCK.speed, CLOCK.paused = options.speed, options.paused
@@ -68,6 +71,8 @@ class Server:
             Thread(target=beat, daemon=True).start()
         self._serve()
         self.account.save()
+        with self.account.lock:
+            PROGRAMS.close()
 
     def _serve(self) -> None:
         port = self.options.port
@@ -75,11 +80,23 @@ class Server:
             listener = make_server(HOST, port, self.gateway, threaded=True, request_handler=QuietHandler)
             port = listener.server_port
             if self.listener is None:
+                self._open(port)
                 print(f"sandbox: listening on http://{HOST}:{port}", flush=True)  # noqa: T201
             self.listener = listener
             listener.serve_forever(poll_interval=0.05)
             listener.server_close()
             self.ending.wait(self.closed_for)
+
+    def _open(self, port: int) -> None:
+        """Let time pass and containers run, now that they can be told where the sandbox is."""
+        state = self.options.state
+        PROGRAMS.open(
+            f"http://{HOST}:{port}",
+            self.options.delegate_command or default_command(),
+            state / "containers" if state else None,
+        )
+        self.account.resume_programs()
+        self.listening.set()
 
     def _close_for(self, seconds: float) -> None:
         self.closed_for = seconds
@@ -96,9 +113,11 @@ class Server:
             Thread(target=self.listener.shutdown, daemon=True).start()
 
     def _pass_time(self) -> None:
+        self.listening.wait()
         last = time.monotonic()
         while not self.ending.wait(BEAT_SECONDS):
             now = time.monotonic()
+            self.account.watch_programs()
             with self.account.lock:
                 if not CLOCK.paused:
                     self.account.advance(min(now - last, LONGEST_BEAT) * CLOCK.speed, by_hand=False)

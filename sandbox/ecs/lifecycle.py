@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import CLOCK
-from sandbox.ecs import output, targets
+from sandbox.ecs import containers, output, secret_values, targets
 from sandbox.ecs.records import Task
 from sandbox.images import BEHAVIORS, RUNS, Behavior
 from sandbox.images import behavior_of as image_behavior
@@ -77,15 +77,28 @@ def _pulled(backend: "SandboxEcs", task: Task) -> None:
     if not behavior_of(task).pullable:
         reason = _cannot_pull(definitions)
     else:
-        reason = output.open_streams(backend.account_id, backend.region_name, task, definitions) or ""
+        reason = _cannot_prepare(backend, task, definitions)
     if reason:
-        for container in task.containers:
-            container["reason"] = reason
-        stop(backend, task, code=FAILED_TO_START, reason=reason)
+        _fail_to_start(backend, task, reason)
         return
     task.pull_stopped_at = CLOCK.now()
     task.connectivity, task.connectivity_at = "CONNECTED", CLOCK.now()
     _enter(task, "ACTIVATING", behavior_of(task).activating)
+
+
+def _cannot_prepare(backend: "SandboxEcs", task: Task, definitions: list[dict[str, Any]]) -> str:
+    where = (backend.account_id, backend.region_name)
+    return (
+        secret_values.missing_secret(*where, definitions)
+        or output.open_streams(*where, task, definitions)
+        or ""
+    )
+
+
+def _fail_to_start(backend: "SandboxEcs", task: Task, reason: str) -> None:
+    for container in task.containers:
+        container["reason"] = reason
+    stop(backend, task, code=FAILED_TO_START, reason=reason)
 
 
 def _cannot_pull(definitions: list[dict[str, Any]]) -> str:
@@ -102,6 +115,9 @@ def _cannot_pull(definitions: list[dict[str, Any]]) -> str:
 
 
 def _activated(backend: "SandboxEcs", task: Task) -> None:
+    if reason := containers.start(backend, task):
+        _fail_to_start(backend, task, reason)
+        return
     task.started_at = CLOCK.now()
     task.running_since = CLOCK.elapsed
     for container in task.containers:
@@ -122,8 +138,9 @@ def _exited(backend: "SandboxEcs", task: Task) -> None:
     stop(backend, task, code=EXITED, reason="Essential container in task exited")
 
 
-def _deactivated(_: "SandboxEcs", task: Task) -> None:
-    _enter(task, "STOPPING", GRACEFUL_STOP)
+def _deactivated(backend: "SandboxEcs", task: Task) -> None:
+    # A real process ends in its own time; whoever watches it then lets the task go on.
+    _enter(task, "STOPPING", NEVER if containers.terminate(backend, task) else GRACEFUL_STOP)
 
 
 def _stopped_containers(task: Task) -> None:

@@ -8,7 +8,7 @@ from moto.logs.models import LogGroup, LogStream, logs_backends
 
 from sandbox.clock import CLOCK
 from sandbox.ecs.records import Task
-from sandbox.images import RUNS, behavior_of
+from sandbox.images import RUNS, behavior_of, is_delegate
 
 KEPT_LINES = 500
 KEPT_STREAMS = 1000
@@ -81,7 +81,7 @@ def next_line_at(task: Task, containers: list[dict[str, Any]]) -> float:
 
 def _next_second(container: Mapping[str, Any], printed: int) -> float:
     behavior = behavior_of(container["image"])
-    if _options(container) is None:
+    if _options(container) is None or is_delegate(container["image"]):
         return math.inf
     if printed < len(behavior.lines):
         return float(printed)
@@ -89,6 +89,8 @@ def _next_second(container: Mapping[str, Any], printed: int) -> float:
 
 
 def _line(container: Mapping[str, Any], second: int) -> str | None:
+    if is_delegate(container["image"]):
+        return None
     behavior = behavior_of(container["image"])
     if second < len(behavior.lines):
         ports = container.get("portMappings") or [{}]
@@ -99,13 +101,21 @@ def _line(container: Mapping[str, Any], second: int) -> str | None:
 
 
 def _print(account_id: str, region: str, task: Task, container: Mapping[str, Any], line: str) -> bool:
+    now = int(CLOCK.now().timestamp() * 1000)
+    return print_real(account_id, region, task, container, [(now, line)])
+
+
+def print_real(
+    account_id: str, region: str, task: Task, container: Mapping[str, Any], lines: list[tuple[int, str]]
+) -> bool:
+    """Print lines, each with its moment in milliseconds; False if their container has no stream."""
     options = _options(container)
     if options is None:
         return False
     stream = _find_stream(account_id, region, options, _stream_name(options, container, task))
     if stream is None:
         return False
-    stream.put_log_events([{"timestamp": int(CLOCK.now().timestamp() * 1000), "message": line}])
+    stream.put_log_events([{"timestamp": at, "message": line} for at, line in lines])
     del stream.events[:-KEPT_LINES]
     return True
 

@@ -71,7 +71,14 @@ def _check_container(container: Mapping[str, Any], params: Mapping[str, Any]) ->
         raise Refused(
             "When you are specifying container secrets, you must also specify a value for 'executionRoleArn'."
         )
+    if container.get("hostname") and (mode := _network_mode(params)) in ("awsvpc", "host"):
+        raise Refused(f"hostname is not supported on container when networkMode={mode}.")
     _check_ports(container, params)
+
+
+def _network_mode(params: Mapping[str, Any]) -> str:
+    needs = params.get("requiresCompatibilities") or []
+    return str(params.get("networkMode") or ("awsvpc" if "FARGATE" in needs else "bridge"))
 
 
 def _check_log(name: str, log: Mapping[str, Any]) -> None:

@@ -1,0 +1,36 @@
+"""Runs one container's command, and ends it when the sandbox, which holds its standard input, is no more.
+
+Run as a script by a bare Python, so that a container costs little beside its own program.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from threading import Thread
+
+
+def _end_with_the_sandbox() -> None:
+    while os.read(0, 1):
+        pass
+    os.killpg(0, signal.SIGKILL)
+
+
+def main() -> int:
+    """The exit code of the command, as a container runtime tells it: 128 and the signal that ended it."""
+    # The whole group is asked to end, and this one stays to tell how. A handler is not inherited: an
+    # ignored signal would be.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    Thread(target=_end_with_the_sandbox, daemon=True).start()
+    try:
+        process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603
+    except OSError as exc:
+        sys.stderr.write(f"{sys.argv[1]}: {exc.strerror}\n")
+        return 127
+    code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    os._exit(main())
