@@ -2,17 +2,22 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs
+
+from moto.ecs.models import ecs_backends
 
 from sandbox import inside
 from sandbox.account import Account
 from sandbox.clock import CLOCK
+from sandbox.ecs import instances
+from sandbox.ecs.backend import SandboxEcs
 from sandbox.faults import BadFault
 from sandbox.programs import PROGRAMS
 from sandbox.wire import Answer
 
 Given = Mapping[str, Any]
+MOST_INSTANCES = 100
 LONGEST_ADVANCE = 7 * 24 * 3600.0
 DEFAULT_REFUSAL = 5.0
 
@@ -37,6 +42,7 @@ class Control:
             ("GET", "/sandbox/programs"): self._programs,
             ("GET", "/sandbox/clock"): lambda _: CLOCK.describe(),
             ("POST", "/sandbox/clock"): self._set_clock,
+            ("POST", "/sandbox/container-instances"): self._add_instances,
             ("POST", "/sandbox/reset"): self._reset,
         }
 
@@ -66,6 +72,22 @@ class Control:
     def _programs(self, _: Given) -> Any:
         with self.account.lock:
             return {"programs": [program.to_wire() for program in PROGRAMS.running.values()]}
+
+    def _add_instances(self, given: Given) -> Any:
+        """Register machines: `cluster` by name, `count`, `type`, and `region` where it is another."""
+        count, kind = given.get("count", 1), given.get("type", instances.DEFAULT_TYPE)
+        if kind not in instances.TYPES:
+            raise BadRequest(f"type is one of {', '.join(instances.TYPES)}")
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_INSTANCES:
+            raise BadRequest(f"count is a number from 1 to {MOST_INSTANCES}")
+        region, cluster = given.get("region", self.account.seed.region), str(given.get("cluster"))
+        with self.account.lock:
+            backend = cast("SandboxEcs", ecs_backends[self.account.seed.account][region])
+            if cluster not in backend.clusters:
+                raise BadRequest(f"there is no cluster {cluster!r} in {region}")
+            made = instances.equip(backend, cluster, count, kind)
+            self.account.is_dirty = True
+            return {"containerInstanceArns": [machine.container_instance_arn for machine in made]}
 
     def _list_faults(self, _: Given) -> Any:
         with self.account.lock:

@@ -9,6 +9,9 @@ from moto.iam import iam_backends
 from moto.logs.models import logs_backends
 from moto.moto_api._internal import mock_random
 
+from sandbox.ecs import instances
+from sandbox.ecs.backend import SandboxEcs
+
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 CLUSTER = "demo"
@@ -42,6 +45,13 @@ class Seed:
         return asdict(self)
 
 
+def equip_demo() -> None:
+    """Give the demo cluster machines if it has none, which is also so where an older sandbox left it."""
+    backend = ecs_backends[ACCOUNT][REGION]
+    if isinstance(backend, SandboxEcs) and not backend.container_instances.get(CLUSTER):
+        instances.equip(backend, CLUSTER)
+
+
 def plant() -> Seed:
     """Fill the empty account. The ids are the same every time, so that manifests outlive a reset."""
     mock_random.seed("sandbox")
@@ -64,6 +74,7 @@ def _plant() -> Seed:
     iam.put_role_policy(EXECUTION_ROLE, "AmazonECSTaskExecutionRolePolicy", EXECUTION_POLICY)
     logs_backends[ACCOUNT][REGION].create_log_group(LOG_GROUP, {})
     ecs_backends[ACCOUNT][REGION].create_cluster(CLUSTER)
+    equip_demo()
     return Seed(
         account=ACCOUNT,
         region=REGION,

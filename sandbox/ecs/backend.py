@@ -9,7 +9,7 @@ import moto.ecs.urls
 from moto.ecs.models import EC2ContainerServiceBackend, ecs_backends
 
 from sandbox.clock import CLOCK
-from sandbox.ecs import network
+from sandbox.ecs import instances, network
 from sandbox.ecs.index import TaskIndex
 from sandbox.ecs.records import Deployment, Service, Task, TaskDefinition
 from sandbox.ecs.task_definitions import TaskDefinitions
@@ -107,7 +107,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         platform_version: str | None = None,
         service_arn: str | None = None,
     ) -> Task:
-        """Make a task in PROVISIONING."""
+        """Make a task in PROVISIONING. Raises `NoPlace` where no container instance has room for it."""
         name = self._get_cluster(cluster).name
         prefix = f"arn:aws:ecs:{self.region_name}:{self.account_id}"
         task_id = secrets.token_hex(16)
@@ -135,7 +135,13 @@ class SandboxEcs(EC2ContainerServiceBackend):
             task.platform_version = "1.4.0" if platform_version in (None, "LATEST") else platform_version
             task.platform_family = "Linux"
             task.ephemeral_storage = definition.document.get("ephemeralStorage") or {"sizeInGiB": 20}
+        if launch_type == "EC2":
+            instances.place(self, task, definition, name)
         self._place(task, network_configuration)
+        if not task.attachments:
+            # There is no network interface to wait for.
+            task.last_status, task.next_at = "PENDING", CLOCK.elapsed + behavior.pulling
+            task.pull_started_at = CLOCK.now()
         self.tasks.setdefault(name, {})[arn] = task
         self.index.add(task)
         return task
@@ -144,13 +150,14 @@ class SandboxEcs(EC2ContainerServiceBackend):
         self.tasks_made += 1
         if not network_configuration:
             return
-        task.ip, task.availability_zone, attachment = network.place(
+        task.ip, zone, attachment = network.place(
             self.account_id,
             self.region_name,
             network_configuration,
             number=self.tasks_made,
             is_taken=self.index.is_taken,
         )
+        task.availability_zone = task.availability_zone or zone
         task.attachments = [attachment]
         for container in task.containers:
             container["networkInterfaces"] = [
@@ -182,6 +189,8 @@ class SandboxEcs(EC2ContainerServiceBackend):
         """Bring the numbers that clusters show up to date."""
         for name, cluster in self.clusters.items():
             tasks = self.tasks.get(name, {}).values()
+            machines = self.container_instances.get(name, {}).values()
+            cluster.registered_container_instances_count = len(machines)
             cluster.running_tasks_count = sum(t.is_running for t in tasks)
             cluster.pending_tasks_count = sum(t.last_status in ("PROVISIONING", "PENDING") for t in tasks)
             cluster.active_services_count = sum(

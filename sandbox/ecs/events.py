@@ -114,12 +114,11 @@ def unable_to_place(service: Service, reason: str) -> None:
     say_once(service, f" was unable to place a task. Reason: {reason}.".replace("..", "."))
 
 
-def no_instances(service: Service) -> None:
+def no_place(service: Service, why: str) -> None:
     say_once(
         service,
-        " was unable to place a task because no container instance met all of its requirements. Reason: No"
-        " Container Instances were found in your cluster. For more information, see the Troubleshooting"
-        " section of the Amazon ECS Developer Guide.",
+        " was unable to place a task because no container instance met all of its requirements."
+        f" {why} For more information, see the Troubleshooting section of the Amazon ECS Developer Guide.",
     )
 
 

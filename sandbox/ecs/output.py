@@ -19,6 +19,12 @@ NO_GROUP = (
     " exist. : exit status 1"
 )
 
+NO_GROUP_ON_INSTANCE = (
+    "CannotStartContainerError: Error response from daemon: failed to create task for container: failed to"
+    " initialize logging driver: failed to create Cloudwatch log stream: ResourceNotFoundException: The"
+    " specified log group does not exist."
+)
+
 
 def _options(container: Mapping[str, Any]) -> Mapping[str, str] | None:
     log = container.get("logConfiguration") or {}
@@ -35,7 +41,7 @@ def open_streams(account_id: str, region: str, task: Task, containers: list[dict
         name = options["awslogs-group"]
         if name not in logs.groups:
             if options.get("awslogs-create-group") != "true":
-                return NO_GROUP
+                return NO_GROUP_ON_INSTANCE if task.launch_type == "EC2" else NO_GROUP
             logs.create_log_group(name, {})
         stream = _stream_name(options, container, task)
         if stream not in logs.groups[name].streams:

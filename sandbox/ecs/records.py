@@ -95,6 +95,9 @@ class Task:
     counted_healthy: bool = False
     replaces_unhealthy: bool = False
     is_replaced: bool = False
+    # On a container instance: which one, and the CPU units, MiB and host ports that it takes there.
+    container_instance_arn: str | None = None
+    reserved: dict[str, Any] | None = None
     # Nothing happens to it before this moment, in sandbox seconds.
     look_at: float = 0.0
 

@@ -10,7 +10,7 @@ from moto.core.responses import ActionResult
 from moto.ecs.models import ecs_backends
 from moto.ecs.responses import EC2ContainerServiceResponse
 
-from sandbox.ecs import rollback, services, tasks
+from sandbox.ecs import instances, rollback, services, tasks
 from sandbox.ecs.answers import EcsAnswer
 from sandbox.ecs.backend import SandboxEcs
 from sandbox.ecs.errors import ClusterContains, InvalidParameter
@@ -59,7 +59,10 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         if existing is not None and existing.status == "ACTIVE":
             changed_nothing()
             return ActionResult({"cluster": existing})
-        return super().create_cluster()
+        made = super().create_cluster()
+        instances.equip_as_tagged(self.backend, name, self.given.get("tags") or [])
+        self.backend.count_clusters()
+        return made
 
     def describe_clusters(self) -> ActionResult:
         self.backend.count_clusters()
@@ -77,7 +80,47 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
             raise ClusterContains("Services")
         if any(t.last_status != "STOPPED" for t in self.backend.tasks.get(cluster.name, {}).values()):
             raise ClusterContains("Tasks")
+        # The machines came with the cluster, and nobody but the sandbox could switch them off.
+        self.backend.container_instances.pop(cluster.name, None)
         return super().delete_cluster()
+
+    # Container instances
+
+    def list_container_instances(self) -> ActionResult:
+        cluster = services.cluster_of(self.backend, self.given)
+        status = self.given.get("status") or "ACTIVE"
+        machines = self.backend.container_instances.get(cluster.name, {}).values()
+        arns = [m.container_instance_arn for m in machines if m.status == status]
+        return EcsAnswer(page_of(arns, self.given, key="containerInstanceArns"))
+
+    def describe_container_instances(self) -> ActionResult:
+        cluster = services.cluster_of(self.backend, self.given)
+        references = self.given.get("containerInstances") or []
+        found, failures = instances.describe(self.backend, cluster.name, references)
+        hidden = self._hidden_tags("containerInstances")
+        return EcsAnswer({"containerInstances": found, "failures": failures}, hiding=hidden)
+
+    def update_container_instances_state(self) -> ActionResult:
+        cluster = services.cluster_of(self.backend, self.given)
+        references = self.given.get("containerInstances") or []
+        found, failures = instances.set_status(
+            self.backend, cluster.name, references, self.given.get("status") or ""
+        )
+        return EcsAnswer({"containerInstances": found, "failures": failures})
+
+    def deregister_container_instance(self) -> ActionResult:
+        cluster = services.cluster_of(self.backend, self.given)
+        gone = instances.deregister(
+            self.backend,
+            cluster.name,
+            self.given.get("containerInstance") or "",
+            force=bool(self.given.get("force")),
+        )
+        return EcsAnswer({"containerInstance": gone})
+
+    def register_container_instance(self) -> ActionResult:
+        # Only the ECS agent of a machine calls it; POST /sandbox/container-instances makes such machines.
+        raise NotImplementedError
 
     # Task definitions
 

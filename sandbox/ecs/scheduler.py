@@ -8,6 +8,7 @@ from zlib import crc32
 
 from sandbox.clock import CLOCK
 from sandbox.ecs import breaker, deployments, events, lifecycle, rollback, targets
+from sandbox.ecs.instances import NoPlace
 from sandbox.ecs.records import Deployment, Service, Task
 
 if TYPE_CHECKING:
@@ -189,10 +190,14 @@ def _stop(backend: "SandboxEcs", service: Service, tasks: Sequence[Task]) -> boo
 def _start(backend: "SandboxEcs", service: Service, deployment: Deployment, count: int) -> int:
     if count <= 0:
         return 0
-    if deployment.launch_type == "EC2" and not backend.container_instances.get(service.cluster_name):
-        events.no_instances(service)
+    made: list[Task] = []
+    try:
+        for _ in range(count):
+            made.append(backend.start_service_task(service, deployment))
+    except NoPlace as exc:
+        events.no_place(service, str(exc))
+    if not made:
         return 0
-    made = [backend.start_service_task(service, deployment) for _ in range(count)]
     unhealthy = [t for t in backend.tasks_of(service, stopped=True) if _is_unreplaced(t)]
     for task, replaced in zip(made, unhealthy, strict=False):
         task.replaces_unhealthy = replaced.is_replaced = True

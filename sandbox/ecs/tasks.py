@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from moto.ecs.exceptions import ServiceNotFoundException
 
-from sandbox.ecs import lifecycle, network, validations
+from sandbox.ecs import instances, lifecycle, network, validations
 from sandbox.ecs.errors import InvalidParameter
 from sandbox.ecs.records import Service, Task
 from sandbox.ecs.services import cluster_of, recall_token, remember_token
@@ -40,10 +40,24 @@ def run(backend: "SandboxEcs", params: Mapping[str, Any]) -> tuple[list[Task], F
     network.check_places(backend.account_id, backend.region_name, params.get("networkConfiguration"))
     validations.check_overrides(params.get("overrides") or {}, definition)
     if launch_type == "EC2" and not backend.container_instances.get(cluster.name):
-        raise InvalidParameter("No Container Instances were found in your cluster.")
-    made = [_make(backend, cluster.name, params, launch_type) for _ in range(count)]
+        raise InvalidParameter(instances.NO_INSTANCES)
+    made, failures = _make_all(backend, cluster.name, params, launch_type, count)
     remember_token(backend, "RunTask", cluster.name, params, [t.task_arn for t in made])
-    return made, []
+    return made, failures
+
+
+def _make_all(
+    backend: "SandboxEcs", cluster: str, params: Mapping[str, Any], launch_type: str, count: int
+) -> tuple[list[Task], Failures]:
+    made: list[Task] = []
+    failures: Failures = []
+    for _ in range(count):
+        try:
+            made.append(_make(backend, cluster, params, launch_type))
+        except instances.NoPlace as exc:
+            arn = exc.instance.container_instance_arn if exc.instance is not None else ""
+            failures.append({"arn": arn, "reason": exc.reason or "AGENT"})
+    return made, failures
 
 
 def _make(backend: "SandboxEcs", cluster: str, params: Mapping[str, Any], launch_type: str) -> Task:
@@ -139,5 +153,6 @@ def _filters(params: Mapping[str, Any]) -> list[Callable[[Task], bool]]:
     if launch_type:
         filters.append(lambda t: t.launch_type == launch_type)
     if params.get("containerInstance"):
-        filters.append(lambda _: False)
+        wanted = params["containerInstance"].rpartition("/")[2]
+        filters.append(lambda t: (t.container_instance_arn or "").endswith(f"/{wanted}"))
     return filters

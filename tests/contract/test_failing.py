@@ -256,8 +256,12 @@ def test_a_run_task_with_a_crashing_image_stops_with_its_exit_code(aws: Aws) -> 
 
 @pytest.mark.source("ECS developer guide, service event messages")
 def test_a_service_for_instances_that_are_not_there_starts_nothing(aws: Aws) -> None:
-    aws.create(launchType="EC2")
+    # AWS begins a cluster without instances; the sandbox does where this tag says so.
+    aws.ecs.create_cluster(clusterName="bare", tags=[{"key": "sandbox:container-instances", "value": "0"}])
+    aws.create(cluster="bare", launchType="EC2")
     aws.advance(60)
-    assert aws.tasks() == []
-    (event,) = aws.events()
+    assert aws.ecs.list_tasks(cluster="bare")["taskArns"] == []
+    (service,) = aws.ecs.describe_services(cluster="bare", services=["myapp"])["services"]
+    (event,) = [e["message"] for e in service["events"]]
+    aws.ecs.delete_service(cluster="bare", service="myapp", force=True)
     assert "was unable to place a task because no container instance met all of its requirements" in event
