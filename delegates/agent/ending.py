@@ -1,0 +1,45 @@
+"""Ends the program in good order: finish what runs, send what was written, say goodbye."""
+
+import contextlib
+import signal
+import time
+
+from delegates.agent.logs.uploading import upload
+from delegates.agent.manager import Refused, Unreachable
+from delegates.agent.program import DRAIN_SECONDS, Agent, NotRegistered, log
+
+UPLOAD_SECONDS = 10.0
+
+
+def end_on_signals(agent: Agent) -> None:
+    """SIGTERM and SIGINT drain; a second one ends at once."""
+
+    def told(number: int, _frame: object) -> None:
+        if agent.draining.is_set():
+            agent.ended.set()
+        agent.drain()
+
+    signal.signal(signal.SIGTERM, told)
+    signal.signal(signal.SIGINT, told)
+
+
+def finish(agent: Agent) -> None:
+    """Wait for running tasks, send the rest of their logs, deregister."""
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while not agent.work.idle.wait(0.2):
+        if agent.ended.is_set() or time.monotonic() > deadline:
+            log.warning("Ending with %d tasks unfinished", len(agent.work.running()))
+            break
+    _upload_rest(agent)
+    with contextlib.suppress(NotRegistered, Unreachable, Refused):
+        agent.ask("/agent/v1/deregister", {})
+        log.info("Deregistered")
+    agent.ended.set()
+
+
+def _upload_rest(agent: Agent) -> None:
+    deadline = time.monotonic() + UPLOAD_SECONDS
+    while (waiting := agent.spool.waiting()) and time.monotonic() < deadline and not agent.ended.is_set():
+        for lines in waiting:
+            upload(agent, lines)
+        time.sleep(0.2)

@@ -1,0 +1,55 @@
+"""Makes one AWS call: with the delegate's own credentials, an access key, or a role assumed with either."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws.caller import BotoCaller
+from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
+from aws.errors import AwsError, NotSent, Unauthenticated
+from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
+from delegates.agent.executors.operations import is_allowed, refusal
+from delegates.agent.work import Held
+
+
+def run_aws(held: Held, around: Surroundings) -> Answer:
+    """Make the call of a task. Raises `KeyError` for parameters that lack something."""
+    params = held.task.params
+    service, operation = str(params["service"]), str(params["operation"])
+    if not is_allowed(service, operation, around.allowed_operations):
+        return failed("OperationNotAllowed", refusal(service, operation))
+    caller = BotoCaller(
+        credentials=read_credentials(params.get("credentials") or {"kind": "own"}),
+        region=str(params["region"]),
+        endpoint_url=params.get("endpoint_url") or None,
+    )
+    try:
+        return succeeded(caller.call(service, operation, params.get("params") or {}))
+    except AwsError as error:
+        return aws_failure(error)
+
+
+def aws_failure(error: AwsError) -> Answer:
+    """The answer for an error; what never reached AWS, or had no credentials for it, is a lack of ours."""
+    capability = isinstance(error, NotSent | Unauthenticated)
+    return Answer(Answer.FAILED, error=error.to_record() | {"capability": capability})
+
+
+def read_credentials(given: Mapping[str, Any]) -> Credentials:
+    """The credentials of a task. Raises `KeyError`, or `ValueError` for an unknown kind."""
+    if given["kind"] == "assume_role":
+        return AssumedRole(
+            role_arn=str(given["role_arn"]),
+            base=_base(given.get("base") or {"kind": "own"}),
+            external_id=str(given.get("external_id") or ""),
+        )
+    return _base(given)
+
+
+def _base(given: Mapping[str, Any]) -> AccessKey | DefaultChain:
+    if given["kind"] == "own":
+        return DefaultChain()
+    if given["kind"] != "access_key":
+        raise ValueError(f"credentials of kind {given['kind']!r}")
+    return AccessKey(
+        str(given["access_key_id"]), str(given["secret_access_key"]), str(given.get("session_token") or "")
+    )

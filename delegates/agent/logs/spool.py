@@ -1,0 +1,230 @@
+"""Keeps the log lines of tasks on disk until the manager has them; a full spool shows its gap."""
+
+import json
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SEGMENT_BYTES = 128 * 1024
+_STATE = "state.json"
+log = logging.getLogger("slipway.delegate")
+
+
+@dataclass(eq=False)
+class Segment:
+    """A file of whole lines, none of which has been acknowledged."""
+
+    path: Path
+    lines: int = 0
+    size: int = 0
+    dropped: int = 0
+    is_sealed: bool = False
+
+
+class TaskLines:
+    """The lines of one task: written at the end, read from the front, numbered from the first one sent."""
+
+    def __init__(self, spool: "Spool", folder: Path, task_id: str, fence: int) -> None:
+        self.spool, self.folder, self.task_id, self.fence = spool, folder, task_id, fence
+        self.acknowledged = 0
+        self.is_closed = False
+        self.segments: list[Segment] = []
+        self.sending: Segment | None = None
+        # One upload of a task's lines at a time: a chunk is numbered by what was acknowledged before it.
+        self.uploads = threading.Lock()
+        self._number = 0
+        self._lost = 0
+
+    @property
+    def next_sequence(self) -> int:
+        """The number that the next line would get."""
+        return self.acknowledged + sum(segment.lines for segment in self.segments)
+
+    def write(self, level: str, text: str) -> None:
+        """Add a line; a disk that takes none leaves a gap that is marked as soon as it takes some again."""
+        with self.spool.lock:
+            lost = self._lost
+            lines = (
+                [_line("WARN", f"{lost:,} lines were lost here: the delegate's disk took none.")]
+                if lost
+                else []
+            )
+            try:
+                self._append([*lines, _line(level, text)])
+                self._lost = 0
+            except OSError as problem:
+                self._lost += 1
+                if self._lost == 1:
+                    log.error("The spool in %s cannot be written: %s", self.folder, problem)
+
+    def _append(self, lines: list[str]) -> None:
+        segment = self.segments[-1] if self.segments else None
+        if segment is None or segment.is_sealed:
+            segment = self._begin()
+        content = "".join(lines).encode()
+        with segment.path.open("ab") as file:
+            file.write(content)
+        segment.lines += len(lines)
+        segment.size += len(content)
+        segment.is_sealed = segment.size >= SEGMENT_BYTES
+        self.spool.grow(len(content))
+
+    def _begin(self) -> Segment:
+        self._number += 1
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        segment = Segment(self.folder / f"{self._number:06}.jsonl")
+        self.segments.append(segment)
+        return segment
+
+    def close(self) -> None:
+        """No more lines come; the folder goes with the last acknowledgement."""
+        with self.spool.lock:
+            self.is_closed = True
+            self._forget_if_done()
+
+    def first(self) -> tuple[int, list[dict[str, Any]]] | None:
+        """The oldest lines not acknowledged, with their first number; they stay until `acknowledge`."""
+        with self.spool.lock:
+            if not self.segments:
+                return None
+            self.sending = self.segments[0]
+            self.sending.is_sealed = True
+            try:
+                content = self.sending.path.read_text()
+            except OSError as problem:
+                content = _line("WARN", f"{self.sending.lines:,} lines were lost here: {problem.strerror}.")
+            lines = [json.loads(line) for line in content.splitlines()]
+            self.sending.lines = len(lines)
+            return self.acknowledged, lines
+
+    def acknowledge(self, next_number: int) -> None:
+        """The manager has everything before `next_number`, the lines of `first` among it."""
+        with self.spool.lock:
+            self.acknowledged = next_number
+            if self.sending is not None:
+                segment, self.sending = self.sending, None
+                # The number first: lines sent twice under one number are dropped, under two they double.
+                _write_state(self.folder, next_number, segment.path.name)
+                segment.path.unlink(missing_ok=True)
+                self.segments.remove(segment)
+                self.spool.grow(-segment.size)
+            self._forget_if_done()
+
+    def renumber(self, next_number: int) -> None:
+        """The manager expects another number than we thought: the same lines go again under that one."""
+        with self.spool.lock:
+            self.acknowledged = next_number
+
+    def forget(self) -> None:
+        """The manager wants none of these lines."""
+        with self.spool.lock:
+            self.spool.grow(-sum(segment.size for segment in self.segments))
+            self.segments.clear()
+            self.sending, self.is_closed = None, True
+            self._forget_if_done()
+
+    def _forget_if_done(self) -> None:
+        if self.is_closed and not self.segments:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.spool.opened.pop(self.folder.name, None)
+
+    def drop(self, segment: Segment) -> None:
+        """Put a marker in the place of a segment, which others of its kind join."""
+        place = self.segments.index(segment)
+        before = self.segments[place - 1] if place else None
+        dropped = segment.dropped or segment.lines
+        self.spool.grow(-segment.size)
+        if before is not None and before.dropped and before is not self.sending:
+            segment.path.unlink(missing_ok=True)
+            del self.segments[place]
+            self._mark(before, before.dropped + dropped)
+        else:
+            self._mark(segment, dropped)
+
+    def _mark(self, segment: Segment, dropped: int) -> None:
+        marker = _line("WARN", f"{dropped:,} lines are missing here: the delegate's spool was full.")
+        segment.path.write_text(marker)
+        self.spool.grow(len(marker) - (segment.size if segment.dropped else 0))
+        segment.lines, segment.size, segment.dropped, segment.is_sealed = 1, len(marker), dropped, True
+
+    def reopen(self) -> None:
+        """Find what an earlier process left behind."""
+        self.acknowledged, done = _read_state(self.folder)
+        for path in sorted(self.folder.glob("*.jsonl")):
+            self._number = int(path.stem)
+            if path.name <= done:
+                path.unlink(missing_ok=True)
+                continue
+            # A process that was killed may have left half a line.
+            whole = path.read_bytes().rpartition(b"\n")[0]
+            path.write_bytes(whole + b"\n" if whole else b"")
+            size = path.stat().st_size
+            self.segments.append(Segment(path, whole.count(b"\n") + bool(whole), size, is_sealed=True))
+            self.spool.grow(size)
+        self.close()
+
+
+class Spool:
+    """The lines of all tasks, at most `most` bytes: the oldest go first, never without a trace."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self.folder, self.most, self.size = folder, most, 0
+        self.lock = threading.RLock()
+        self.opened: dict[str, TaskLines] = {}
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for left in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime):
+            task_id, dot, fence = left.name.rpartition(".")
+            if dot and fence.isdigit() and left.is_dir():
+                lines = self.opened[left.name] = TaskLines(self, left, task_id, int(fence))
+                lines.reopen()
+
+    def open(self, task_id: str, fence: int) -> TaskLines:
+        """The lines of a task that begins."""
+        name = f"{task_id.replace('/', '_')}.{fence}"
+        with self.lock:
+            lines = self.opened[name] = TaskLines(self, self.folder / name, task_id, fence)
+        return lines
+
+    def waiting(self) -> list[TaskLines]:
+        """The tasks that have lines to send."""
+        with self.lock:
+            return [lines for lines in self.opened.values() if lines.segments]
+
+    def grow(self, size: int) -> None:
+        """Count bytes, and make room where there are too many."""
+        self.size += size
+        if size > 0 and self.size > self.most:
+            for lines, segment in list(self._oldest()):
+                if self.size <= self.most:
+                    break
+                lines.drop(segment)
+
+    def _oldest(self) -> Iterator[tuple[TaskLines, Segment]]:
+        """What may go: whole segments that are not on their way, of the task that began first."""
+        for lines in self.opened.values():
+            for segment in lines.segments:
+                if segment.is_sealed and not segment.dropped and segment is not lines.sending:
+                    yield lines, segment
+
+
+def _line(level: str, text: str) -> str:
+    return json.dumps({"t": time.time_ns() // 1_000_000, "level": level, "text": text}) + "\n"
+
+
+def _write_state(folder: Path, acknowledged: int, segment: str) -> None:
+    new = folder / f"{_STATE}.new"
+    new.write_text(json.dumps({"acknowledged": acknowledged, "segment": segment}))
+    new.replace(folder / _STATE)
+
+
+def _read_state(folder: Path) -> tuple[int, str]:
+    try:
+        state = json.loads((folder / _STATE).read_text())
+        return int(state["acknowledged"]), str(state["segment"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0, ""

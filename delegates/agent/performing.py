@@ -1,0 +1,52 @@
+"""Runs one task in a thread of the pool and answers it, until the manager has the answer."""
+
+import time
+from typing import Any
+
+from delegates.agent.backoff import Backoff
+from delegates.agent.executors import Answer, Lines, Surroundings, execute
+from delegates.agent.logs.uploading import upload
+from delegates.agent.manager import Refused, Unreachable
+from delegates.agent.program import Agent, NotRegistered, log
+from delegates.agent.work import Held
+
+
+def perform(agent: Agent, held: Held) -> None:
+    """Run a task, send its log as far as that goes now, and complete it."""
+    started = time.monotonic()
+    task = held.task
+    lines = agent.spool.open(task.id, task.fence)
+    answer = execute(held, _surroundings(agent, lines))
+    lines.close()
+    upload(agent, lines)
+    body = answer.to_json() | {
+        "fence": task.fence,
+        "next_sequence": lines.next_sequence,
+        "duration_ms": round((time.monotonic() - started) * 1000),
+    }
+    _complete(agent, held, body)
+    agent.work.let_go(held, failed=answer.status != Answer.SUCCEEDED)
+    agent.look_for_tasks.set()
+
+
+def _surroundings(agent: Agent, lines: Lines) -> Surroundings:
+    return Surroundings(lines, agent.settings.blocks_shell, agent.settings.allowed_operations)
+
+
+def _complete(agent: Agent, held: Held, body: dict[str, Any]) -> None:
+    """Send the answer until it is acknowledged or of no more use."""
+    backoff = Backoff(first=0.2, most=15)
+    while not agent.ended.is_set():
+        try:
+            agent.ask(f"/agent/v1/tasks/{held.task.id}/complete", body)
+            return
+        except NotRegistered:
+            agent.registered.wait(1.0)
+        except Unreachable as problem:
+            log.warning("The answer of task %s did not arrive: %s", held.task.id, problem)
+            agent.ended.wait(backoff.next())
+        except Refused as refusal:
+            if refusal.status != 429:
+                log.warning("The manager did not take the answer of task %s: %s", held.task.id, refusal)
+                return
+            agent.ended.wait(max(refusal.retry_after, backoff.next()))

@@ -1,0 +1,76 @@
+"""Registers the agent, and again whenever its session is gone."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from delegates.agent import VERSION
+from delegates.agent.backoff import Backoff
+from delegates.agent.manager import Refused, Unreachable
+from delegates.agent.program import Agent, Terms, log
+
+# A refusal is for a person to mend: asking faster only earns a 429.
+REFUSED_SECONDS = 15.0
+SKEW_SECONDS = 5.0
+
+
+def register(agent: Agent, backoff: Backoff) -> float:
+    """Try once. Gives back the seconds to wait before the next try; 0 when registered."""
+    try:
+        status, answer = agent.manager.post(
+            "/agent/v1/register", _application(agent), bearer=agent.settings.token
+        )
+    except Unreachable as problem:
+        log.warning("The manager at %s cannot be reached: %s", agent.settings.manager_url, problem)
+        return backoff.next()
+    except Refused as refusal:
+        log.error("The manager refused this delegate: %s", refusal)
+        return max(refusal.retry_after, REFUSED_SECONDS) + backoff.next()
+    if status == 202:
+        log.info("Waiting for somebody to approve the delegate %s", agent.settings.name)
+        return float(answer.get("retry_after", 10))
+    backoff.reset()
+    _begin(agent, answer)
+    return 0.0
+
+
+def _application(agent: Agent) -> dict[str, Any]:
+    settings, identity = agent.settings, agent.identity
+    return {
+        "account_id": settings.account_id,
+        "name": settings.name,
+        "instance_key": identity.key,
+        "hostname": identity.hostname,
+        "private_ip": identity.private_ip,
+        "version": VERSION,
+        "flavour": settings.flavour,
+        "kind": settings.kind,
+        "tags": list(settings.tags),
+        "capacity": settings.capacity,
+        "ecs": dict(identity.ecs) if identity.ecs else None,
+        "time": time.time(),
+    }
+
+
+def _begin(agent: Agent, answer: Mapping[str, Any]) -> None:
+    agent.terms = _terms(agent, answer)
+    agent.instance_id = str(answer.get("instance_id", ""))
+    agent.configuration = answer.get("configuration")
+    agent.manager.session = str(answer["session"])
+    agent.registered.set()
+    log.info("Registered as %s with %s", agent.settings.name, agent.settings.manager_url)
+    skew = float(answer.get("clock_skew_seconds") or 0)
+    if abs(skew) > SKEW_SECONDS:
+        log.warning(
+            "This clock and the manager's differ by %.0f s: AWS refuses calls from 5 minutes on", skew
+        )
+    agent.beat_now.set()
+    agent.look_for_tasks.set()
+
+
+def _terms(agent: Agent, answer: Mapping[str, Any]) -> Terms:
+    given = {one.name: answer[one.name] for one in fields(Terms) if answer.get(one.name) is not None}
+    if agent.settings.heartbeat_seconds:
+        given["heartbeat_seconds"] = agent.settings.heartbeat_seconds
+    return Terms(**given)

@@ -1,0 +1,152 @@
+"""Log lines of tasks: nothing is lost without a marker, whatever ends the agent."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delegates.agent.logs import spool as module
+from delegates.agent.logs.spool import Spool, TaskLines
+
+MIB = 1024 * 1024
+
+
+def texts(lines: TaskLines) -> list[str]:
+    """Everything that is waiting, taken as an upload takes it."""
+    found: list[str] = []
+    while chunk := lines.first():
+        number, part = chunk
+        assert number == len(found)
+        found += [one["text"] for one in part]
+        lines.acknowledge(number + len(part))
+    return found
+
+
+def test_lines_come_out_in_order_and_are_gone_once_acknowledged(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, MIB)
+    lines = spool.open("t1", 3)
+    for number in range(5):
+        lines.write("INFO", f"line {number}")
+    lines.close()
+    assert lines.next_sequence == 5
+    assert texts(lines) == [f"line {number}" for number in range(5)]
+    assert list(tmp_path.iterdir()) == []
+    assert spool.size == 0
+
+
+def test_lines_not_acknowledged_are_sent_again_under_the_same_number(tmp_path: Path) -> None:
+    lines = Spool(tmp_path, MIB).open("t1", 1)
+    lines.write("INFO", "one")
+    first = lines.first()
+    lines.write("INFO", "two")
+    assert lines.first() == first
+
+
+def test_lines_survive_a_restart_with_their_numbers(tmp_path: Path) -> None:
+    lines = Spool(tmp_path, MIB).open("t1", 7)
+    lines.write("INFO", "sent")
+    number, chunk = lines.first() or (0, [])
+    lines.acknowledge(number + len(chunk))
+    lines.write("INFO", "not sent")
+
+    (found,) = Spool(tmp_path, MIB).waiting()
+    assert (found.task_id, found.fence) == ("t1", 7)
+    number, chunk = found.first() or (0, [])
+    assert (number, chunk[0]["text"]) == (1, "not sent")
+
+
+def test_half_a_line_of_a_killed_agent_is_left_out(tmp_path: Path) -> None:
+    Spool(tmp_path, MIB).open("t1", 7).write("INFO", "whole")
+    (segment,) = tmp_path.glob("*/*.jsonl")
+    segment.write_text(segment.read_text() + '{"t": 1, "lev')
+    (found,) = Spool(tmp_path, MIB).waiting()
+    assert texts(found) == ["whole"]
+
+
+def test_a_full_spool_drops_the_oldest_lines_and_says_so(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 3 * module.SEGMENT_BYTES)
+    lines = spool.open("t1", 1)
+    for number in range(1000):
+        lines.write("INFO", f"{number:06}" + "x" * 1000)
+    assert spool.size <= spool.most
+    marker, *rest = texts(lines)
+    dropped = int(marker.split()[0])
+    assert "missing here" in marker
+    assert [int(text[:6]) for text in rest] == list(range(dropped, 1000))
+
+
+def test_lines_on_their_way_are_not_dropped(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 2 * module.SEGMENT_BYTES)
+    lines = spool.open("t1", 1)
+    lines.write("INFO", "on its way")
+    lines.first()
+    for _ in range(500):
+        lines.write("INFO", "x" * 1000)
+    _, chunk = lines.first() or (0, [])
+    assert chunk[0]["text"] == "on its way"
+
+
+def test_a_disk_that_takes_nothing_leaves_a_marker_later(tmp_path: Path) -> None:
+    lines = Spool(tmp_path, MIB).open("t1", 1)
+    lines.folder.write_text("a file where the folder should be")
+    lines.write("INFO", "lost")
+    lines.write("INFO", "lost too")
+    lines.folder.unlink()
+    lines.write("INFO", "kept")
+    assert texts(lines) == ["2 lines were lost here: the delegate's disk took none.", "kept"]
+
+
+def test_lines_that_the_manager_does_not_want_go(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, MIB)
+    lines = spool.open("t1", 1)
+    lines.write("INFO", "of an old fence")
+    lines.forget()
+    assert (spool.waiting(), spool.size, list(tmp_path.iterdir())) == ([], 0, [])
+
+
+class Journey:
+    """An agent that writes, sends and restarts, and a manager that takes each number once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.written = folder, 0
+        self.manager: list[str] = []
+        self.lines = Spool(folder, 10 * MIB).open("t", 1)
+
+    def write(self, count: int) -> None:
+        for _ in range(count):
+            self.lines.write("INFO", str(self.written))
+            self.written += 1
+
+    def send(self, *, is_acknowledged: bool) -> None:
+        if chunk := self.lines.first():
+            number, part = chunk
+            assert number <= len(self.manager), "there is a gap"
+            self.manager += [one["text"] for one in part[len(self.manager) - number :]]
+            if is_acknowledged:
+                self.lines.acknowledge(len(self.manager))
+
+    def restart(self) -> None:
+        if waiting := Spool(self.folder, 10 * MIB).waiting():
+            (self.lines,) = waiting
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(st.one_of(st.integers(1, 40), st.sampled_from(["send", "lose", "restart"])), max_size=25)
+)
+def test_every_line_arrives_once_in_order(
+    steps: list[int | str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever order lines, uploads, lost answers and restarts come in."""
+    journey = Journey(tmp_path_factory.mktemp("spool"))
+    for step in steps:
+        if isinstance(step, int):
+            journey.write(step)
+        elif step == "restart":
+            journey.restart()
+        else:
+            journey.send(is_acknowledged=step == "send")
+    while journey.lines.segments:
+        journey.send(is_acknowledged=True)
+    assert journey.manager == [str(number) for number in range(journey.written)]
