@@ -10,7 +10,7 @@ INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium a
 
 
 # Policy, encrypted columns, claims and fences: what these packages promise, the database has to keep.
-DATABASE_SENSITIVE = ("connectors", "deployments", "log", "rbac")
+DATABASE_SENSITIVE = ("connectors", "deployments", "log", "rbac", "routing")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,12 +3,11 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Protocol
 
-from django.db import connection
-
 from connectors.models import Connector
+from delegates.clock import database_now
 from delegates.doors import open_door
 
 
@@ -23,16 +22,6 @@ class RemoteDoor(Protocol):
 
     def queue(self, call_id: int) -> None:
         """Hand the planned call over; runs inside the commit that plans it."""
-
-
-def database_now() -> datetime:
-    """The time by the database's clock; on SQLite that is this machine's."""
-    if connection.vendor == "sqlite":
-        return datetime.now(UTC)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        moment: datetime = cursor.fetchone()[0]
-    return moment
 
 
 @dataclass(frozen=True)

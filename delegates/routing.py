@@ -1,0 +1,129 @@
+"""Which delegate gets a task, and why the others do not: one pure function of a task and who is there."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from delegates import routing_rules as rules
+from delegates.routing_rules import Candidate, Verdict, Wanted
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What came of routing one task.
+
+    `ranked` are the eligible candidates, the best first. `impossible` says that waiting cannot help: no
+    delegate in reach has the selectors (R039). `sentence` is for people.
+    """
+
+    ranked: tuple[Candidate, ...]
+    verdicts: tuple[Verdict, ...]
+    impossible: bool
+    sentence: str
+
+    @property
+    def chosen(self) -> Candidate | None:
+        return self.ranked[0] if self.ranked else None
+
+
+class Preference(StrEnum):
+    """Why one eligible delegate comes before another, the strongest first."""
+
+    ANSWERS = "answers"
+    ALLOWED = "allowlist"
+    SERVED = "served last"
+    FREE = "load"
+    RESTED = "turn"
+
+
+def route(wanted: Wanted, candidates: Iterable[Candidate]) -> Decision:
+    """Decide who gets a task (R030-R046). The order of `candidates` makes no difference."""
+    known = sorted(candidates, key=lambda one: (one.name, one.key))
+    judged = {one.key: rules.judge(wanted, one) for one in known}
+    eligible = [one for one in known if all(verdict.ok for verdict in judged[one.key])]
+    ranked = tuple(sorted(eligible, key=lambda one: _preference(wanted, one)))
+    impossible = not ranked and _nobody_has_the_selectors(wanted, known)
+    return Decision(
+        ranked=ranked,
+        verdicts=tuple(verdict for one in known for verdict in judged[one.key]),
+        impossible=impossible,
+        sentence=_sentence(wanted, known, judged, ranked, impossible),
+    )
+
+
+def _preference(wanted: Wanted, one: Candidate) -> tuple[float, ...]:
+    served = one.served_connector and not wanted.selectors
+    return (one.missed, not one.allowed_seconds, not served, one.load, one.last_given, one.key)
+
+
+def why_first(wanted: Wanted, ranked: tuple[Candidate, ...]) -> Preference | None:
+    """What put the first before the second; None where there is only one."""
+    if len(ranked) < 2:
+        return None
+    pairs = zip(_preference(wanted, ranked[0]), _preference(wanted, ranked[1]), strict=True)
+    place = next(place for place, (first, second) in enumerate(pairs) if first != second)
+    return list(Preference)[min(place, len(Preference) - 1)]
+
+
+def _nobody_has_the_selectors(wanted: Wanted, known: list[Candidate]) -> bool:
+    return bool(wanted.selectors) and not any(
+        rules.in_reach(wanted, one) and rules.has_selectors(wanted, one) and not one.is_rejected
+        for one in known
+    )
+
+
+_BECAUSE = {
+    Preference.ANSWERS: "it took what it was offered",
+    Preference.ALLOWED: "it reached {criterion} not long ago",
+    Preference.SERVED: "it served this connector last",
+    Preference.FREE: "it is the least busy",
+    Preference.RESTED: "it is its turn",
+}
+
+
+def _sentence(
+    wanted: Wanted,
+    known: list[Candidate],
+    judged: dict[int, tuple[Verdict, ...]],
+    ranked: tuple[Candidate, ...],
+    impossible: bool,
+) -> str:
+    if impossible:
+        return (
+            f"No registered delegate at {wanted.scope} or above has {_tags(wanted)}. "
+            "Add the tags to a delegate, or change the selectors."
+        )
+    if ranked:
+        return _of_choice(wanted, ranked)
+    near = [one for one in known if rules.in_reach(wanted, one)]
+    selected = [one for one in near if rules.has_selectors(wanted, one)]
+    if not selected:
+        return f"No delegate is registered at {wanted.scope} or above."
+    reasons = [f"{one.name}: {_first_fault(judged[one.key]).detail}" for one in selected]
+    return f"Waits for a delegate. {' '.join(_few(reasons))}"
+
+
+def _of_choice(wanted: Wanted, ranked: tuple[Candidate, ...]) -> str:
+    first, because = ranked[0], why_first(wanted, ranked)
+    if because is None:
+        return f"{first.name} is the only delegate that may do this now."
+    reason = _BECAUSE[because].format(criterion=wanted.criterion)
+    return f"{first.name} comes first of {len(ranked)}: {reason}."
+
+
+def _first_fault(verdicts: tuple[Verdict, ...]) -> Verdict:
+    return next(one for one in verdicts if not one.ok)
+
+
+def _tags(wanted: Wanted) -> str:
+    quoted = ", ".join(wanted.selectors)
+    asked = f" that the {wanted.selectors_from.lower()} asks for" if wanted.selectors_from else ""
+    return f"the tags {quoted}{asked}" if len(wanted.selectors) > 1 else f"the tag {quoted}{asked}"
+
+
+MOST_REASONS = 3
+
+
+def _few(reasons: list[str]) -> list[str]:
+    rest = len(reasons) - MOST_REASONS
+    return [*reasons[:MOST_REASONS], *([f"And {rest} more."] if rest > 0 else [])]

@@ -1,0 +1,195 @@
+"""The rules of routing: what a task wants, what a delegate is, and what each rule says of the two."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Rule(StrEnum):
+    """What a delegate has to pass, in this order (DESIGN 4)."""
+
+    CONNECTED = "connected"
+    ADMITTED = "approved"
+    SCOPE = "scope"
+    ENVIRONMENT = "environment"
+    AWS_ACCOUNT = "AWS account"
+    SELECTORS = "selectors"
+    BLOCKLIST = "not blocked"
+    CAPACITY = "capacity"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What routing has to know of a task; `scope` is a path such as "account/acme/shop"."""
+
+    scope: str
+    selectors: tuple[str, ...] = ()
+    selectors_from: str = ""
+    criterion: str = ""
+    aws_account: str = ""
+    environment: str = ""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One delegate as it is now, for one task.
+
+    `admission` is ENABLED, PENDING_APPROVAL, REJECTED or DISABLED. `tags` are all that it answers to: set by
+    people, its name, and said by its instances. `busy` counts what runs there and what is offered to it.
+    `blocked_seconds` and `allowed_seconds` are what is left of the lists' entries for the task's criterion.
+    `missed` counts offers of this very task that it let pass lately. `last_given` is when it was given a
+    task last, in seconds of the epoch.
+    """
+
+    key: int
+    name: str
+    scope: str
+    connected: bool = True
+    heard: str = "It was heard just now."
+    admission: str = "ENABLED"
+    draining: bool = False
+    environments: tuple[str, ...] = ()
+    aws_account: str = ""
+    tags: frozenset[str] = frozenset()
+    capacity: int = 10
+    busy: int = 0
+    blocked_seconds: float = 0
+    blocked_reason: str = ""
+    allowed_seconds: float = 0
+    served_connector: bool = False
+    missed: int = 0
+    last_given: float = 0
+
+    @property
+    def is_rejected(self) -> bool:
+        return self.admission == "REJECTED"
+
+    @property
+    def load(self) -> float:
+        return self.busy / self.capacity if self.capacity else 1.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one rule says of one delegate; `remedy` is what would make it eligible."""
+
+    key: int
+    name: str
+    rule: Rule
+    ok: bool
+    detail: str
+    remedy: str = ""
+    seconds_left: float | None = None
+
+
+def in_reach(wanted: Wanted, one: Candidate) -> bool:
+    """Whether a delegate hangs on the task's scope or above (R052-R054)."""
+    return wanted.scope == one.scope or wanted.scope.startswith(f"{one.scope}/")
+
+
+def has_selectors(wanted: Wanted, one: Candidate) -> bool:
+    """Whether a delegate has all tags that are asked for (R050)."""
+    return one.tags.issuperset(wanted.selectors)
+
+
+def judge(wanted: Wanted, one: Candidate) -> tuple[Verdict, ...]:
+    """What all rules say of a delegate; of one out of reach only that it is."""
+    if not in_reach(wanted, one):
+        return (_scope(wanted, one),)
+    return tuple(rule(wanted, one) for rule in _RULES)
+
+
+def _connected(wanted: Wanted, one: Candidate) -> Verdict:
+    remedy = "" if one.connected else "Start it, or see on its page why it is away."
+    return Verdict(one.key, one.name, Rule.CONNECTED, one.connected, one.heard, remedy)
+
+
+_ADMISSIONS = {
+    "PENDING_APPROVAL": ("It waits for approval.", "Approve it."),
+    "REJECTED": ("It was rejected.", "Approve it."),
+    "DISABLED": ("It is disabled.", "Enable it."),
+}
+
+
+def _admitted(wanted: Wanted, one: Candidate) -> Verdict:
+    detail, remedy = _ADMISSIONS.get(one.admission, ("It may work.", ""))
+    if not remedy and one.draining:
+        detail, remedy = "It finishes what it has and takes nothing new.", "Enable it again."
+    return Verdict(one.key, one.name, Rule.ADMITTED, not remedy, detail, remedy)
+
+
+def _scope(wanted: Wanted, one: Candidate) -> Verdict:
+    if in_reach(wanted, one):
+        where = "the task's own scope" if wanted.scope == one.scope else "above the task's scope"
+        return Verdict(one.key, one.name, Rule.SCOPE, True, f"It is at {one.scope}, {where}.")
+    detail = f"It is at {one.scope}; the task is at {wanted.scope}."
+    return Verdict(one.key, one.name, Rule.SCOPE, False, detail, f"Install one at {wanted.scope} or above.")
+
+
+def _environment(wanted: Wanted, one: Candidate) -> Verdict:
+    ok = not wanted.environment or not one.environments or wanted.environment in one.environments
+    if not one.environments:
+        detail = "Its configuration is for all environments."
+    elif not wanted.environment:
+        detail = "The task belongs to no environment."
+    elif ok:
+        detail = f"Its configuration is for {wanted.environment}."
+    else:
+        detail = f"Its configuration is not for {wanted.environment}."
+    remedy = "" if ok else f"Add {wanted.environment} to its configuration."
+    return Verdict(one.key, one.name, Rule.ENVIRONMENT, ok, detail, remedy)
+
+
+def _aws_account(wanted: Wanted, one: Candidate) -> Verdict:
+    ok = not wanted.aws_account or not one.aws_account or wanted.aws_account == one.aws_account
+    if not wanted.aws_account:
+        detail = "The task is bound to no AWS account."
+    elif not one.aws_account:
+        detail = "Its AWS account is not known yet."
+    else:
+        detail = f"It is in AWS account {one.aws_account}."
+        if not ok:
+            detail = f"It is in AWS account {one.aws_account}, the task belongs to {wanted.aws_account}."
+    remedy = "" if ok else f"Use a delegate in AWS account {wanted.aws_account}."
+    return Verdict(one.key, one.name, Rule.AWS_ACCOUNT, ok, detail, remedy)
+
+
+def _selectors(wanted: Wanted, one: Candidate) -> Verdict:
+    lacks = ", ".join(tag for tag in wanted.selectors if tag not in one.tags)
+    if lacks:
+        return Verdict(
+            one.key, one.name, Rule.SELECTORS, False, f"It lacks {lacks}.", f"Give it the tags {lacks}."
+        )
+    detail = f"It has {', '.join(wanted.selectors)}." if wanted.selectors else "The task asks for no tags."
+    return Verdict(one.key, one.name, Rule.SELECTORS, True, detail)
+
+
+def _not_blocked(wanted: Wanted, one: Candidate) -> Verdict:
+    if one.blocked_seconds > 0:
+        reason = f": {one.blocked_reason}" if one.blocked_reason else ""
+        detail = f"It could not reach {wanted.criterion} just now{reason.rstrip('.')}."
+        remedy = "Wait until it is tried again."
+        return Verdict(one.key, one.name, Rule.BLOCKLIST, False, detail, remedy, one.blocked_seconds)
+    if one.allowed_seconds > 0:
+        detail = f"It reached {wanted.criterion} not long ago."
+        return Verdict(one.key, one.name, Rule.BLOCKLIST, True, detail, seconds_left=one.allowed_seconds)
+    return Verdict(one.key, one.name, Rule.BLOCKLIST, True, "Nothing is known against it.")
+
+
+def _capacity(wanted: Wanted, one: Candidate) -> Verdict:
+    ok = one.busy < one.capacity
+    detail = f"It has {one.busy} of {one.capacity} tasks."
+    remedy = "" if ok else "Wait for one of its tasks to end, or start another instance."
+    return Verdict(one.key, one.name, Rule.CAPACITY, ok, detail, remedy)
+
+
+_RULES: tuple[Callable[[Wanted, Candidate], Verdict], ...] = (
+    _connected,
+    _admitted,
+    _scope,
+    _environment,
+    _aws_account,
+    _selectors,
+    _not_blocked,
+    _capacity,
+)

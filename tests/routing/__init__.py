@@ -1,0 +1,1 @@
+"""Which delegate gets a task, and what becomes of tasks that none takes."""
