@@ -20,8 +20,10 @@ from django.utils import timezone
 from benchmarks.log_source import SECRETS, printed
 from deployments.engine.lease import Lease
 from deployments.engine.world import REAL
-from deployments.log import Mask, NewLine, Origin, Output, store
+from deployments.log import NewLine, Origin, store
 from deployments.models import Execution, Pipeline
+from guards.masks import Mask
+from guards.output import Output
 from rbac.models import Scope, User
 
 BATCH_SECONDS = 0.1

@@ -12,6 +12,11 @@ _CONTROL: Final = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _BIDI: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LINE_ENDS: Final = re.compile("[\n\r\u2028\u2029]")
 
+LONGEST_LINE: Final = 16_384
+# Each escape takes six bytes on the wire; a line of nothing else would not fit into a frame.
+_MOST_ESCAPES: Final = 2_000
+_BROKEN: Final = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
+
 
 def text_fault(text: str) -> Fault | None:
     """What keeps a text from being stored: NUL (PostgreSQL has none), or half of a surrogate pair."""
@@ -69,3 +74,21 @@ def _misleading(character: str) -> str:
     if category in ("Cc", "Cn", "Co") or (category == "Cf" and character not in "\u200c\u200d"):
         return f"U+{ord(character):04X}, which cannot be seen"
     return ""
+
+
+def clean(text: str) -> str:
+    """A text without what could break a terminal, a page or PostgreSQL; colours (SGR) stay."""
+    if text.isprintable():
+        return text
+    cleaned = _BROKEN.sub("\ufffd", text.replace("\n", " "))
+    return cleaned.replace("\x1b", "\u241b") if cleaned.count("\x1b") > _MOST_ESCAPES else cleaned
+
+
+def cut(text: str) -> str:
+    """A text of at most 16 KiB, which says so where it was longer."""
+    if len(text) * 4 <= LONGEST_LINE:
+        return text
+    encoded = text.encode()
+    if len(encoded) <= LONGEST_LINE:
+        return text
+    return f"{encoded[:LONGEST_LINE].decode('utf-8', 'ignore')} … (cut, {len(text)} characters)"

@@ -7,6 +7,7 @@ from django.utils import timezone
 from connectors.models import Secret
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
 from guards.limits import PATH_PART_CHARACTERS, SECRET_BYTES
+from guards.masks import FEWEST_CHARACTERS
 from guards.text import size_fault, text_fault
 from rbac.audit import record
 from rbac.models import Scope, User
@@ -14,7 +15,6 @@ from rbac.policy import require
 from web.problems import BadInput
 
 # A shorter value could not be masked in a log without hiding half of the log.
-FEWEST_CHARACTERS = 6
 
 
 def create_secret(

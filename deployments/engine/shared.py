@@ -8,8 +8,8 @@ from deployments.actions.base import Seen
 from deployments.engine.lease import Lease
 from deployments.engine.parking import Parking
 from deployments.engine.world import Door, RemoteDoor, World
-from deployments.log import Mask
 from deployments.models import ActionRun, AwsEvent, Execution, Slot, StageExecution, StepExecution
+from guards.masks import Mask
 
 
 @dataclass

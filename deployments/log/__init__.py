@@ -2,8 +2,6 @@
 
 from deployments.log.blocks import Block, lines_of
 from deployments.log.lines import Line, NewLine, Origin
-from deployments.log.masks import Mask
-from deployments.log.output import Output
 from deployments.log.reading import PAGE, all_lines, blocks_after, read_lines
 from deployments.log.searching import Found, Wanted, search
 from deployments.log.storing import compact, store
@@ -14,10 +12,8 @@ __all__ = [
     "Block",
     "Found",
     "Line",
-    "Mask",
     "NewLine",
     "Origin",
-    "Output",
     "Wanted",
     "all_lines",
     "blocks_after",

@@ -17,10 +17,11 @@ from deployments.log.blocks import (
     microseconds,
 )
 from deployments.log.limits import Row, within_limits
-from deployments.log.lines import NewLine, clean, cut
-from deployments.log.masks import NOTHING_SECRET, Mask
+from deployments.log.lines import NewLine
 from deployments.log.telling import tell_blocks
 from deployments.models import Execution, LogChunk, StepExecution
+from guards.masks import NOTHING_SECRET, Mask
+from guards.text import clean, cut
 
 # A block of this many lines gains nothing from being packed again.
 _FULL = MOST_LINES // 4

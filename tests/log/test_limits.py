@@ -3,8 +3,9 @@
 import pytest
 
 from connectors.models import Connector
-from deployments.log import Mask, NewLine, Origin, limits, read_lines, store
+from deployments.log import NewLine, Origin, limits, read_lines, store
 from deployments.models import Execution, StageExecution, StepExecution
+from guards.masks import Mask
 from tests.log.conftest import AT
 
 pytestmark = pytest.mark.django_db

@@ -3,9 +3,10 @@
 import pytest
 from django.db import transaction
 
-from deployments.log import Mask, NewLine, all_lines, compact, read_lines, store
-from deployments.log.lines import LONGEST_LINE
+from deployments.log import NewLine, all_lines, compact, read_lines, store
 from deployments.models import Execution, LogChunk
+from guards.masks import Mask
+from guards.text import LONGEST_LINE
 from tests.log.conftest import AT, new_lines
 
 pytestmark = pytest.mark.django_db

@@ -2,8 +2,8 @@
 
 from codecs import getincrementaldecoder
 
-from deployments.log.lines import LONGEST_LINE
-from deployments.log.masks import NOTHING_SECRET, Mask
+from guards.masks import NOTHING_SECRET, Mask
+from guards.text import LONGEST_LINE
 
 
 class Output:

@@ -1,14 +1,15 @@
-"""Hides secrets in what is stored: as they are, and in the forms that programs print them in."""
+"""Hides secrets in what is stored or sent: as they are, and in the forms that programs print them in."""
 
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote, quote_plus
 
-from connectors.operations.secrets import FEWEST_CHARACTERS
-from deployments.log.lines import clean
+from guards.text import clean
 
 HIDDEN = "•••"
+# Anything shorter would hide half of every log.
+FEWEST_CHARACTERS = 6
 
 
 class Mask:

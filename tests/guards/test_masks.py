@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.operations.secrets import FEWEST_CHARACTERS
-from deployments.log.masks import HIDDEN, Mask
+from guards.masks import FEWEST_CHARACTERS, HIDDEN, Mask
 
 SECRET = 'wJalr/XUtn+FEMI "K7" é~MDENG&bPx'
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----"

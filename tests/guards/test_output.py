@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.log import Mask, Output
-from deployments.log.lines import LONGEST_LINE
+from guards.masks import Mask
+from guards.output import Output
+from guards.text import LONGEST_LINE
 
 
 def read(output: Output, pieces: list[bytes]) -> list[str]:
