@@ -20,7 +20,7 @@ from sandbox.ecs.backend import SandboxEcs
 from sandbox.faults import Faults
 from sandbox.journal import Journal
 from sandbox.programs import PROGRAMS
-from sandbox.seed import Seed, equip_demo, plant
+from sandbox.seed import Seed, complete, plant
 
 STEP = 1.0
 
@@ -55,7 +55,7 @@ class Account:
         state.put_back(record["backends"])
         CLOCK.restore(record["clock"])
         self.journal.restore(record["journal"])
-        equip_demo()
+        complete()
         seed: Seed = record["seed"]
         return seed
 

@@ -6,6 +6,7 @@ from typing import Any
 from moto.ec2 import ec2_backends
 from moto.ecs.models import ecs_backends
 from moto.iam import iam_backends
+from moto.iam.models import AWSManagedPolicy
 from moto.logs.models import logs_backends
 from moto.moto_api._internal import mock_random
 
@@ -27,6 +28,8 @@ EXECUTION_POLICY = (
     ' "logs:CreateLogStream", "logs:PutLogEvents"], "Resource": "*"}]}'
 )
 
+AWS_POLICY = "arn:aws:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy"
+
 
 @dataclass(frozen=True)
 class Seed:
@@ -45,11 +48,17 @@ class Seed:
         return asdict(self)
 
 
-def equip_demo() -> None:
-    """Give the demo cluster machines if it has none, which is also so where an older sandbox left it."""
+def complete() -> None:
+    """Add what the account lacks because an older sandbox left it: machines, AWS's own policy for ECS."""
     backend = ecs_backends[ACCOUNT][REGION]
     if isinstance(backend, SandboxEcs) and not backend.container_instances.get(CLUSTER):
         instances.equip(backend, CLUSTER)
+    iam = iam_backends[ACCOUNT]["aws"]
+    if AWS_POLICY not in iam.managed_policies:
+        # moto's own copies are a thousand, and most of the memory.
+        where = {"account_id": ACCOUNT, "region": REGION, "path": "/service-role/"}
+        name = AWS_POLICY.rpartition("/")[2]
+        iam.managed_policies[AWS_POLICY] = AWSManagedPolicy(name, document=EXECUTION_POLICY, **where)
 
 
 def plant() -> Seed:
@@ -74,7 +83,11 @@ def _plant() -> Seed:
     iam.put_role_policy(EXECUTION_ROLE, "AmazonECSTaskExecutionRolePolicy", EXECUTION_POLICY)
     logs_backends[ACCOUNT][REGION].create_log_group(LOG_GROUP, {})
     ecs_backends[ACCOUNT][REGION].create_cluster(CLUSTER)
-    equip_demo()
+    gateway = ec2.create_internet_gateway()
+    ec2.attach_internet_gateway(gateway.id, vpc.id)
+    (table,) = ec2.describe_route_tables(filters={"vpc-id": [vpc.id]})
+    ec2.create_route(table.id, "0.0.0.0/0", gateway_id=gateway.id)
+    complete()
     return Seed(
         account=ACCOUNT,
         region=REGION,
