@@ -295,6 +295,7 @@ SPECTACULAR_SETTINGS = {
         "EnvironmentKind": "deployments.models.Environment.Kind",
         "ManifestKind": "deployments.models.Manifest.Kind",
         "ExecutionStatus": "deployments.states.Status",
+        "DelegateTokenStatus": "delegates.models.DelegateToken.Status",
     },
 }
 

@@ -2,8 +2,15 @@
 
 from django.urls import path
 
-from delegates.views import connector_tests
+from delegates.views import connector_tests, tokens
 
 urlpatterns = [
     path("connectors/<int:pk>/test/", connector_tests.test, name="test-connector"),
+    path("delegates/tokens/", tokens.tokens, name="delegate-tokens"),
+    path("delegates/tokens/new/", tokens.new_token, name="new-delegate-token"),
+    path("delegates/tokens/<int:pk>/", tokens.token, name="delegate-token"),
+    path("delegates/tokens/<int:pk>/show/", tokens.show_token, name="show-delegate-token"),
+    path("delegates/tokens/<int:pk>/rename/", tokens.rename_token, name="rename-delegate-token"),
+    path("delegates/tokens/<int:pk>/revoke/", tokens.revoke_token, name="revoke-delegate-token"),
+    path("delegates/tokens/<int:pk>/delete/", tokens.remove_token, name="delete-delegate-token"),
 ]

@@ -50,6 +50,9 @@ LOOKS: Final[dict[str, Look]] = {
     "ANSWERED": Look("Answered", "success", "success"),
     "NOT_SENT": Look("Not sent", "skipped", "queued"),
     "UNKNOWN": Look("No answer", "unknown", "waiting"),
+    # delegate tokens
+    "ACTIVE": Look("Active", "success", "success"),
+    "REVOKED": Look("Revoked", "aborted", "aborted"),
     # connectors
     "OK": Look("Connected", "success", "success"),
     "NOT_OK": Look("Test failed", "failed", "failed"),

@@ -1,6 +1,7 @@
 """Delegate tokens: what an agent shows once to get a session."""
 
 from django.db import models
+from django.utils import timezone
 
 from connectors.encryption import EncryptedTextField
 from rbac.models import Scope, User
@@ -43,3 +44,9 @@ class DelegateToken(Named):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+    @property
+    def shown_status(self) -> str:
+        """Its status, or EXPIRED for an active one whose time is over."""
+        over = self.expires_at is not None and self.expires_at <= timezone.now()
+        return "EXPIRED" if over and self.status == self.Status.ACTIVE else str(self.status)

@@ -105,6 +105,10 @@ def secret_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "name": "Made here", "value": "a good secret"}
 
 
+def token_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "name": "Made here"}
+
+
 def folder_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "path": "/made"}
 

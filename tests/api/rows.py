@@ -45,6 +45,7 @@ from tests.api.asks import (
     service_body,
     service_form,
     to_delete,
+    token_form,
     version_of,
 )
 from tests.api.world import PIPELINE
@@ -131,6 +132,19 @@ ROWS: dict[str, Row] = {
     ),
     "delete-connector": Row(
         (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("connector")
+    ),
+    "delegate-tokens": only(PAGE),
+    "delegate-token": only(PAGE_OF_ONE, of("token")),
+    "new-delegate-token": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=token_form, is_form=True))),
+    "show-delegate-token": Row((Ask("post", PAGE_TO_CHANGE, is_form=True),), of("token")),
+    "rename-delegate-token": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=token_form, is_form=True)), of("token")
+    ),
+    "revoke-delegate-token": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, is_form=True)), of("token")
+    ),
+    "delete-delegate-token": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("token")
     ),
     "secrets": only(PAGE),
     "secret": only(PAGE_OF_ONE, of("secret")),
@@ -272,6 +286,15 @@ ROWS: dict[str, Row] = {
     ),
     "api-connector-clusters": Row((get((401, 404, 403, 400, 400)),), of("connector")),
     "api-aws-regions": only(SIGNED_IN),
+    "api-delegate-tokens": Row(
+        (get(LIST), get(LIST, "?status=REVOKED"), Ask("post", CREATE, body=here(name="new")))
+    ),
+    "api-delegate-token": Row(
+        (get(READ), Ask("patch", CHANGE, body=lambda world: {"name": "other"}), Ask("delete", IN_USE)),
+        of("token"),
+    ),
+    "api-delegate-token-reveal": Row((Ask("post", CHANGE),), of("token")),
+    "api-delegate-token-revoke": Row((Ask("post", CHANGE),), of("token")),
     "api-secrets": Row(
         (get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X", value="a good secret")))
     ),

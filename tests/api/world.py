@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Secret
+from delegates.models import Delegate, DelegateToken
 from deployments import operations
 from deployments.models import (
     Artifact,
@@ -17,6 +18,7 @@ from deployments.models import (
 )
 from rbac.keys import create_api_key
 from rbac.models import ApiKey, Role, RoleAssignment, Scope, User
+from tests.delegates.making import make_token, one_of_everything
 
 # The port of "discard": a call that gets this far is refused and never reaches AWS.
 NOBODY_LISTENS = "http://127.0.0.1:9"
@@ -67,6 +69,8 @@ class World:
     role: Role
     assignment: RoleAssignment
     key: ApiKey
+    delegate: Delegate
+    token: DelegateToken
 
 
 def make_world(scope: Scope, member: User, runner: User) -> World:
@@ -119,6 +123,8 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     role = Role.objects.create(scope=scope, identifier="own", name=f"{CANARY} own")
     assignment = RoleAssignment.objects.create(scope=scope, role=role, user=member)
     key, _ = create_api_key(actor=member, user=member, name=f"{CANARY} api key")
+    delegate = one_of_everything(scope, connector, CANARY)
+    token = make_token(scope, f"{CANARY} spare")
     return World(
         scope=scope,
         member=member,
@@ -134,4 +140,6 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         role=role,
         assignment=assignment,
         key=key,
+        delegate=delegate,
+        token=token,
     )

@@ -79,12 +79,14 @@ def make_task(scope: Scope, **values: Any) -> DelegateTask:
     return DelegateTask.objects.create(scope=scope, **given)
 
 
-def one_of_everything(scope: Scope, connector: Connector) -> Delegate:
+def one_of_everything(scope: Scope, connector: Connector, name: str = "eu") -> Delegate:
     """A delegate that has lived: at least one row of every table of delegates."""
     now = timezone.now()
-    token = make_token(scope)
-    configuration = DelegateConfiguration.objects.create(scope=scope, identifier="tools", name="Tools")
-    delegate = make_delegate(scope, token=token, tags=["eu"], configuration=configuration)
+    token = make_token(scope, name)
+    configuration = DelegateConfiguration.objects.create(
+        scope=scope, identifier=f"tools_{name}", name=f"{name} tools"
+    )
+    delegate = make_delegate(scope, name, token=token, tags=["eu"], configuration=configuration)
     instance = make_instance(delegate, token=token)
     task = make_task(scope, status="STARTED", instance=instance, fence=1, attempts=1, started_at=now)
     TaskLogChunk.objects.create(task=task, sequence=0, count=1, lines='[{"t":0,"level":"info","text":"A"}]')
@@ -95,7 +97,7 @@ def one_of_everything(scope: Scope, connector: Connector) -> Delegate:
     BlocklistEntry.objects.create(delegate=delegate, reason="No address", **later)
     LastServed.objects.create(connector=connector, delegate=delegate, at=now)
     DelegateEvent.objects.create(
-        scope=scope, delegate=delegate, instance=instance, name="eu", at=now, kind="CONNECTED", text="Hello"
+        scope=scope, delegate=delegate, instance=instance, name=name, at=now, kind="CONNECTED", text="Hello"
     )
     DelegateLogChunk.objects.create(instance=instance, sequence=1, count=1, text="A line")
     InstanceSample.objects.create(

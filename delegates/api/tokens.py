@@ -1,0 +1,142 @@
+"""Routes of delegate tokens: a value is answered when one is made, and when somebody asks to see it."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from delegates.models import DelegateToken
+from delegates.operations import tokens as operations
+from delegates.queries.tokens import tokens_with_use
+from web.problems import BadInput
+from web.rest import ORG, PAGED, PROJECT, Route
+
+VIEW = "core_delegate_view"
+STATUS = OpenApiParameter(
+    "status", OpenApiTypes.STR, enum=DelegateToken.Status.values, description="Only tokens of this status."
+)
+NAME = OpenApiParameter("name", OpenApiTypes.STR, description="Only the tokens of this name.")
+
+
+class DelegateTokenDocument(serializers.Serializer[Any]):
+    """A token without its value, and how many open sessions hang on it."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    prefix = serializers.CharField()
+    status = serializers.ChoiceField(choices=DelegateToken.Status.choices)
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    delegates = serializers.IntegerField(source="delegate_count")
+    instances = serializers.IntegerField(source="instance_count")
+    created_by = serializers.CharField(source="created_by.username", default="")
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    last_used_at = serializers.DateTimeField(allow_null=True)
+    revoked_by = serializers.CharField(source="revoked_by.username", default="")
+    revoked_at = serializers.DateTimeField(allow_null=True)
+
+
+class NewDelegateTokenDocument(DelegateTokenDocument):
+    """A token with its value."""
+
+    token = serializers.CharField()
+
+
+class ShownDelegateToken(serializers.Serializer[Any]):
+    """The value of a token."""
+
+    token = serializers.CharField()
+
+
+class DelegateTokenChange(serializers.Serializer[Any]):
+    """What can be changed of a token."""
+
+    name = serializers.CharField(max_length=128)
+
+
+class DelegateTokenInput(DelegateTokenChange):
+    """What a token is made of."""
+
+    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class DelegateTokens(Route):
+    """Tokens of delegates."""
+
+    @extend_schema(
+        parameters=[ORG, PROJECT, STATUS, NAME, *PAGED], responses=DelegateTokenDocument(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        rows = tokens_with_use()
+        if status := request.GET.get("status"):
+            rows = rows.filter(status=_known(status))
+        if name := request.GET.get("name"):
+            rows = rows.filter(name=name)
+        return self.listed(VIEW, rows, DelegateTokenDocument, by_identifier=False)
+
+    @extend_schema(request=DelegateTokenInput, responses={201: NewDelegateTokenDocument})
+    def post(self, request: Request) -> Response:
+        given = self.given(DelegateTokenInput)
+        made = operations.create_token(
+            actor=self.principal,
+            scope=self.scope_named(),
+            name=given["name"],
+            expires_at=given["expires_at"],
+        )
+        content = DelegateTokenDocument(tokens_with_use().get(pk=made.pk)).data
+        return Response({**content, "token": made.value}, status=201)
+
+
+class OneDelegateToken(Route):
+    """One token of delegates."""
+
+    @extend_schema(responses=DelegateTokenDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(DelegateTokenDocument(_found(self, pk)).data)
+
+    @extend_schema(request=DelegateTokenChange, responses=DelegateTokenDocument)
+    def patch(self, request: Request, pk: int) -> Response:
+        name = self.given(DelegateTokenChange)["name"]
+        operations.rename_token(actor=self.principal, token=_found(self, pk), name=name)
+        return Response(DelegateTokenDocument(_found(self, pk)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        operations.delete_token(actor=self.principal, token=_found(self, pk))
+        return Response(status=204)
+
+
+class DelegateTokenReveal(Route):
+    """Showing the value of a token; the audit trail keeps who asked."""
+
+    @extend_schema(request=None, responses=ShownDelegateToken)
+    def post(self, request: Request, pk: int) -> Response:
+        value = operations.reveal_token(actor=self.principal, token=_found(self, pk))
+        return Response({"token": value}, headers={"Cache-Control": "no-store"})
+
+
+class DelegateTokenRevocation(Route):
+    """Revoking a token, which ends the sessions that it opened."""
+
+    @extend_schema(request=None, responses=DelegateTokenDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        operations.revoke_token(actor=self.principal, token=_found(self, pk))
+        return Response(DelegateTokenDocument(_found(self, pk)).data)
+
+
+def _found(route: Route, pk: int) -> DelegateToken:
+    return route.one(VIEW, tokens_with_use(), pk=pk)
+
+
+def _known(status: str) -> str:
+    if status in DelegateToken.Status.values:
+        return status
+    message = f"is one of {', '.join(DelegateToken.Status.values)}"
+    raise BadInput("The status of a token is not known.", errors=[{"path": "status", "message": message}])

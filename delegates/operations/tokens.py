@@ -1,0 +1,157 @@
+"""Tokens of delegates: made, renamed, shown, revoked, deleted; each time with a row in the audit trail."""
+
+import hashlib
+import secrets
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from connectors.encryption import WrongKey
+from connectors.operations.naming import clean_name
+from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
+from delegates.telling import tell
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.problems import BadInput, Conflict, NotAvailable
+
+EDIT = "core_delegate_edit"
+DELETE = "core_delegate_delete"
+RANDOM_BYTES = 32
+PREFIX_CHARACTERS = 12
+_GONE = {
+    "session_hash": "",
+    "session_expires_at": None,
+    "connection": DelegateInstance.Connection.NONE,
+    "status": DelegateInstance.Status.GONE,
+}
+
+
+def create_token(
+    *, actor: User, scope: Scope, name: str, expires_at: datetime | None = None
+) -> DelegateToken:
+    """Make a token for the delegates of a scope; its `value` is what an agent shows.
+
+    Raises `BadInput`, or `Conflict` if the scope has a token of that name.
+    """
+    require(actor, EDIT, scope)
+    if expires_at is not None and expires_at <= timezone.now():
+        message = "A token expires later than now; leave this out for one that stays."
+        raise BadInput(message, errors=[{"path": "expires_at", "message": message}])
+    value = DelegateToken.PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
+    token = DelegateToken(
+        scope=scope,
+        name=clean_name(name),
+        value=value,
+        token_hash=hash_of(value),
+        prefix=value[:PREFIX_CHARACTERS],
+        created_by=actor,
+        expires_at=expires_at,
+    )
+    try:
+        with transaction.atomic():
+            token.save()
+            record(actor=actor, action="delegatetoken.create", thing=token, after=_shown(token))
+    except IntegrityError as exc:
+        raise _taken(token.name) from exc
+    return token
+
+
+def rename_token(*, actor: User, token: DelegateToken, name: str) -> DelegateToken:
+    """Call a token something else. Raises `BadInput`, or `Conflict` if the name is taken."""
+    require(actor, EDIT, token)
+    before, token.name = _shown(token), clean_name(name)
+    try:
+        with transaction.atomic():
+            token.save(update_fields=["name"])
+            record(
+                actor=actor, action="delegatetoken.update", thing=token, before=before, after=_shown(token)
+            )
+    except IntegrityError as exc:
+        raise _taken(token.name) from exc
+    return token
+
+
+def reveal_token(*, actor: User, token: DelegateToken, shown_for: str = "") -> str:
+    """Return the value of a token, and write down who saw it and what for.
+
+    Raises `Conflict` if it is revoked, `NotAvailable` if the key that encrypted it is missing.
+    """
+    require(actor, EDIT, token)
+    if token.status != DelegateToken.Status.ACTIVE:
+        raise Conflict(f"The token {token.name} is revoked: no agent can use it. Create another one.")
+    try:
+        value = str(token.value)
+    except WrongKey as exc:
+        raise NotAvailable(str(exc)) from exc
+    after = {"shown_for": shown_for} if shown_for else None
+    record(actor=actor, action="delegatetoken.reveal", thing=token, after=after)
+    return value
+
+
+def revoke_token(*, actor: User, token: DelegateToken) -> list[DelegateInstance]:
+    """Make a token useless for good and end every session that it opened; return the instances that had one.
+
+    Revoking it again changes nothing.
+    """
+    require(actor, EDIT, token)
+    now = timezone.now()
+    with transaction.atomic():
+        revoked = {"status": DelegateToken.Status.REVOKED, "revoked_at": now, "revoked_by": actor}
+        active = DelegateToken.objects.filter(pk=token.pk, status=DelegateToken.Status.ACTIVE)
+        if not active.update(**revoked):
+            return []
+        ended = _end_sessions(token, now)
+        after = {"sessions_ended": [str(instance) for instance in ended]}
+        record(actor=actor, action="delegatetoken.revoke", thing=token, before=_shown(token), after=after)
+    token.refresh_from_db(fields=list(revoked))
+    return ended
+
+
+def delete_token(*, actor: User, token: DelegateToken) -> None:
+    """Forget a token that is revoked. Raises `Conflict` for one that agents may still use."""
+    require(actor, DELETE, token)
+    with transaction.atomic():
+        record(actor=actor, action="delegatetoken.delete", thing=token, before=_shown(token))
+        gone, _ = DelegateToken.objects.filter(pk=token.pk, status=DelegateToken.Status.REVOKED).delete()
+        if not gone:
+            raise Conflict(f"The token {token.name} is active. Revoke it first, then delete it.")
+
+
+def hash_of(value: str) -> str:
+    """What a token is found by."""
+    return hashlib.sha256(value.encode()).hexdigest()
+
+
+def _end_sessions(token: DelegateToken, now: datetime) -> list[DelegateInstance]:
+    with_session = DelegateInstance.objects.filter(token=token).exclude(session_hash="")
+    ended = list(with_session.select_related("delegate__scope").order_by("delegate__name", "pk"))
+    DelegateInstance.objects.filter(pk__in=[instance.pk for instance in ended]).update(**_GONE)
+    DelegateEvent.objects.bulk_create(
+        DelegateEvent(
+            scope=instance.delegate.scope,
+            delegate=instance.delegate,
+            instance=instance,
+            name=instance.delegate.name,
+            at=now,
+            kind=DelegateEvent.Kind.SESSION_ENDED,
+            text=f"The token {token.name} was revoked.",
+        )
+        for instance in ended
+    )
+    tell(*(instance.delegate_id for instance in ended))
+    return ended
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"There is already a token called {name} here.")
+
+
+def _shown(token: DelegateToken) -> dict[str, str | None]:
+    return {
+        "name": token.name,
+        "prefix": token.prefix,
+        "status": token.status,
+        "expires_at": token.expires_at.isoformat() if token.expires_at else None,
+    }
