@@ -63,7 +63,7 @@ def tag_of(image: str) -> str:
 
 # Slipway's own image of the delegate, and the two that the documents name (R098, R108).
 DELEGATES = ("slipway-delegate", "harness/delegate", "harness-public/harness/delegate")
-IMAGE_VARIABLE = "SLIPWAY_DELEGATE_IMAGE"
+IMAGE_VARIABLES = ("SLIPWAY_DELEGATE_IMAGE", "SLIPWAY_LEGACY_DELEGATE_IMAGE")
 
 
 def name_of(image: str) -> str:
@@ -76,8 +76,9 @@ def is_delegate(image: str) -> bool:
     """Whether a container of this image is a real local process: not where its tag has a meaning."""
     if tag_of(image) in BEHAVIORS:
         return False
-    name, own = name_of(image), name_of(os.environ.get(IMAGE_VARIABLE, ""))
-    return name in (*DELEGATES, own) or name.endswith(tuple(f"/{d}" for d in DELEGATES))
+    name = name_of(image)
+    own = [name_of(os.environ.get(variable, "")) for variable in IMAGE_VARIABLES]
+    return name in (*DELEGATES, *own) or name.endswith(tuple(f"/{d}" for d in DELEGATES))
 
 
 def behavior_of(image: str) -> Behavior:

@@ -4,7 +4,12 @@ import os
 
 import pytest
 
-pytest_plugins = ["tests.fixtures.people", "tests.fixtures.processes", "tests.fixtures.browser"]
+pytest_plugins = [
+    "tests.fixtures.people",
+    "tests.fixtures.processes",
+    "tests.fixtures.browser",
+    "tests.fixtures.agents",
+]
 
 INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium awscli)."
 
