@@ -49,6 +49,9 @@ class Environment(BaseSettings):
     api_requests_per_minute: int = Field(
         limits.REQUESTS_PER_MINUTE, alias="SLIPWAY_API_REQUESTS_PER_MINUTE", ge=6, le=10_000_000
     )
+    # Where delegates come from; a legacy spec may need another image than the v3 one (R092).
+    delegate_image: str = Field("slipway-delegate:latest", alias="SLIPWAY_DELEGATE_IMAGE", min_length=1)
+    legacy_delegate_image: str = Field("", alias="SLIPWAY_LEGACY_DELEGATE_IMAGE")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
 
     @field_validator("field_encryption_keys", "allowed_hosts", mode="before")

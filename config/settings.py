@@ -208,6 +208,7 @@ FIELD_ENCRYPTION_KEYS = ENV.field_encryption_keys
 ALLOW_AWS_ENDPOINTS = EMBEDDED if ENV.aws_endpoints_allowed is None else ENV.aws_endpoints_allowed
 AWS_QUOTA_SHARE = ENV.aws_quota_share
 ALLOW_MANAGER_CREDENTIALS = ENV.lends_own_credentials
+DELEGATE_IMAGES = {"v3": ENV.delegate_image, "legacy": ENV.legacy_delegate_image or ENV.delegate_image}
 SANDBOX_PORT = ENV.sandbox_port or ENV.port + 1
 SANDBOX_SPEED = ENV.sandbox_speed
 SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}" if EMBEDDED else ""

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from delegates.api import doors, tokens
+from delegates.api import doors, specs, tokens
 
 urlpatterns = [
     path("connectors/<int:pk>/test", doors.ConnectorTest.as_view(), name="api-connector-test"),
@@ -20,4 +20,6 @@ urlpatterns = [
         tokens.DelegateTokenRevocation.as_view(),
         name="api-delegate-token-revoke",
     ),
+    path("delegates/task-spec", specs.TaskSpec.as_view(), name="api-task-spec"),
+    path("delegates/task-spec/check", specs.TaskSpecCheck.as_view(), name="api-task-spec-check"),
 ]

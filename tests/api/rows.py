@@ -295,6 +295,8 @@ ROWS: dict[str, Row] = {
     ),
     "api-delegate-token-reveal": Row((Ask("post", CHANGE),), of("token")),
     "api-delegate-token-revoke": Row((Ask("post", CHANGE),), of("token")),
+    "api-task-spec": Row((Ask("post", CHANGE, body=here(name="d1")),)),
+    "api-task-spec-check": Row((Ask("post", SIGNED_IN, body=lambda world: {"task_definition": {}}),)),
     "api-secrets": Row(
         (get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X", value="a good secret")))
     ),

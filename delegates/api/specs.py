@@ -1,0 +1,233 @@
+"""Routes that write a delegate's spec, and that say what is wrong with one."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from delegates.models.token import DelegateToken
+from delegates.operations.specs import wanted_spec, write_task_spec
+from delegates.specs import CaBundle, Network, Proxy, Secret, Spec, SpecRequest, lint
+from delegates.specs.archive import SCRIPT, script, zip_of
+from delegates.specs.request import EXECUTION_ROLE, SECRET_NAME
+from guards.limits import NAME_CHARACTERS
+from web.rest import Route
+
+VIEW = "core_delegate_view"
+FORMAT = OpenApiParameter("format", OpenApiTypes.STR, enum=["json", "zip"], description="zip: a download.")
+
+
+class Assigned(serializers.BooleanField):
+    """True or false, or the words that AWS has for them."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        words = {"ENABLED": True, "DISABLED": False}
+        return words[data] if isinstance(data, str) and data in words else super().to_internal_value(data)
+
+
+class SpecText(serializers.CharField):
+    """A text whose characters the spec itself checks."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"required": False, "allow_blank": True, "max_length": 1024, **options})
+
+
+class NetworkInput(serializers.Serializer[Any]):
+    """Where the tasks of a delegate get their addresses."""
+
+    subnets = serializers.ListField(child=SpecText(), required=False, max_length=64)
+    security_groups = serializers.ListField(child=SpecText(), required=False, max_length=64)
+    assign_public_ip = Assigned(required=False, default=True)
+    mode = serializers.ChoiceField(["bridge", "awsvpc"], required=False)
+
+
+class SecretInput(serializers.Serializer[Any]):
+    """How the token gets into the container."""
+
+    kind = serializers.ChoiceField(["PLAINTEXT", "EXISTING", "CREATE"])
+    arn = SpecText(help_text="Of an existing secret.")
+    name = SpecText(default=SECRET_NAME, help_text="Of a secret to create.")
+
+
+class ProxyInput(serializers.Serializer[Any]):
+    """The proxy that a delegate reaches everything through."""
+
+    host = serializers.CharField(max_length=255)
+    port = serializers.IntegerField(default=3128)
+    scheme = serializers.ChoiceField(["http", "https"], default="http")
+    user = SpecText()
+    password = SpecText(trim_whitespace=False)
+    no_proxy = serializers.ListField(child=SpecText(), required=False, max_length=100)
+
+
+class CaInput(serializers.Serializer[Any]):
+    """Certificates to trust besides the system's."""
+
+    path = serializers.CharField(max_length=1024)
+    host_path = SpecText()
+
+
+class SpecInput(serializers.Serializer[Any]):
+    """What a delegate is to be like; what is left out has the documented value."""
+
+    name = SpecText(max_length=int(NAME_CHARACTERS))
+    kind = serializers.ChoiceField(["ECS", "DOCKER"], default="ECS")
+    flavour = serializers.ChoiceField(["legacy", "v3"], default="v3")
+    launch_type = serializers.ChoiceField(["EC2", "FARGATE"], default="FARGATE")
+    token_id = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+    hostname = SpecText(help_text="Left out, with a warning, where ECS takes none.")
+    tags = serializers.ListField(
+        child=SpecText(max_length=int(NAME_CHARACTERS)), required=False, max_length=50
+    )
+    network = NetworkInput(required=False)
+    aws_account_id = SpecText()
+    region = SpecText()
+    secret = SecretInput(required=False)
+    proxy = ProxyInput(required=False, allow_null=True)
+    ca = CaInput(required=False, allow_null=True)
+    image = SpecText(max_length=500)
+    cluster = SpecText()
+    service = SpecText()
+    family = SpecText()
+    log_group = SpecText()
+    execution_role = SpecText(default=EXECUTION_ROLE, allow_blank=False)
+    task_role = SpecText()
+    cpu = serializers.IntegerField(required=False, min_value=0, help_text="CPU units; 1024 are one vCPU.")
+    memory_mib = serializers.IntegerField(required=False, min_value=0)
+    desired_count = serializers.IntegerField(default=1)
+    org = serializers.CharField(required=False, help_text="Of a spec without a token.")
+    project = serializers.CharField(required=False, help_text="Of a spec without a token.")
+
+
+class CommandDocument(serializers.Serializer[Any]):
+    """One line for a shell."""
+
+    title = serializers.CharField()
+    command = serializers.CharField()
+
+
+class SpecDocument(serializers.Serializer[Any]):
+    """A delegate's files and commands; `commands` are those that create it, in order."""
+
+    files = serializers.DictField(child=serializers.CharField())
+    commands = CommandDocument(many=True)
+    permissions = CommandDocument(many=True)
+    upgrade = CommandDocument(many=True)
+    diagnose = CommandDocument(many=True)
+    warnings = serializers.ListField(child=serializers.CharField())
+
+
+class LintInput(serializers.Serializer[Any]):
+    """A task definition, and the service that will run it."""
+
+    task_definition = serializers.DictField()
+    service = serializers.DictField(required=False, allow_null=True)
+
+
+class FindingDocument(serializers.Serializer[Any]):
+    """One thing that is wrong; a delegate may start in spite of a warning."""
+
+    document = serializers.ChoiceField(["task definition", "service"])
+    place = serializers.CharField()
+    message = serializers.CharField()
+    fix = serializers.CharField()
+    is_warning = serializers.BooleanField()
+
+
+class FindingList(serializers.Serializer[Any]):
+    """Everything that was found; `ok` says that nothing keeps the delegate from starting."""
+
+    ok = serializers.BooleanField()
+    findings = FindingDocument(many=True)
+
+
+class ZipRenderer(BaseRenderer):
+    """A spec as a download; what was refused stays a problem document."""
+
+    media_type = "application/zip"
+    format = "zip"
+    charset = None
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        response = (renderer_context or {})["response"]
+        if response.exception or not data:
+            return json.dumps(data).encode()
+        response["Content-Disposition"] = 'attachment; filename="delegate.zip"'
+        return zip_of(data["files"] | {SCRIPT: data["script"]})
+
+
+class TaskSpec(Route):
+    """The spec of a delegate that somebody is about to create."""
+
+    renderer_classes = [JSONRenderer, ZipRenderer]
+
+    @extend_schema(
+        parameters=[FORMAT],
+        request=SpecInput,
+        responses={(200, "application/json"): SpecDocument, (200, "application/zip"): OpenApiTypes.BINARY},
+    )
+    def post(self, request: Request) -> Response:
+        given = self.given(SpecInput)
+        token = self._token(given.pop("token_id", None))
+        scope = token.scope if token else self.scope_named()
+        spec = write_task_spec(actor=self.principal, scope=scope, token=token, request=_wanted(given))
+        return Response(_document(spec) | self._script(spec), headers={"Cache-Control": "no-store"})
+
+    def _token(self, pk: int | None) -> DelegateToken | None:
+        if pk is None:
+            return None
+        return self.one(VIEW, DelegateToken.objects.select_related("scope"), pk=pk)
+
+    def _script(self, spec: Spec) -> dict[str, str]:
+        is_zip = isinstance(self.request.accepted_renderer, ZipRenderer)
+        return {"script": script(spec.of("find", "create", "verify"))} if is_zip else {}
+
+
+class TaskSpecCheck(Route):
+    """What is wrong with a delegate's task definition."""
+
+    @extend_schema(request=LintInput, responses=FindingList)
+    def post(self, request: Request) -> Response:
+        given = self.given(LintInput)
+        found = lint(given["task_definition"], given.get("service"))
+        is_ok = all(one.is_warning for one in found)
+        return Response({"ok": is_ok, "findings": [one.as_record() for one in found]})
+
+
+def _wanted(given: Mapping[str, Any]) -> SpecRequest:
+    """The input as a request: lists become tuples, parts become values."""
+    known = {field.name for field in fields(SpecRequest)} - {"image", "flavour"}
+    plain: dict[str, Any] = {name: value for name, value in given.items() if name in known}
+    parts = {"network": Network, "secret": Secret, "proxy": Proxy, "ca": CaBundle}
+    for name, part in parts.items():
+        if plain.get(name) is not None:
+            plain[name] = part(**{key: _frozen(value) for key, value in plain[name].items()})
+    values = {name: _frozen(value) for name, value in plain.items()}
+    return replace(wanted_spec(flavour=given["flavour"], image=given.get("image", "")), **values)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _document(spec: Spec) -> dict[str, Any]:
+    return {
+        "files": dict(spec.files),
+        "commands": [one.as_record() for one in spec.of("find", "create", "verify")],
+        "permissions": [one.as_record() for one in spec.of("permissions")],
+        "upgrade": [one.as_record() for one in spec.of("update")],
+        "diagnose": [one.as_record() for one in spec.of("diagnose")],
+        "warnings": list(spec.warnings),
+    }

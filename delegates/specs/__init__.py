@@ -1,0 +1,23 @@
+"""What a delegate is created from: task specs, commands, IAM documents, and what keeps it away.
+
+Nothing here knows Django or calls AWS: a `SpecRequest` goes in, a `Spec` comes out.
+"""
+
+from delegates.specs.generator import write_spec
+from delegates.specs.linter import Finding, lint
+from delegates.specs.request import BadSpec, CaBundle, Network, Proxy, Secret, SpecRequest
+from delegates.specs.spec import Command, Spec
+
+__all__ = [
+    "BadSpec",
+    "CaBundle",
+    "Command",
+    "Finding",
+    "Network",
+    "Proxy",
+    "Secret",
+    "Spec",
+    "SpecRequest",
+    "lint",
+    "write_spec",
+]

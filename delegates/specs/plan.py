@@ -1,0 +1,145 @@
+"""A request with every blank filled in: what all parts of a spec are written from, so that they agree."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from delegates.specs.documented import DEFAULT_REGION, PLACEHOLDERS, PRESETS, Placeholders, Preset
+from delegates.specs.request import SpecRequest
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_NOT_IN_HOSTS = re.compile(r"[^A-Za-z0-9-]+")
+DOCKER_NAME: Final = "docker-delegate"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The request, and what it leaves open, decided."""
+
+    request: SpecRequest
+
+    @property
+    def preset(self) -> Preset:
+        return PRESETS[self.request.flavour, self.request.launch_type]
+
+    @property
+    def placeholders(self) -> Placeholders:
+        return PLACEHOLDERS[self.request.flavour]
+
+    @property
+    def name(self) -> str:
+        if self.request.name:
+            return self.request.name
+        return DOCKER_NAME if self.request.kind == "DOCKER" else self.preset.name
+
+    @property
+    def container(self) -> str:
+        """The container's name: in a legacy spec for EC2 the delegate's (R095), as far as ECS takes it."""
+        return self.preset.container or plain_name(self.name)
+
+    @property
+    def hostname(self) -> str:
+        """The container's hostname, where it can have one: ECS refuses it on awsvpc (T04)."""
+        if self.request.is_awsvpc:
+            return ""
+        wants_one = self.request.flavour == "legacy" or self.request.kind == "DOCKER"
+        return self.request.hostname or (host_name(self.name) if wants_one else "")
+
+    @property
+    def token(self) -> str:
+        return self.request.token or self.placeholders.token
+
+    @property
+    def region(self) -> str:
+        return self.request.region or DEFAULT_REGION
+
+    @property
+    def partition(self) -> str:
+        """The part of AWS that the region belongs to, as ARNs begin."""
+        if self.region.startswith("cn-"):
+            return "aws-cn"
+        return "aws-us-gov" if self.region.startswith("us-gov-") else "aws"
+
+    @property
+    def aws_account(self) -> str:
+        return self.request.aws_account_id or self.placeholders.aws_account
+
+    @property
+    def cluster(self) -> str:
+        return self.request.cluster or self.preset.cluster
+
+    @property
+    def service(self) -> str:
+        return self.request.service or self.preset.service or plain_name(self.name)
+
+    @property
+    def family(self) -> str:
+        return self.request.family or self.preset.family
+
+    @property
+    def log_group(self) -> str:
+        return self.request.log_group or self.preset.log_group
+
+    @property
+    def needs_execution_role(self) -> bool:
+        """Fargate always; EC2 where ECS itself has to read the secret."""
+        return self.request.is_fargate or self.request.uses_secret
+
+    @property
+    def execution_role_arn(self) -> str:
+        return f"arn:{self.partition}:iam::{self.aws_account}:role/{self.request.execution_role}"
+
+    @property
+    def task_role_arn(self) -> str:
+        return f"arn:{self.partition}:iam::{self.aws_account}:role/{self.request.task_role}"
+
+    @property
+    def secret_arn(self) -> str:
+        """Where the token is kept; of a new secret without the suffix that AWS adds, which ECS needs not."""
+        if self.request.secret.kind == "EXISTING":
+            return self.request.secret.arn
+        name = self.request.secret.name
+        return f"arn:{self.partition}:secretsmanager:{self.region}:{self.aws_account}:secret:{name}"
+
+    @property
+    def has_service_file(self) -> bool:
+        """Whether a service is written as a file: what has a network configuration is."""
+        return self.request.is_awsvpc
+
+    @property
+    def task_cpu(self) -> int:
+        return self.request.cpu or self.preset.task_cpu
+
+    @property
+    def task_memory(self) -> int:
+        return self.request.memory_mib or self.preset.task_memory
+
+    @property
+    def container_cpu(self) -> int:
+        """CPU units; a legacy container keeps its one share, and 0 says nothing at all."""
+        given = self.request.cpu if self.request.flavour == "v3" else 0
+        return (given or self.preset.container_cpu) if self.preset.container_cpu else 0
+
+    @property
+    def container_memory(self) -> int:
+        return (
+            (self.request.memory_mib or self.preset.container_memory) if self.preset.container_memory else 0
+        )
+
+    @property
+    def subnets(self) -> list[str]:
+        return list(self.request.network.subnets) or [self.placeholders.subnet]
+
+    @property
+    def security_groups(self) -> list[str]:
+        return list(self.request.network.security_groups) or [self.placeholders.security_group]
+
+
+def plain_name(name: str) -> str:
+    """A name as ECS takes it for containers and services: letters, digits, _ and -."""
+    return _NOT_IN_NAMES.sub("-", name).strip("-_")[:255] or "delegate"
+
+
+def host_name(name: str) -> str:
+    """A name as a host can have it."""
+    return _NOT_IN_HOSTS.sub("-", name).strip("-")[:63].rstrip("-") or "delegate"

@@ -1,0 +1,129 @@
+"""The linter names the place and the fix of what would keep a delegate from starting or connecting."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from delegates.specs import Finding, Secret, lint, write_spec
+from tests.specs.matrix import ARN, SUBNETS, wanted
+
+Document = dict[str, Any]
+
+
+@pytest.fixture
+def task() -> Document:
+    return deepcopy(dict(write_spec(wanted(secret=Secret("EXISTING", arn=ARN))).task_definition))
+
+
+@pytest.fixture
+def service() -> Document:
+    return deepcopy(dict(write_spec(wanted()).service))
+
+
+def vpc(service: Document) -> Document:
+    return dict(service["networkConfiguration"])["awsvpcConfiguration"]
+
+
+def only(found: list[Finding]) -> Finding:
+    (one,) = found
+    return one
+
+
+def test_a_hostname_on_awsvpc(task: Document) -> None:
+    task["containerDefinitions"][0]["hostname"] = "h1"
+    assert only(lint(task)).place == "containerDefinitions[0].hostname"
+
+
+def test_a_pair_of_sizes_that_fargate_does_not_have(task: Document) -> None:
+    task["memory"] = "512"
+    found = only(lint(task))
+    assert (found.place, found.fix) == ("memory", "use 2048 to 8192 in steps of 1024")
+
+
+def test_a_missing_execution_role(task: Document) -> None:
+    del task["executionRoleArn"]
+    places = {one.place for one in lint(task)}
+    assert {"containerDefinitions[0].secrets", "containerDefinitions[0].logConfiguration"} <= places
+
+
+@pytest.mark.parametrize("account", ["12345", "PUT_YOUR_AWS_ACCOUNT_ID", "<ACC_ID>", ""])
+def test_an_account_id_without_twelve_digits(task: Document, account: str) -> None:
+    task["executionRoleArn"] = f"arn:aws:iam::{account}:role/ecsTaskExecutionRole"
+    assert "executionRoleArn" in {one.place for one in lint(task)}
+
+
+def test_something_that_is_no_role(task: Document) -> None:
+    task["executionRoleArn"] = "ecsTaskExecutionRole"
+    assert only(lint(task)).fix == "write it as arn:aws:iam::ACCOUNT:role/NAME"
+
+
+def test_a_log_without_region_or_with_none(task: Document) -> None:
+    options = task["containerDefinitions"][0]["logConfiguration"]["options"]
+    options["awslogs-region"] = "YOUR_AWS_REGION"
+    places = [one.place for one in lint(task)]
+    assert "containerDefinitions[0].logConfiguration.options.awslogs-region" in places
+    del options["awslogs-region"]
+    assert any("awslogs-region" in one.message for one in lint(task))
+
+
+def test_a_secret_of_another_region_than_the_log(task: Document) -> None:
+    task["containerDefinitions"][0]["logConfiguration"]["options"]["awslogs-region"] = "eu-west-1"
+    found = only(lint(task))
+    assert found.is_warning
+    assert found.place == "containerDefinitions[0].secrets[0].valueFrom"
+
+
+def test_a_token_that_is_a_variable_and_a_secret(task: Document) -> None:
+    task["containerDefinitions"][0]["environment"].append({"name": "HARNESS_TOKEN", "value": "x"})
+    assert "containerDefinitions[0].secrets[0]" in {one.place for one in lint(task)}
+
+
+@pytest.mark.parametrize("name", ["HARNESS_ACCOUNT_ID", "HARNESS_URL"])
+def test_an_agent_that_is_not_told_where_to_go(task: Document, name: str) -> None:
+    container = task["containerDefinitions"][0]
+    container["environment"] = [one for one in container["environment"] if one["name"] != name]
+    assert only(lint(task)).place == "containerDefinitions"
+
+
+def test_a_placeholder_that_nobody_replaced(task: Document) -> None:
+    task["containerDefinitions"][0]["environment"][1]["value"] = "PUT_YOUR_HARNESS_URL"
+    assert only(lint(task)).place == "containerDefinitions[0].environment[1]"
+
+
+def test_one_subnet_alone(task: Document, service: Document) -> None:
+    vpc(service)["subnets"] = [SUBNETS[0]]
+    found = only(lint(task, service))
+    assert (found.document, found.is_warning) == ("service", True)
+    assert found.place == "networkConfiguration.awsvpcConfiguration.subnets"
+
+
+@pytest.mark.parametrize(("assigned", "is_public"), [("ENABLED", False), ("DISABLED", True)])
+def test_a_public_address_that_does_not_go_with_its_subnet(
+    task: Document, service: Document, assigned: str, is_public: bool
+) -> None:
+    vpc(service)["assignPublicIp"] = assigned
+    assert lint(task, service) == []
+    found = lint(task, service, public_subnets={SUBNETS[0]: is_public, SUBNETS[1]: not is_public})
+    assert only(found).place == "networkConfiguration.awsvpcConfiguration.subnets[0]"
+
+
+def test_a_service_that_wants_no_task(task: Document, service: Document) -> None:
+    service["desiredCount"] = 0
+    assert only(lint(task, service)).place == "desiredCount"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"family": 7},
+        {"containerDefinitions": "x"},
+        {"containerDefinitions": [7]},
+        {"containerDefinitions": [{"environment": [7], "secrets": {}, "logConfiguration": []}]},
+        {"family": "f", "containerDefinitions": [{"logConfiguration": {"options": 7}}]},
+        {"containerDefinitions": [None], "executionRoleArn": [1]},
+    ],
+)
+def test_what_is_no_task_definition_at_all_is_told_too(document: Document) -> None:
+    assert any(not one.is_warning for one in lint(document, document))
