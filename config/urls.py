@@ -6,6 +6,7 @@ from channels.routing import URLRouter
 from django.contrib import admin
 from django.urls import include, path, re_path
 
+from delegates.consumers import DelegatesConsumer
 from deployments.consumers import ExecutionConsumer
 from web.sockets import no_socket
 from web.theme import choose_theme
@@ -32,5 +33,6 @@ handler500 = "web.views.handler500"
 
 websocket_urlpatterns = [
     path("ws/executions/<uuid:pk>/", ExecutionConsumer.as_asgi()),
+    path("ws/delegates/", DelegatesConsumer.as_asgi()),
 ]
 websocket_routes = URLRouter([*websocket_urlpatterns, re_path("", cast(Any, no_socket))])

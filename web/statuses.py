@@ -53,6 +53,15 @@ LOOKS: Final[dict[str, Look]] = {
     # delegate tokens
     "ACTIVE": Look("Active", "success", "success"),
     "REVOKED": Look("Revoked", "aborted", "aborted"),
+    # delegates and their instances
+    "CONNECTED": Look("Connected", "connected", "success"),
+    "LATE": Look("Late", "warning", "waiting"),
+    "DISCONNECTED": Look("Disconnected", "failed", "failed"),
+    "NEVER_CONTACTED": Look("Never contacted", "queued", "queued"),
+    "DRAINING": Look("Draining", "draining", "running"),
+    "PENDING_APPROVAL": Look("Waits for approval", "waiting", "waiting"),
+    "REJECTED": Look("Rejected", "aborted", "aborted"),
+    "DISABLED": Look("Disabled", "skipped", "queued"),
     # connectors
     "OK": Look("Connected", "success", "success"),
     "NOT_OK": Look("Test failed", "failed", "failed"),

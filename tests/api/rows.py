@@ -123,6 +123,8 @@ ROWS: dict[str, Row] = {
     ),
     "delete-infrastructure": to_delete(place),
     "environments": only(PAGE),
+    "delegates": only(PAGE),
+    "delegate": only(PAGE_OF_ONE, of("delegate")),
     "connectors": only(PAGE),
     "test-connector": Row((Ask("post", (302, 404, 403, 302, 302), is_form=True),), of("connector")),
     "connector": only(PAGE_OF_ONE, of("connector")),

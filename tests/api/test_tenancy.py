@@ -105,4 +105,8 @@ def test_sockets_open_for_those_who_may_see_the_execution(
     people = (AnonymousUser(), stranger, viewer, deployer, admin)
     codes = [async_to_sync(close_code_of)(person, world.execution.pk) for person in people]
     assert codes == [4401, 4403, None, None, None]
-    assert [str(pattern.pattern) for pattern in websocket_urlpatterns] == ["ws/executions/<uuid:pk>/"]
+    assert [str(pattern.pattern) for pattern in websocket_urlpatterns] == [
+        "ws/executions/<uuid:pk>/",
+        # Has its own test, in tests/delegates/test_delegate_socket.py.
+        "ws/delegates/",
+    ]

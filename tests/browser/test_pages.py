@@ -31,6 +31,7 @@ def addresses(execution: Execution) -> list[str]:
         f"/services/{service.pk}/",
         "/environments/",
         "/connectors/",
+        "/delegates/",
         "/files/",
         f"/files/{file.pk}/",
         f"/files/{folder.pk}/",

@@ -44,7 +44,10 @@ async def open_and_close(address: str, query: bytes, user: User, *messages: dict
 
 
 def test_the_socket_under_test_is_all_there_are() -> None:
-    assert [str(route.pattern) for route in websocket_urlpatterns] == ["ws/executions/<uuid:pk>/"]
+    assert [str(route.pattern) for route in websocket_urlpatterns] == [
+        "ws/executions/<uuid:pk>/",
+        "ws/delegates/",
+    ]
 
 
 async def test_no_query_breaks_a_socket(world: World, admin: User) -> None:

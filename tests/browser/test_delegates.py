@@ -1,0 +1,95 @@
+"""The pages of delegates in a browser: what changes is seen without loading anything again."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from delegates import telling
+from delegates.models import Delegate, DelegateInstance
+from rbac.models import Scope, User
+from tests.delegates.making import make_delegate, make_instance
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def delegate(project: Scope) -> Delegate:
+    found = make_delegate(project, "eu", tags=["prod"])
+    make_instance(found, tags=["eu-west-1"], version="1.0.0")
+    return found
+
+
+@pytest.fixture
+def open_list(
+    page: Page, complaints: list[str], live_broker: str, site: str, admin: User
+) -> Callable[[], None]:
+    """Opens the list as an administrator, on a web server that has sockets."""
+    client = Client()
+    client.force_login(admin)
+    page.context.add_cookies(
+        [{"name": name, "value": one.value, "url": site} for name, one in client.cookies.items()]
+    )
+
+    def opened() -> None:
+        page.goto(f"{site}/delegates/")
+        expect(page.locator("[data-connection]")).to_have_text("Live")
+
+    return opened
+
+
+def tell(delegate: Delegate) -> None:
+    """Say that a delegate changed, from a thread in which no loop of Playwright runs."""
+
+    def said() -> None:
+        telling.tell(delegate.pk)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(said).result()
+
+
+def hear_nothing_from(delegate: Delegate, *, seconds: float) -> None:
+    """As if its last heartbeat had come that long ago."""
+    heard = timezone.now() - timedelta(seconds=seconds)
+    DelegateInstance.objects.filter(delegate=delegate).update(last_heartbeat_at=heard)
+    tell(delegate)
+
+
+def test_a_heartbeat_that_stops_changes_the_open_list(
+    page: Page, delegate: Delegate, open_list: Callable[[], None]
+) -> None:
+    open_list()
+    row = page.get_by_role("row").filter(has_text="eu-west-1")
+    expect(row.locator(".status")).to_have_text("Connected")
+    expect(row.locator(".status use")).to_have_attribute("href", "#s-connected")
+    row.get_by_role("link", name="eu", exact=True).first.focus()
+    hear_nothing_from(delegate, seconds=100)
+    expect(row.locator(".status")).to_have_text("Late")
+    expect(row.locator(".status use")).to_have_attribute("href", "#s-warning")
+    expect(page.locator("#announcer")).to_have_text("eu: Late")
+    hear_nothing_from(delegate, seconds=200)
+    gone = page.locator(f'[data-delegate="{delegate.pk}"]')
+    expect(gone.locator(".status use")).to_have_attribute("href", "#s-failed")
+    # Tags of instances that are not here any more are not shown (N10).
+    expect(gone).not_to_contain_text("eu-west-1")
+    hear_nothing_from(delegate, seconds=0)
+    expect(row.locator(".status")).to_have_text("Connected")
+
+
+def test_a_new_delegate_appears_in_the_open_list(
+    page: Page, delegate: Delegate, open_list: Callable[[], None]
+) -> None:
+    open_list()
+    made = make_delegate(delegate.scope, "second")
+    tell(made)
+    expect(page.get_by_role("link", name="second").first).to_be_visible()
+    made_once = Delegate.objects.get(pk=made.pk)
+    made.delete()
+    tell(made_once)
+    expect(page.get_by_role("link", name="second")).to_have_count(0)

@@ -1,0 +1,109 @@
+"""The list of delegates: who sees which, what a row says, and how it is narrowed."""
+
+import itertools
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from delegates.connectivity import Connectivity, status_of
+from delegates.models import Delegate
+from delegates.queries import delegates as queries
+from delegates.queries.connectivities import connectivity_at
+from rbac.models import Scope, User
+from tests.delegates.making import make_delegate, make_instance, make_task
+from tests.fixtures.people import make_person, make_project
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+
+
+def names_in(client: Client, query: str = "") -> list[str]:
+    return [one.name for one in client.get(f"/delegates/{query}").context["delegates"]]
+
+
+def test_the_database_and_python_agree_on_every_status(project: Scope) -> None:
+    now = timezone.now()
+    ages = (None, 5, 89, 91, 149, 151)
+    states = (("REGISTERED", None), ("REGISTERED", now), ("DRAINING", None), ("GONE", None))
+    made = [[(age, status, suspect)] for age, (status, suspect) in itertools.product(ages, states)] + [
+        [(200, "GONE", None), (5, "DRAINING", None)],
+        [(100, "REGISTERED", None), (5, "DRAINING", None)],
+        [(5, "REGISTERED", now), (5, "REGISTERED", None)],
+        [],
+    ]
+    for number, (instances, draining) in enumerate(itertools.product(made, (False, True))):
+        delegate = make_delegate(project, f"d{number}", draining=draining)
+        for key, (age, status, suspect) in enumerate(instances):
+            one = make_instance(delegate, f"host/{key}", status=status, suspect_since=suspect)
+            one.last_heartbeat_at = None if age is None else now - timedelta(seconds=age)
+            one.save()
+    for admission in Delegate.Admission.values:
+        make_instance(make_delegate(project, admission, admission=admission))
+    found = Delegate.objects.prefetch_related("instances").annotate(connectivity=connectivity_at(now))
+    told = {one.name: one.connectivity for one in found}
+    assert told == {one.name: status_of(one, one.instances.all(), now).value for one in found}
+    assert set(told.values()) == {one.value for one in Connectivity}
+
+
+def test_who_works_in_a_project_sees_its_delegates_and_those_above_it(account: Scope) -> None:
+    """The worked example of R054: each may use the delegates of the project and of all above it."""
+    alex, uri = make_project("org1", "p1"), make_project("org2", "p2")
+    scopes = (("d1", account), ("d2", alex.parent), ("d3", uri.parent), ("d4", alex), ("d5", uri))
+    for name, scope in scopes:
+        assert scope is not None
+        make_delegate(scope, name)
+    seen = {}
+    for name, scope in (("alex", alex), ("uri", uri)):
+        reader = Client()
+        reader.force_login(make_person(name, "viewer", scope))
+        seen[name] = names_in(reader)
+    assert seen == {"alex": ["built-in", "d1", "d2", "d4"], "uri": ["built-in", "d1", "d3", "d5"]}
+
+
+def test_a_row_says_what_is_there_and_what_is_not(project: Scope) -> None:
+    now = timezone.now()
+    delegate = make_delegate(project, "eu", tags=["prod"])
+    here = make_instance(delegate, "a/10.0.0.1", tags=["eu-west-1"], version="1.2", capacity=10)
+    make_instance(delegate, "b/10.0.0.2", tags=["lingers"], heard=now - timedelta(minutes=5), capacity=10)
+    make_instance(delegate, "c/10.0.0.3", tags=["went"], status="GONE")
+    make_task(project, status="STARTED", instance=here)
+    facts = queries.facts_of(queries.with_instances(Delegate.objects.filter(pk=delegate.pk)), now)[0]
+    assert facts.status == "CONNECTED"
+    assert (facts.here, facts.expected, facts.running, facts.capacity) == (1, 2, 1, 10)
+    assert facts.tags == ("prod", "eu-west-1", "eu")
+    assert (facts.versions, facts.connections, facts.reason) == (("1.2",), ("WebSocket",), "")
+
+
+def test_a_delegate_without_a_heartbeat_says_why_it_takes_no_work(project: Scope) -> None:
+    delegate = make_delegate(project)
+    make_instance(delegate, heard=timezone.now() - timedelta(minutes=5))
+    facts = queries.facts_of(queries.with_instances(Delegate.objects.filter(pk=delegate.pk)))[0]
+    assert (facts.status, facts.capacity) == ("DISCONNECTED", 0)
+    assert facts.reason == "No heartbeat came for two and a half minutes."
+
+
+def test_the_list_is_narrowed_by_status_tag_and_name(project: Scope, viewer: User, client: Client) -> None:
+    client.force_login(viewer)
+    make_instance(make_delegate(project, "prod-eu", tags=["Prod"]), tags=["eu"])
+    make_delegate(project, "lab")
+    assert names_in(client) == ["built-in", "lab", "prod-eu"]
+    assert names_in(client, "?status=connected") == ["prod-eu"]
+    assert names_in(client, "?status=NEVER_CONTACTED") == ["built-in", "lab"]
+    assert names_in(client, "?tag=prod") == ["prod-eu"]
+    assert names_in(client, "?tag=EU") == ["prod-eu"]
+    assert names_in(client, "?tag=lab") == ["lab"]
+    assert names_in(client, "?q=PROD") == ["prod-eu"]
+    assert names_in(client, "?status=never_contacted&q=prod") == []
+    assert "No delegate is like this" in client.get("/delegates/?q=nowhere").content.decode()
+
+
+def test_what_an_agent_says_of_itself_is_only_text(project: Scope, viewer: User, client: Client) -> None:
+    client.force_login(viewer)
+    bad = '<script>alert("x")</script>'
+    delegate = make_delegate(project, "eu")
+    make_instance(delegate, f"{bad}/1", tags=[bad, 7], version=bad[:64], hostname=bad)
+    for address in ("/delegates/", f"/delegates/{delegate.pk}/"):
+        page = client.get(address).content.decode()
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert" in page
