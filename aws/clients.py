@@ -17,6 +17,7 @@ from botocore.parsers import ResponseParserError
 
 from aws.answers import error_from
 from aws.credentials import AccessKey, AssumedRole, Credentials
+from aws.deadline import refuse_if_late
 from aws.errors import NotSent, Unanswered
 
 CONNECT_SECONDS = 3
@@ -68,6 +69,7 @@ def _new_client(key: _Key) -> Any:
         )
     client = session.create_client(service, region_name=region, endpoint_url=endpoint_url, config=_config())
     client.meta.events.register(f"after-call.{client.meta.service_model.service_id.hyphenize()}", _whole)
+    client.meta.events.register_last("before-send", refuse_if_late)
     return client
 
 

@@ -110,11 +110,13 @@ class Journey:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.written = folder, 0
+        self.has_restarted = False
         self.manager: list[str] = []
         self.lines = Spool(folder, 10 * MIB).open("t", 1)
 
     def write(self, count: int) -> None:
-        for _ in range(count):
+        # A task does not go on in another process.
+        for _ in range(0 if self.has_restarted else count):
             self.lines.write("INFO", str(self.written))
             self.written += 1
 
@@ -127,6 +129,7 @@ class Journey:
                 self.lines.acknowledge(len(self.manager))
 
     def restart(self) -> None:
+        self.has_restarted = True
         if waiting := Spool(self.folder, 10 * MIB).waiting():
             (self.lines,) = waiting
 

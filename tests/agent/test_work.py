@@ -5,13 +5,7 @@ import time
 from delegates.agent.acquiring import given_at
 from delegates.agent.executors import Answer, Surroundings, execute
 from delegates.agent.work import Held, Task, Work
-
-
-class Said(list[str]):
-    """A task's log in memory."""
-
-    def write(self, level: str, text: str) -> None:
-        self.append(f"{level} {text}")
+from tests.agent.tasks import Said
 
 
 def task(task_id: str = "t", *, kind: str = "aws", age: float = 0, **more: object) -> Task:

@@ -1,8 +1,11 @@
 """What an executor gets beside its task, and what it gives back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
+
+from guards.masks import NOTHING_SECRET, Mask
+from guards.text import clean, cut
 
 
 class Lines(Protocol):
@@ -19,6 +22,12 @@ class Surroundings:
     lines: Lines
     blocks_shell: bool = False
     allowed_operations: frozenset[str] = frozenset()
+    mask: Mask = NOTHING_SECRET
+
+    def tell(self, texts: Sequence[str], level: str = "INFO") -> None:
+        """Add lines to the task's log, its secrets hidden, also where one runs over several lines."""
+        for text in self.mask.texts(texts):
+            self.lines.write(level, cut(clean(text)))
 
 
 @dataclass(frozen=True)

@@ -5,25 +5,34 @@ from typing import Any
 
 from aws.caller import BotoCaller
 from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
+from aws.deadline import TooLate, sent_before
 from aws.errors import AwsError, NotSent, Unauthenticated
-from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
+from delegates.agent.executors.addresses import find_place
+from delegates.agent.executors.answers import Answer, Surroundings, failed, not_sent, succeeded
 from delegates.agent.executors.operations import is_allowed, refusal
+from delegates.agent.executors.requests import read_url
 from delegates.agent.work import Held
 
 
 def run_aws(held: Held, around: Surroundings) -> Answer:
-    """Make the call of a task. Raises `KeyError` for parameters that lack something."""
+    """Make the call of a task. Raises `KeyError` where a parameter is missing, and as `find_place` does."""
     params = held.task.params
     service, operation = str(params["service"]), str(params["operation"])
     if not is_allowed(service, operation, around.allowed_operations):
         return failed("OperationNotAllowed", refusal(service, operation))
+    if endpoint := str(params.get("endpoint_url") or ""):
+        _, host, port = read_url(endpoint)
+        find_place(host, port)
     caller = BotoCaller(
         credentials=read_credentials(params.get("credentials") or {"kind": "own"}),
         region=str(params["region"]),
-        endpoint_url=params.get("endpoint_url") or None,
+        endpoint_url=endpoint or None,
     )
     try:
-        return succeeded(caller.call(service, operation, params.get("params") or {}))
+        with sent_before(held.task.send_before):
+            return succeeded(caller.call(service, operation, params.get("params") or {}))
+    except TooLate as late:
+        return not_sent(late.code, late.message)
     except AwsError as error:
         return aws_failure(error)
 

@@ -3,15 +3,31 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from delegates.agent.executors.addresses import AddressRefused, NameNotResolved
 from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed, not_sent
 from delegates.agent.executors.aws import run_aws
+from delegates.agent.executors.check import run_check
+from delegates.agent.executors.docker_registry import run_docker_registry
+from delegates.agent.executors.git import run_git
+from delegates.agent.executors.http import run_http
+from delegates.agent.executors.requests import NotReached, TooMuch
+from delegates.agent.executors.shell import run_shell
 from delegates.agent.work import Held
+from guards.masks import Mask
 
 Executor = Callable[[Held, Surroundings], Answer]
 log = logging.getLogger("slipway.delegate")
 
-EXECUTORS: Mapping[str, Executor] = {"aws": run_aws}
+EXECUTORS: Mapping[str, Executor] = {
+    "aws": run_aws,
+    "check": run_check,
+    "docker_registry": run_docker_registry,
+    "git": run_git,
+    "http": run_http,
+    "shell": run_shell,
+}
 
 
 def execute(held: Held, around: Surroundings) -> Answer:
@@ -24,12 +40,34 @@ def execute(held: Held, around: Surroundings) -> Answer:
         return aborted()
     if task.is_write and time.monotonic() > task.send_before:
         return not_sent("TooLate", f"{task.send_within_seconds:g} s had passed before it could be sent")
+    mask = Mask(task.mask)
+    return _masked(_run(executor, held, replace(around, mask=mask)), mask)
+
+
+def _run(executor: Executor, held: Held, around: Surroundings) -> Answer:
     try:
         return executor(held, around)
+    except NameNotResolved as problem:
+        return failed("NameNotResolved", str(problem), capability=True)
+    except NotReached as problem:
+        return failed(problem.code, problem.message, capability=problem.capability)
+    except AddressRefused as problem:
+        return failed("AddressRefused", str(problem))
+    except TooMuch as problem:
+        return failed("TooMuch", str(problem))
     except (KeyError, TypeError, ValueError) as problem:
-        log.exception("Task %s has parameters that cannot be used", task.id)
         return failed("BadParameters", f"the parameters of the task cannot be used: {problem!r}")
     except Exception as problem:
         # A bug in one executor must not leave its task without an answer.
-        log.exception("Task %s met an error of the delegate's own", task.id)
+        log.exception("Task %s met an error of the delegate's own", held.task.id)
         return failed("DelegateError", f"an error of the delegate's own: {type(problem).__name__}")
+
+
+def _masked(answer: Answer, mask: Mask) -> Answer:
+    """The same with secrets hidden in what people read; the result is values, kept as they are."""
+    if answer.error is None:
+        return answer
+    hidden = {
+        key: mask.text(value) if isinstance(value, str) else value for key, value in answer.error.items()
+    }
+    return replace(answer, error=hidden)

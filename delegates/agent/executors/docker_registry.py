@@ -1,0 +1,136 @@
+"""Asks a container registry for the tags of a repository, or for the digest of one tag (OCI distribution)."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
+from delegates.agent.executors.requests import Reply, ask
+from delegates.agent.work import Held
+
+MOST_TAGS, MOST_PAGES = 10_000, 100
+_REPOSITORY = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
+_TAG = re.compile(r"[\w][\w.-]{0,127}\Z", re.ASCII)
+_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
+_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
+_MANIFESTS = ", ".join(
+    f"application/vnd.{name}+json"
+    for name in (
+        "oci.image.index.v1",
+        "oci.image.manifest.v1",
+        "docker.distribution.manifest.list.v2",
+        "docker.distribution.manifest.v2",
+    )
+)
+
+
+class RegistryRefused(Exception):
+    """The registry answered, but not with what was asked for."""
+
+
+def run_docker_registry(held: Held, around: Surroundings) -> Answer:
+    """Tags, or the digest of one. Raises what `ask` raises."""
+    params = held.task.params
+    repository, tag = str(params["repository"]), str(params.get("tag") or "")
+    if not _REPOSITORY.match(repository) or (tag and not _TAG.match(tag)):
+        return failed("BadParameters", f"{repository}:{tag} is not the name of an image")
+    login = (str(params["username"]), str(params.get("password") or "")) if params.get("username") else None
+    registry = _registry(str(params["url"]), repository, login)
+    try:
+        return succeeded({"digest": registry.digest(tag)} if tag else {"tags": registry.tags()})
+    except RegistryRefused as refused:
+        return failed("RegistryRefused", str(refused))
+
+
+def _registry(url: str, repository: str, login: tuple[str, str] | None) -> "_Registry":
+    base = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix("/v2")
+    if urlsplit(base).hostname in _HUB:
+        base = "https://registry-1.docker.io"
+        repository = repository if "/" in repository else f"library/{repository}"
+    return _Registry(base, repository, login)
+
+
+@dataclass
+class _Registry:
+    base: str
+    repository: str
+    login: tuple[str, str] | None = field(repr=False)
+    token: str = field(default="", repr=False)
+
+    def tags(self) -> list[str]:
+        found: list[str] = []
+        url = f"{self.base}/v2/{self.repository}/tags/list?n=1000"
+        for _ in range(MOST_PAGES):
+            reply = self._ask("GET", url)
+            found += [str(tag) for tag in _json(reply).get("tags") or ()]
+            following = re.match(r"<([^>]+)>;\s*rel=\"?next", reply.headers.get("link", ""))
+            if following is None or len(found) >= MOST_TAGS:
+                break
+            url = self._own(urljoin(url, following[1]))
+        return found[:MOST_TAGS]
+
+    def digest(self, tag: str) -> str:
+        url = f"{self.base}/v2/{self.repository}/manifests/{quote(tag)}"
+        digest = self._ask("HEAD", url).headers.get("docker-content-digest", "")
+        if not digest:
+            raise RegistryRefused(
+                f"{urlsplit(self.base).hostname} gave no digest for {self.repository}:{tag}"
+            )
+        return digest
+
+    def _own(self, url: str) -> str:
+        """A page on another host would be asked with this registry's token."""
+        if urlsplit(url)[:2] != urlsplit(self.base)[:2]:
+            raise RegistryRefused("the next page of tags is said to be on another host")
+        return url
+
+    def _ask(self, method: str, url: str) -> Reply:
+        reply = self._send(method, url)
+        if reply.status == 401 and not self.token:
+            self.token = self._new_token(reply.headers.get("www-authenticate", ""))
+            reply = self._send(method, url)
+        if reply.status != 200:
+            raise RegistryRefused(f"{urlsplit(url).hostname} answered {reply.status} for {self.repository}")
+        return reply
+
+    def _send(self, method: str, url: str) -> Reply:
+        headers = {"Accept": _MANIFESTS if "/manifests/" in url else "application/json"}
+        if self.token not in ("", _BASIC):
+            headers["Authorization"] = f"Bearer {self.token}"
+        return ask(method, url, headers=headers, auth=self.login if self.token == _BASIC else None)
+
+    def _new_token(self, challenge: str) -> str:
+        scheme, _, rest = challenge.partition(" ")
+        if scheme.lower() == "basic" and self.login:
+            return _BASIC
+        asked = dict(_CHALLENGE.findall(rest))
+        realm = asked.get("realm", "")
+        if scheme.lower() != "bearer" or not realm:
+            raise RegistryRefused(
+                f"{urlsplit(self.base).hostname} wants a login that is not given or not known"
+            )
+        if urlsplit(realm).scheme != "https" and urlsplit(realm).netloc != urlsplit(self.base).netloc:
+            raise RegistryRefused("the registry sends its logins to another host without TLS")
+        query = {"service": asked.get("service", ""), "scope": f"repository:{self.repository}:pull"}
+        reply = ask("GET", f"{realm}?{urlencode(query)}", auth=self.login)
+        answer = _json(reply)
+        token = answer.get("token") or answer.get("access_token")
+        if reply.status != 200 or not isinstance(token, str):
+            raise RegistryRefused(f"{urlsplit(realm).hostname} gave no token: {reply.status}")
+        return token
+
+
+# In the place of a token: the registry wants name and password each time.
+_BASIC = "basic"
+
+
+def _json(reply: Reply) -> dict[str, Any]:
+    try:
+        body = json.loads(reply.body)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise RegistryRefused(f"the answer ({reply.status}) is not the JSON that it should be")
+    return body

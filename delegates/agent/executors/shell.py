@@ -1,0 +1,105 @@
+"""Runs a shell script: in a group, folder and environment of its own, never with the delegate's token."""
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed
+from delegates.agent.executors.shell_process import Ended, run_until
+from delegates.agent.work import Held
+
+INTERPRETERS = ("bash", "sh")
+OUTPUT_BYTES = 256 * 1024
+OPEN_FILES, PROCESSES, FILE_MIB = 1024, 4096, 2048
+# The role of the task or machine may be used by scripts; keys that the agent itself was given may not.
+_KEPT = re.compile(
+    r"(PATH|LANG|LC_\w+|TZ|(HTTPS?|NO)_PROXY|(https?|no)_proxy|SSL_CERT_FILE|AWS_(DEFAULT_)?REGION|AWS_CA_BUNDLE"
+    r"|AWS_CONTAINER_\w+|ECS_CONTAINER_METADATA_URI(_V4)?)\Z"
+)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
+
+
+def run_shell(held: Held, around: Surroundings) -> Answer:
+    """Run the script of a task. Raises `KeyError` and `ValueError` for parameters that cannot be used."""
+    params = held.task.params
+    if around.blocks_shell:
+        return failed(
+            "ShellBlocked", "this delegate runs no scripts: SLIPWAY_DELEGATE_BLOCK_SHELL is set on it"
+        )
+    interpreter = str(params.get("interpreter") or "bash")
+    if interpreter not in INTERPRETERS:
+        raise ValueError(f"interpreter {interpreter!r}; known are {', '.join(INTERPRETERS)}")
+    outputs = [_name(one) for one in params.get("outputs") or ()]
+    with tempfile.TemporaryDirectory(prefix="slipway-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        _write(home / "script", str(params["script"]))
+        _write(home / "prologue", _prologue(home / "outputs", outputs))
+        environment = script_environment(os.environ, home, params.get("environment") or {})
+        try:
+            ended = run_until(held, around, _command(interpreter, home), environment)
+        except FileNotFoundError:
+            return failed("NoInterpreter", f"this delegate has no {interpreter}", capability=True)
+        return _answer(ended, home / "outputs")
+
+
+def script_environment(own: Mapping[str, str], home: Path, given: Mapping[str, Any]) -> dict[str, str]:
+    """What a script sees: a list of harmless variables, and what its task says."""
+    kept = {name: value for name, value in own.items() if _KEPT.match(name)}
+    said = {_name(name): str(value) for name, value in given.items()}
+    return {**kept, "HOME": str(home), "TMPDIR": str(home), **said}
+
+
+def _name(text: Any) -> str:
+    if not _NAME.match(str(text)):
+        raise ValueError(f"{text!r} is not the name of a variable")
+    return str(text)
+
+
+def _write(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def _command(interpreter: str, home: Path) -> list[str]:
+    # Shells differ in what they call the number of processes.
+    limits = (
+        f"ulimit -n {OPEN_FILES}; ulimit -c 0; ulimit -f {FILE_MIB * 2048}; "
+        f"{{ ulimit -u {PROCESSES} || ulimit -p {PROCESSES}; }} 2>/dev/null"
+    )
+    start = f'{limits}; cd "$1" && exec "$2" -c \'. "$0/prologue"; . "$0/script"\' "$1"'
+    return ["/bin/sh", "-c", start, "slipway", str(home), interpreter]
+
+
+def _prologue(path: Path, names: Sequence[str]) -> str:
+    """Writes the wanted variables however the script ends; NUL parts them, which no variable can hold."""
+    if not names:
+        return ""
+    return f"""slipway_outputs() {{
+  slipway_status=$?
+  for slipway_name in {" ".join(names)}; do
+    eval "slipway_value=\\${{$slipway_name-}}"
+    printf '%s\\0%s\\0' "$slipway_name" "$slipway_value"
+  done > '{path}'
+  exit $slipway_status
+}}
+trap slipway_outputs EXIT
+"""
+
+
+def _answer(ended: Ended, path: Path) -> Answer:
+    if ended.was_stopped:
+        return aborted()
+    if ended.timed_out:
+        return failed("TimedOut", "the script did not end in time and was killed")
+    content = path.read_bytes()[: OUTPUT_BYTES + 1] if path.exists() else b""
+    if len(content) > OUTPUT_BYTES:
+        return failed("OutputsTooLarge", f"the outputs are larger than {OUTPUT_BYTES // 1024} KiB")
+    parts = content.decode("utf-8", "replace").split("\0")
+    result = {"exit_code": ended.exit_code, "outputs": dict(zip(parts[::2], parts[1::2], strict=False))}
+    if ended.exit_code == 0:
+        return Answer(Answer.SUCCEEDED, result=result)
+    why = failed("ScriptFailed", f"the script ended with exit code {ended.exit_code}")
+    return Answer(Answer.FAILED, result=result, error=why.error)

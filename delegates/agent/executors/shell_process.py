@@ -1,0 +1,92 @@
+"""A process and all that it starts: its output as lines while it runs, its end at the latest when told."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from delegates.agent.executors.answers import Surroundings
+from delegates.agent.work import Held
+from guards.output import Output
+
+LOOK_SECONDS, KILL_SECONDS = 0.1, 5.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended; a signal is 128 and its number, as shells have it."""
+
+    exit_code: int
+    was_stopped: bool = False
+    timed_out: bool = False
+
+
+def run_until(
+    held: Held, around: Surroundings, command: Sequence[str], environment: Mapping[str, str]
+) -> Ended:
+    """Run to the end, to the task's time-out or until it is stopped. Raises `FileNotFoundError`."""
+    with subprocess.Popen(  # noqa: S603  -- running what people wrote is what this is for
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        group = _Group(process, around)
+        try:
+            stopped, timed_out = group.watch(held)
+        finally:
+            # Children in the background would live on.
+            group.signal(signal.SIGKILL)
+        group.tell_rest()
+    code = process.returncode
+    return Ended(128 - code if code < 0 else code, stopped, timed_out)
+
+
+class _Group:
+    """The processes of one script, and the pipe that they all write to."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", around: Surroundings) -> None:
+        self._process, self._around = process, around
+        self._output = Output(around.mask)
+        self._pipe = process.stdout.fileno() if process.stdout else -1
+        os.set_blocking(self._pipe, False)
+
+    def watch(self, held: Held) -> tuple[bool, bool]:
+        """Pass on lines until the script ends; gives back whether it was stopped, and if for its time."""
+        kill_at, stopped = 0.0, False
+        while not self._has_ended():
+            if data := self._read():
+                self._around.tell(self._output.feed(data))
+            elif kill_at:
+                time.sleep(LOOK_SECONDS)
+            else:
+                held.stopped.wait(LOOK_SECONDS)
+            if not kill_at and (held.stopped.is_set() or held.seconds_left <= 0):
+                stopped, kill_at = held.stopped.is_set(), time.monotonic() + KILL_SECONDS
+                self.signal(signal.SIGTERM)
+            if kill_at and time.monotonic() > kill_at:
+                self.signal(signal.SIGKILL)
+        return stopped, bool(kill_at) and not stopped
+
+    def signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    def tell_rest(self) -> None:
+        while data := self._read():
+            self._around.tell(self._output.feed(data))
+        self._around.tell(self._output.end())
+
+    def _has_ended(self) -> bool:
+        """Without collecting it: its number stays its group's until the group was killed."""
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _read(self) -> bytes:
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._pipe, 65_536)
+        return b""

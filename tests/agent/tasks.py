@@ -1,0 +1,31 @@
+"""Tasks as an agent holds them, for tests that run executors without a manager."""
+
+import time
+from typing import Any
+
+from delegates.agent.executors import Answer, Surroundings, execute
+from delegates.agent.work import Held, Task
+
+
+class Said(list[str]):
+    """A task's log in memory."""
+
+    def write(self, level: str, text: str) -> None:
+        self.append(text)
+
+
+def held_task(kind: str, params: dict[str, Any], *, age: float = 0, **more: Any) -> Held:
+    """A task that was acquired `age` seconds ago."""
+    given = {"id": "t", "fence": 1, "timeout_seconds": 20.0, **more}
+    return Held(Task(kind=kind, params=params, acquired_at=time.monotonic() - age, **given))
+
+
+def run(kind: str, params: dict[str, Any], *, said: Said | None = None, **more: Any) -> Answer:
+    """Run a task to its end."""
+    return execute(held_task(kind, params, **more), Surroundings(said if said is not None else Said()))
+
+
+def error_of(answer: Answer) -> dict[str, Any]:
+    """The error of an answer that must have one."""
+    assert answer.error is not None, answer
+    return dict(answer.error)
