@@ -9,13 +9,17 @@ from typing import NoReturn
 from delegates.agent import VERSION
 from delegates.agent.acquiring import acquiring
 from delegates.agent.backoff import Backoff
+from delegates.agent.configuring import configuring
 from delegates.agent.ending import end_on_signals, finish
 from delegates.agent.environment import AgentSettings, BadEnvironment, read_environment
 from delegates.agent.heartbeats import heartbeats
 from delegates.agent.identity import NoIdentity, read_identity
 from delegates.agent.listening import listening
 from delegates.agent.logs.delegate_log import log_to
+from delegates.agent.logs.outgoing import Outgoing
+from delegates.agent.logs.shipping import shipping
 from delegates.agent.logs.uploading import uploading
+from delegates.agent.measuring import measuring
 from delegates.agent.network import tell_process
 from delegates.agent.program import Agent, log
 from delegates.agent.registering import register
@@ -28,6 +32,9 @@ LOOPS = {
     "acquiring": acquiring,
     "renewing": renewing,
     "uploading": uploading,
+    "shipping": shipping,
+    "configuring": configuring,
+    "measuring": measuring,
 }
 
 
@@ -53,8 +60,11 @@ def main() -> int:
 def _agent(settings: AgentSettings) -> Agent:
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     tls = tell_process(os.environ, settings.home, settings.ca_bundle)
-    log_to(settings.home)
-    return Agent(settings, read_identity(os.environ, settings.manager_url), tls)
+    outgoing = Outgoing()
+    log_to(settings.home, [settings.token, os.environ.get("PROXY_PASSWORD", "")], outgoing)
+    # What a configuration's script installs there, the scripts of tasks find.
+    os.environ["PATH"] = f"{settings.home / 'bin'}:{os.environ.get('PATH', os.defpath)}"
+    return Agent(settings, read_identity(os.environ, settings.manager_url), tls, outgoing)
 
 
 def _stay_registered(agent: Agent) -> None:

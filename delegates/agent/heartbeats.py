@@ -50,6 +50,6 @@ def heartbeat(agent: Agent) -> dict[str, Any]:
         "cpu_process": load.cpu_process,
         "cpu_system": load.cpu_system,
         "memory_mib": load.memory_mib,
-        "max_executing": agent.work.most_since_last_asked("heartbeat"),
+        "max_executing": sum(agent.work.most_since_last_asked("heartbeat")),
         "draining": agent.draining.is_set(),
     }

@@ -5,10 +5,14 @@ from typing import Any
 
 from delegates.agent.backoff import Backoff
 from delegates.agent.executors import Answer, Lines, Surroundings, execute
+from delegates.agent.executors.answers import failed
 from delegates.agent.logs.uploading import upload
 from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import Agent, NotRegistered, log
 from delegates.agent.work import Held
+
+# The answer itself is at fault, because it is too large or holds what the manager cannot keep.
+_UNREADABLE = (400, 413)
 
 
 def perform(agent: Agent, held: Held) -> None:
@@ -46,7 +50,10 @@ def _complete(agent: Agent, held: Held, body: dict[str, Any]) -> None:
             log.warning("The answer of task %s did not arrive: %s", held.task.id, problem)
             agent.ended.wait(backoff.next())
         except Refused as refusal:
-            if refusal.status != 429:
+            if refusal.status in _UNREADABLE and body.get("result"):
+                log.error("The manager cannot take the answer of task %s: %s", held.task.id, refusal)
+                body |= failed("AnswerRefused", f"the manager cannot take the answer: {refusal}").to_json()
+            elif refusal.status != 429:
                 log.warning("The manager did not take the answer of task %s: %s", held.task.id, refusal)
                 return
             agent.ended.wait(max(refusal.retry_after, backoff.next()))

@@ -15,6 +15,7 @@ from websockets.sync.client import ClientConnection
 from delegates.agent.environment import AgentSettings
 from delegates.agent.identity import Identity
 from delegates.agent.load import Load
+from delegates.agent.logs.outgoing import Outgoing
 from delegates.agent.logs.spool import Spool
 from delegates.agent.manager import Manager, SessionLost
 from delegates.agent.work import Work
@@ -42,10 +43,13 @@ class NotRegistered(Exception):
 class Agent:
     """Shared by all loops. `ended` stops them; `draining` only stops new tasks."""
 
-    def __init__(self, settings: AgentSettings, identity: Identity, tls: ssl.SSLContext) -> None:
+    def __init__(
+        self, settings: AgentSettings, identity: Identity, tls: ssl.SSLContext, outgoing: Outgoing
+    ) -> None:
         self.settings, self.identity, self.tls = settings, identity, tls
         self.manager = Manager(settings.manager_url, tls)
         self.load, self.metrics_load = Load(), Load()
+        self.outgoing = outgoing
         self.terms = Terms()
         self.work = Work(settings.capacity)
         self.spool = Spool(settings.home / "spool", settings.spool_bytes)
@@ -59,10 +63,16 @@ class Agent:
         # Set to make a loop go round before its time.
         self.beat_now, self.look_for_tasks = threading.Event(), threading.Event()
         self.acknowledged = threading.Event()
+        self.is_prepared, self.configuration_news = threading.Event(), threading.Event()
 
     @property
     def takes_tasks(self) -> bool:
-        return self.registered.is_set() and not self.draining.is_set() and not self.is_told_to_drain
+        return (
+            self.is_prepared.is_set()
+            and self.registered.is_set()
+            and not self.draining.is_set()
+            and not self.is_told_to_drain
+        )
 
     @property
     def has_socket(self) -> bool:
@@ -107,6 +117,7 @@ class Agent:
         self.work.stop(_texts(answer.get("aborted")), _texts(answer.get("lost")))
         if configuration := answer.get("configuration"):
             self.configuration = configuration
+            self.configuration_news.set()
         self.look_for_tasks.set()
 
     def start(self, loops: Mapping[str, Callable[["Agent"], None]]) -> None:

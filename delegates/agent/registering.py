@@ -59,6 +59,7 @@ def _begin(agent: Agent, answer: Mapping[str, Any]) -> None:
     agent.configuration = answer.get("configuration")
     agent.manager.session = str(answer["session"])
     agent.registered.set()
+    agent.configuration_news.set()
     log.info("Registered as %s with %s", agent.settings.name, agent.settings.manager_url)
     skew = float(answer.get("clock_skew_seconds") or 0)
     if abs(skew) > SKEW_SECONDS:

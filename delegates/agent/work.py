@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+# A check only finds out whether tasks could be done here.
+VALIDATING = "check"
+
 
 @dataclass(frozen=True)
 class Task:
@@ -69,7 +72,7 @@ class Work:
         self.ended_count = 0
         self.failed_count = 0
         self._held: dict[str, Held] = {}
-        self._most: dict[str, int] = {}
+        self._most: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -82,7 +85,8 @@ class Work:
             if older := self._held.get(task.id):
                 _stop(older, is_lost=True)
             held = self._held[task.id] = Held(task)
-            self._most = {who: max(most, len(self._held)) for who, most in self._most.items()}
+            now = self._count()
+            self._most = {who: (max(m[0], now[0]), max(m[1], now[1])) for who, m in self._most.items()}
             self.idle.clear()
         return held
 
@@ -100,12 +104,16 @@ class Work:
         with self._lock:
             return list(self._held.values())
 
-    def most_since_last_asked(self, who: str) -> int:
-        """The most tasks at once since the same one asked last (R077)."""
+    def most_since_last_asked(self, who: str) -> tuple[int, int]:
+        """The most tasks and the most checks at once since the same one asked last (R077)."""
         with self._lock:
-            now = len(self._held)
+            now = self._count()
             most, self._most[who] = self._most.get(who, now), now
         return most
+
+    def _count(self) -> tuple[int, int]:
+        checks = sum(held.task.kind.lower() == VALIDATING for held in self._held.values())
+        return len(self._held) - checks, checks
 
     def stop(self, aborted: list[str], lost: list[str]) -> None:
         """End the work on tasks that the manager no longer wants from us."""

@@ -26,12 +26,13 @@ def test_capacity_is_kept_and_given_back() -> None:
 
 def test_the_most_at_once_is_told_to_each_asker_since_it_asked_last() -> None:
     work = Work(5)
-    assert work.most_since_last_asked("heartbeat") == 0
+    assert work.most_since_last_asked("heartbeat") == (0, 0)
     held = [work.take(task(name)) for name in "abc"]
+    held.append(work.take(task("d", kind="check")))
     for one in held:
         work.let_go(one, failed=False)
-    assert work.most_since_last_asked("heartbeat") == 3
-    assert work.most_since_last_asked("heartbeat") == 0
+    assert work.most_since_last_asked("heartbeat") == (3, 1)
+    assert work.most_since_last_asked("heartbeat") == (0, 0)
 
 
 def test_abort_and_loss_stop_a_task_and_are_told_apart() -> None:

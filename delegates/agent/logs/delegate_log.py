@@ -1,18 +1,110 @@
-"""The agent's own log: delegate.log in its home, and standard output."""
+"""The agent's own log: delegate.log and its older files (R073-R076), and standard output."""
 
 import logging
+import re
 import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+from guards.masks import Mask
+
 NAME = "delegate.log"
+FILE_BYTES, ALL_BYTES, DAYS = 50 * 1000 * 1000, 1000 * 1000 * 1000, 10
+_OLD = re.compile(r"delegate-(\d{4}-\d{2}-\d{2})(?:\.(\d+))?\.log\Z")
 
 
-def log_to(home: Path) -> None:
-    """Send what this process logs to delegate.log and to standard output."""
-    form = logging.Formatter("%(asctime)s %(levelname)s %(threadName)s %(message)s")
-    logger = logging.getLogger("slipway.delegate")
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    for handler in (logging.StreamHandler(sys.stdout), logging.FileHandler(home / NAME, encoding="utf-8")):
+def today() -> date:
+    return datetime.now(UTC).date()
+
+
+def log_to(home: Path, secrets: Sequence[str], *more: logging.Handler) -> None:
+    """Send what this process logs to delegate.log, to standard output and to `more`, its secrets hidden."""
+    form = Form(Mask(secrets))
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    logging.getLogger("slipway.delegate").setLevel(logging.INFO)
+    for handler in (logging.StreamHandler(sys.stdout), DelegateLog(home), *more):
         handler.setFormatter(form)
-        logger.addHandler(handler)
+        root.addHandler(handler)
+
+
+class Form(logging.Formatter):
+    """One line as it is written: the moment in UTC, how grave, which loop, what."""
+
+    converter = staticmethod(time.gmtime)
+
+    def __init__(self, mask: Mask) -> None:
+        super().__init__("%(asctime)s %(levelname)s [%(threadName)s] %(message)s")
+        self.default_msec_format = "%s.%03dZ"
+        self._mask = mask
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._mask.text(super().format(record))
+
+
+class DelegateLog(logging.Handler):
+    """Writes delegate.log: a new file each day and whenever one is full, older ones kept with their date."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        day: Callable[[], date] = today,
+        file_bytes: int = FILE_BYTES,
+        all_bytes: int = ALL_BYTES,
+    ) -> None:
+        super().__init__()
+        self._path, self._day = folder / NAME, day
+        self._file_bytes, self._all_bytes = file_bytes, all_bytes
+        self._written, self._of = self._found()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = f"{self.format(record)}\n".encode("utf-8", "replace")
+        try:
+            self._make_room(len(line))
+            with self._path.open("ab") as file:
+                file.write(line)
+            self._written += len(line)
+        except OSError:
+            # A full disk ends no delegate; standard output has the line too.
+            self.handleError(record)
+
+    def _found(self) -> tuple[int, date]:
+        """Bytes and day of the file that an earlier process left."""
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            return 0, self._day()
+        return status.st_size, datetime.fromtimestamp(status.st_mtime, UTC).date()
+
+    def _make_room(self, size: int) -> None:
+        today = self._day()
+        if today == self._of and self._written + size <= self._file_bytes:
+            return
+        if self._written:
+            self._path.rename(self._free_name(self._of))
+        self._written, self._of = 0, today
+        self._remove_old(today)
+
+    def _free_name(self, of: date) -> Path:
+        name = self._path.with_name(f"delegate-{of.isoformat()}.log")
+        number = 0
+        while name.exists():
+            number += 1
+            name = self._path.with_name(f"delegate-{of.isoformat()}.{number}.log")
+        return name
+
+    def _remove_old(self, today: date) -> None:
+        """Keep today and ten days before it, and no more in all than there may be with a full new file."""
+        oldest, left = (today - timedelta(days=DAYS)).isoformat(), self._all_bytes - self._file_bytes
+        for day, _, path in sorted(self._old(), reverse=True):
+            size = path.stat().st_size
+            if day < oldest or size > left:
+                path.unlink()
+            left -= size
+
+    def _old(self) -> list[tuple[str, int, Path]]:
+        found = ((_OLD.match(path.name), path) for path in self._path.parent.iterdir())
+        return [(match[1], int(match[2] or 0), path) for match, path in found if match]

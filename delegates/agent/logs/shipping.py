@@ -1,0 +1,32 @@
+"""Sends the lines of delegate.log to the manager, so that its page shows them."""
+
+from delegates.agent.backoff import Backoff
+from delegates.agent.manager import Refused, Unreachable
+from delegates.agent.program import Agent, NotRegistered
+
+EVERY_SECONDS = 2.0
+
+
+def shipping(agent: Agent) -> None:
+    """Send the log's new lines every other second."""
+    backoff = Backoff(first=2, most=30)
+    instance, number = "", 0
+    while not agent.ended.wait(EVERY_SECONDS):
+        try:
+            if instance != agent.instance_id:
+                # Another process of this instance may have sent lines before us: ask for the next number.
+                number = _send(agent, 1, [])
+                instance = agent.instance_id
+            while lines := agent.outgoing.first():
+                number = max(_send(agent, number, lines), number)
+                agent.outgoing.sent(lines)
+            backoff.reset()
+        except Refused as refusal:
+            number = int(refusal.body.get("next") or number)
+            agent.ended.wait(backoff.next())
+        except (NotRegistered, Unreachable):
+            agent.ended.wait(backoff.next())
+
+
+def _send(agent: Agent, number: int, lines: list[str]) -> int:
+    return int(agent.ask("/agent/v1/logs", {"sequence": number, "lines": lines})["next"])

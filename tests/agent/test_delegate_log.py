@@ -1,0 +1,148 @@
+"""delegate.log: a file a day, none too large, ten days and a gigabyte at most (R073-R076)."""
+
+import logging
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delegates.agent.logs.delegate_log import DelegateLog, Form
+from delegates.agent.logs.outgoing import KEPT, Outgoing
+from guards.masks import Mask
+
+
+def record(text: str) -> logging.LogRecord:
+    return logging.LogRecord("slipway.delegate", logging.INFO, __file__, 1, text, None, None)
+
+
+class Diary:
+    """A delegate.log whose day is set by hand."""
+
+    def __init__(self, folder: Path, **limits: int) -> None:
+        self.folder, self.limits = folder, limits
+        self.day = datetime.now(UTC).date()
+        self.open()
+
+    def open(self) -> None:
+        self.log = DelegateLog(self.folder, day=lambda: self.day, **self.limits)
+
+    def write(self, text: str) -> None:
+        self.log.emit(record(text))
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def old(self, days: int) -> str:
+        return f"delegate-{(self.day - timedelta(days=days)).isoformat()}.log"
+
+
+def test_each_day_has_a_file_of_its_own_named_for_it(tmp_path: Path) -> None:
+    diary = Diary(tmp_path)
+    diary.write("yesterday")
+    diary.day += timedelta(days=1)
+    diary.write("today")
+    assert diary.names() == [diary.old(1), "delegate.log"]
+    assert (tmp_path / diary.old(1)).read_text() == "yesterday\n"
+    assert (tmp_path / "delegate.log").read_text() == "today\n"
+
+
+def test_a_full_file_is_named_for_its_day_and_a_new_one_begins(tmp_path: Path) -> None:
+    diary = Diary(tmp_path, file_bytes=20)
+    for text in ("a" * 15, "b" * 15, "c" * 15):
+        diary.write(text)
+    day = diary.day.isoformat()
+    assert diary.names() == [f"delegate-{day}.1.log", f"delegate-{day}.log", "delegate.log"]
+    assert (tmp_path / f"delegate-{day}.log").read_text() == "a" * 15 + "\n"
+
+
+def test_today_and_ten_days_before_are_kept(tmp_path: Path) -> None:
+    diary = Diary(tmp_path)
+    for _ in range(14):
+        diary.write("x")
+        diary.day += timedelta(days=1)
+    diary.write("x")
+    assert diary.names() == sorted([*(diary.old(days) for days in range(1, 11)), "delegate.log"])
+
+
+def test_the_file_of_an_earlier_process_is_gone_on_with(tmp_path: Path) -> None:
+    diary = Diary(tmp_path)
+    diary.write("before")
+    diary.open()
+    diary.write("after")
+    assert (tmp_path / "delegate.log").read_text() == "before\nafter\n"
+
+
+def test_the_file_of_an_earlier_day_is_put_away_by_the_next_process(tmp_path: Path) -> None:
+    diary = Diary(tmp_path)
+    diary.write("before")
+    diary.day += timedelta(days=1)
+    diary.open()
+    diary.write("after")
+    assert diary.names() == [diary.old(1), "delegate.log"]
+
+
+def test_other_files_stay(tmp_path: Path) -> None:
+    (tmp_path / "delegate-notes.log").write_text("mine")
+    diary = Diary(tmp_path)
+    diary.write("x")
+    diary.day += timedelta(days=30)
+    diary.write("x")
+    assert diary.names() == ["delegate-notes.log", "delegate.log"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(steps=st.lists(st.tuples(st.integers(1, 60), st.integers(0, 3)), max_size=60))
+def test_limits_hold_whatever_is_written_when(
+    steps: list[tuple[int, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Files of 100 bytes, 500 in all; each step writes a line some days later."""
+    folder = tmp_path_factory.mktemp("log")
+    diary = Diary(folder, file_bytes=100, all_bytes=500)
+    written: list[str] = []
+    for size, days in steps:
+        diary.day += timedelta(days=days)
+        written.append("x" * size)
+        diary.write(written[-1])
+        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+        assert max(sizes.values()) <= 100
+        assert sum(sizes.values()) <= 500
+        assert all(_day(name) >= diary.day - timedelta(days=10) for name in sizes if name != "delegate.log")
+        assert (folder / "delegate.log").read_text().endswith(f"{written[-1]}\n")
+
+
+def _day(name: str) -> date:
+    found = re.search(r"\d{4}-\d{2}-\d{2}", name)
+    assert found
+    return date.fromisoformat(found[0])
+
+
+def test_a_line_has_its_moment_in_utc_and_hides_the_token() -> None:
+    line = Form(Mask(["slp_dlt_secret"])).format(record("refused slp_dlt_secret"))
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z INFO \[\w+\] refused •••$", line)
+
+
+@pytest.fixture
+def outgoing() -> Callable[[int], Outgoing]:
+    def full_of(count: int) -> Outgoing:
+        made = Outgoing()
+        for number in range(count):
+            made.emit(record(f"line {number}"))
+        return made
+
+    return full_of
+
+
+def test_lines_wait_until_they_are_sent(outgoing: Callable[[int], Outgoing]) -> None:
+    lines = outgoing(3)
+    assert lines.first() == lines.first() == ["line 0", "line 1", "line 2"]
+    lines.sent(["line 0", "line 1"])
+    assert lines.first() == ["line 2"]
+
+
+def test_lines_that_waited_too_long_are_counted(outgoing: Callable[[int], Outgoing]) -> None:
+    lines = outgoing(KEPT + 7)
+    assert lines.first()[:2] == ["7 lines are missing here; delegate.log has them.", "line 7"]
