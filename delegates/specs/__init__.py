@@ -7,10 +7,12 @@ from delegates.specs.generator import write_spec
 from delegates.specs.linter import Finding, lint
 from delegates.specs.request import BadSpec, CaBundle, Network, Proxy, Secret, SpecRequest
 from delegates.specs.spec import Command, Spec
+from delegates.specs.troubleshooting import Cause, causes_of_disconnects, likely_causes
 
 __all__ = [
     "BadSpec",
     "CaBundle",
+    "Cause",
     "Command",
     "Finding",
     "Network",
@@ -18,6 +20,8 @@ __all__ = [
     "Secret",
     "Spec",
     "SpecRequest",
+    "causes_of_disconnects",
+    "likely_causes",
     "lint",
     "write_spec",
 ]

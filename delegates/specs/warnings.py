@@ -16,6 +16,7 @@ def warnings(plan: Plan) -> Iterator[str]:
         yield from _placeholders(plan)
         yield from _hostname(plan)
         yield from _network(plan)
+        yield from _roles(plan)
         yield from _token(plan)
         yield from _sizes(plan)
     yield from _proxy_and_ca(plan)
@@ -24,7 +25,7 @@ def warnings(plan: Plan) -> Iterator[str]:
 def _address(plan: Plan) -> Iterator[str]:
     url = urlsplit(plan.request.manager_url)
     host = url.hostname or ""
-    if _is_loopback(host):
+    if is_loopback(host):
         yield (
             f"Delegates are told to reach Slipway at {plan.request.manager_url}, "
             "which is this machine alone. Set PUBLIC_URL to an address that they can reach."
@@ -33,7 +34,8 @@ def _address(plan: Plan) -> Iterator[str]:
         yield "The address of Slipway is not https: tokens and results travel where others can read them."
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is whatever machine looks for it."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -84,6 +86,14 @@ def _network(plan: Plan) -> Iterator[str]:
         yield "Tasks get no public address: the subnets need a route to a NAT gateway to reach anything."
     if len(network.subnets) == 1:
         yield "There is one subnet. Give two in different availability zones, so that one zone may fail."
+
+
+def _roles(plan: Plan) -> Iterator[str]:
+    if plan.needs_execution_role:
+        yield (
+            f"Most accounts have the role {plan.request.execution_role} already. Where AWS says that a role "
+            "or a policy exists, go on with the next command."
+        )
 
 
 def _token(plan: Plan) -> Iterator[str]:

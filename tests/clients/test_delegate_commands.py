@@ -1,0 +1,82 @@
+"""Every command of a delegate's spec is one that the AWS CLI knows; together they make its service."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from delegates.specs import Command, Network, Secret, SpecRequest, write_spec
+from tests.clients.programs import Program
+from tests.contract.account import Aws
+from tests.fixtures.processes import wait_until
+from tests.specs.matrix import MATRIX, wanted
+
+# Of these each is made in the sandbox; what they are called keeps them apart.
+MADE = {
+    "legacy-ec2": wanted("legacy", "EC2", service="legacy-ec2", cluster="c1"),
+    "v3-ec2": wanted("v3", "EC2", service="v3-ec2", cluster="c2"),
+    "v3-fargate": wanted(
+        "v3",
+        "FARGATE",
+        service="v3-fargate",
+        cluster="c3",
+        task_role="delegate-work",
+        secret=Secret("CREATE"),
+    ),
+    "legacy-fargate": wanted("legacy", "FARGATE", service="legacy-fargate", region="us-east-1"),
+}
+
+
+def shape(command: Command) -> tuple[str, ...]:
+    """What the CLI has to know of a command: operation and flags; every one of them knows --region."""
+    words = shlex.split(command.command)
+    return (*words[1:3], *(word for word in words[3:] if word.startswith("--") and word != "--region"))
+
+
+def in_sandbox(request: SpecRequest, aws: Aws) -> SpecRequest:
+    network = Network(aws.endpoint.subnets, (aws.endpoint.security_group,))
+    # Its software ends after some seconds, so that there is a stopped task to ask about.
+    # The usual role is there already.
+    role = f"execution-of-{request.service}"
+    return replace(
+        request, network=network, execution_role=role, image="public.ecr.aws/docker/library/busybox:crash"
+    )
+
+
+@pytest.fixture
+def shell(cli: Program, tmp_path: Path) -> Program:
+    """A shell in the folder of the files, where `aws` is the right one and talks to the sandbox."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "aws").write_text(f'#!/bin/sh\nexec {shlex.join(cli.command)} "$@"\n')
+    (folder / "aws").chmod(0o755)
+    path = f"{folder}:{cli.environment['PATH']}"
+    within = ("sh", "-c", 'cd "$HOME" && eval "$1"', "sh")
+    return Program(within, {**cli.environment, "PATH": path})
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_its_commands_make_the_service_of_a_delegate_and_tell_about_it(
+    name: str, aws: Aws, shell: Program, tmp_path: Path
+) -> None:
+    request = in_sandbox(MADE[name], aws)
+    spec = write_spec(request)
+    for file, text in spec.files.items():
+        (tmp_path / file).write_text(text)
+    for one in spec.of("find", "permissions", "create", "verify", "update"):
+        shell(one.command)
+    cluster, service = spec.service["cluster"], spec.service["serviceName"]
+    (made,) = aws.ecs.describe_services(cluster=cluster, services=[service])["services"]
+    assert made["desiredCount"] == 1
+    assert made["taskDefinition"].endswith(f"/{spec.service['taskDefinition']}:2")
+    if request.launch_type == "FARGATE":
+        stopped = {"cluster": cluster, "serviceName": service, "desiredStatus": "STOPPED"}
+        wait_until(lambda: aws.ecs.list_tasks(**stopped)["taskArns"], "a stopped task")
+        for one in spec.of("diagnose"):
+            shell(one.command.replace(" --follow", ""))
+
+
+def test_those_commands_are_all_that_a_spec_can_hold() -> None:
+    ran = {shape(one) for request in MADE.values() for one in write_spec(request).commands}
+    assert {shape(one) for request in MATRIX for one in write_spec(request).commands} <= ran
