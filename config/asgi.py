@@ -16,13 +16,16 @@ http = get_asgi_application()
 from channels.routing import ProtocolTypeRouter  # noqa: E402
 
 from config.urls import websocket_routes  # noqa: E402
+from delegates.protocol.door import AgentDoor, AgentSocketDoor  # noqa: E402
 from web.front_door import FrontDoor  # noqa: E402
 from web.sockets import OriginValidator, SessionPrincipalMiddleware, SocketGuard  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": FrontDoor(http),
-        "websocket": OriginValidator(SocketGuard(SessionPrincipalMiddleware(websocket_routes))),
+        "http": FrontDoor(AgentDoor(http)),
+        "websocket": SocketGuard(
+            AgentSocketDoor(OriginValidator(SessionPrincipalMiddleware(websocket_routes)))
+        ),
     }
 )
 

@@ -51,6 +51,19 @@ SIGN_INS_PATIENT: Final = Limit(
 SOCKET_BYTES: Final = Limit(64 * 1024, "bytes", "a message of a browser", "ASVS 4.4")
 SOCKET_MESSAGES: Final = Limit(20, "messages", "one browser in a second", "ASVS 4.4")
 
+# --- Agents -----------------------------------------------------------------------------------------
+AGENT_BYTES: Final = Limit(1024 * 1024, "bytes", "a message of an agent, also when unpacked", "ASVS 4.4")
+AGENT_TAGS: Final = Limit(50, "tags", "an agent, of its own", OWN)
+AGENT_TASKS: Final = Limit(1000, "tasks", "an agent at once", OWN)
+AGENT_LINES: Final = Limit(10_000, "lines", "a message of an agent's log, or of its task's", OWN)
+AGENT_CONFIGURATION_OUTPUT: Final = Limit(256 * 1024, "characters", "what a start script prints", OWN)
+AGENT_REFUSALS: Final = Limit(
+    5, "refusals", "registering one name from one address in a minute", "ASVS 6.1.1"
+)
+AGENT_REFUSALS_PER_ADDRESS: Final = Limit(
+    60, "refusals", "registering from one address in a minute", "ASVS 6.1.1"
+)
+
 # --- Documents --------------------------------------------------------------------------------------
 JSON_DEPTH: Final = Limit(64, "levels", "the nesting of a JSON body", OWN)
 JSON_VALUES: Final = Limit(20_000, "values", "a JSON body", OWN)

@@ -15,7 +15,7 @@ INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium a
 
 
 # Policy, encrypted columns, claims and fences: what these packages promise, the database has to keep.
-DATABASE_SENSITIVE = ("connectors", "deployments", "log", "rbac", "routing")
+DATABASE_SENSITIVE = ("connectors", "deployments", "log", "protocol", "rbac", "routing")
 
 
 @pytest.hookimpl(tryfirst=True)

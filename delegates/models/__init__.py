@@ -6,7 +6,7 @@ from delegates.models.delegate import Delegate
 from delegates.models.event import DelegateEvent
 from delegates.models.instance import DelegateInstance, DelegateLogChunk, InstanceSample
 from delegates.models.routing import AllowlistEntry, BlocklistEntry, LastServed, RoutingDecision
-from delegates.models.task import DelegateTask, LateAnswer, TaskLogChunk
+from delegates.models.task import DelegateTask, LateAnswer, TaskAttempt, TaskLogChunk
 from delegates.models.token import DelegateToken
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "LastServed",
     "LateAnswer",
     "RoutingDecision",
+    "TaskAttempt",
     "TaskLogChunk",
     "account_id",
 ]

@@ -39,6 +39,8 @@ class DelegateInstance(models.Model):
     connection = models.CharField(max_length=12, choices=Connection, default=Connection.NONE)
     status = models.CharField(max_length=12, choices=Status, default=Status.REGISTERED)
     session_hash = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    # Good for a moment after a new one was given: calls with it may be under way.
+    previous_session_hash = models.CharField(max_length=64, blank=True, default="")
     session_expires_at = models.DateTimeField(null=True)
     token = models.ForeignKey(
         DelegateToken, on_delete=models.SET_NULL, null=True, blank=True, related_name="instances"

@@ -99,6 +99,22 @@ class DelegateTask(models.Model):
         return self.status in self.OPEN
 
 
+class TaskAttempt(models.Model):
+    """An instance took a task under a fence; `answered_at` says when it told how that ended."""
+
+    task = models.ForeignKey(DelegateTask, on_delete=models.CASCADE, related_name="taken")
+    fence = models.PositiveIntegerField()
+    instance = models.ForeignKey(DelegateInstance, on_delete=models.SET_NULL, null=True, related_name="+")
+    at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "fence"], name="task_attempt_fence_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id} under fence {self.fence}"
+
+
 class TaskLogChunk(models.Model):
     """Lines that a task wrote; `sequence` numbers the first, from 0. `lines` is a JSON list."""
 

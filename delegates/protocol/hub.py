@@ -1,0 +1,220 @@
+"""One for each web process: its agents' sockets and waiting polls, and what they are to be told."""
+
+import asyncio
+import json
+import logging
+import signal
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Protocol
+
+from channels.layers import get_channel_layer
+from redis.exceptions import RedisError
+
+from delegates.protocol.gathering import Gathering
+from delegates.protocol.looking import Seen, look
+from delegates.protocol.notices import GROUP
+from delegates.protocol.threads import in_thread
+from web.outages import OUTAGES, is_outage
+
+LOOK_SECONDS = 2.0
+# Sessions are asked for this seldom: notices tell of their ends, heartbeats find them too.
+LOOKS_TO_SESSIONS = 15
+LISTEN_AGAIN_SECONDS = 1.0
+RESTARTS = 1012
+logger = logging.getLogger(__name__)
+
+
+class Present(Protocol):
+    """A socket or a waiting poll of one instance."""
+
+    instance_id: int
+    delegate_id: int
+
+    def tell(self, text: str) -> None:
+        """Pass on a notice."""
+
+    def end(self, reason: str) -> None:
+        """The session is over."""
+
+
+class Hub:
+    """Listens for notices, and looks now and then for those that got lost."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.is_closing = False
+        self.heartbeats = Gathering()
+        self._here: dict[int, set[Present]] = defaultdict(set)
+        self._of_delegate: dict[int, set[Present]] = defaultdict(set)
+        self._asks_for_sessions = False
+        self._jobs: list[asyncio.Task[None]] = []
+        self._restore: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._jobs = [asyncio.create_task(job) for job in (self._listen(), self._look())]
+        for job in self._jobs:
+            job.add_done_callback(_say_what_broke)
+        self._restore = _before_the_end(self.close)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        self._restore()
+        self.heartbeats.stop()
+        for job in self._jobs:
+            job.cancel()
+
+    def close(self) -> None:
+        """The process ends: nobody is kept waiting, and sockets that close are no news."""
+        self.is_closing = True
+        for present in self._all():
+            present.tell("")
+
+    @contextmanager
+    def having(self, present: Present) -> Iterator[None]:
+        """Tell somebody what there is to be told, for the length of the block."""
+        self._here[present.instance_id].add(present)
+        self._of_delegate[present.delegate_id].add(present)
+        try:
+            yield
+        finally:
+            _take_out(self._here, present.instance_id, present)
+            _take_out(self._of_delegate, present.delegate_id, present)
+
+    def has(self, instance_id: int) -> bool:
+        """Whether anything of an instance is here."""
+        return instance_id in self._here
+
+    def _all(self) -> list[Present]:
+        return [one for group in self._here.values() for one in group]
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._listen_once()
+            except (OSError, RedisError) as error:
+                logger.warning("Notices to agents are not heard: %s", error)
+                await asyncio.sleep(LISTEN_AGAIN_SECONDS)
+
+    async def _listen_once(self) -> None:
+        layer = get_channel_layer()
+        channel = await layer.new_channel()
+        try:
+            await layer.group_add(GROUP, channel)
+            self._asks_for_sessions = True
+            while True:
+                self._pass_on(await layer.receive(channel))
+        finally:
+            await layer.group_discard(GROUP, channel)
+
+    def _pass_on(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"type": "agents.task", "delegate": delegate_id, "task": task_id}:
+                self._tell_delegate(delegate_id, task_available(task_id))
+            case {"type": "agents.abort", "instance": instance_id, "task": task_id}:
+                self._tell_instance(instance_id, json.dumps({"type": "task_aborted", "task_id": task_id}))
+            case {"type": "agents.drain", "delegate": delegate_id}:
+                self._tell_delegate(delegate_id, '{"type": "drain"}')
+            case {"type": "agents.configuration", "delegates": delegate_ids}:
+                for delegate_id in delegate_ids:
+                    self._tell_delegate(delegate_id, '{"type": "configuration_changed"}')
+            case {"type": "agents.ended", "instances": instance_ids, "reason": reason}:
+                for instance_id in instance_ids:
+                    self.end(instance_id, reason)
+
+    def _tell_instance(self, instance_id: int, text: str) -> None:
+        for present in list(self._here.get(instance_id, ())):
+            present.tell(text)
+
+    def _tell_delegate(self, delegate_id: int, text: str) -> None:
+        for present in list(self._of_delegate.get(delegate_id, ())):
+            present.tell(text)
+
+    def end(self, instance_id: int, reason: str) -> None:
+        """Let go of all that an instance has here."""
+        for present in list(self._here.get(instance_id, ())):
+            present.end(reason)
+
+    async def _look(self) -> None:
+        looks = 0
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            looks += 1
+            if not self._here:
+                continue
+            asks = self._asks_for_sessions or looks % LOOKS_TO_SESSIONS == 0
+            try:
+                self._show(await in_thread(look, list(self._here) if asks else []))
+                self._asks_for_sessions = False
+            except OUTAGES as error:
+                if not is_outage(error):
+                    raise
+                logger.warning("Nothing was looked up for agents: %s", error)
+
+    def _show(self, seen: Seen) -> None:
+        for delegate_id, task_id in seen.offers:
+            self._tell_delegate(delegate_id, task_available(task_id))
+        for instance_id, reason in seen.ended:
+            self.end(instance_id, reason)
+
+
+def task_available(task_id: str) -> str:
+    """The notice of a task: where it is, and nothing of what it is (R015)."""
+    return json.dumps({"type": "task_available", "task_id": task_id})
+
+
+def _take_out(groups: dict[int, set[Present]], key: int, present: Present) -> None:
+    groups[key].discard(present)
+    if not groups[key]:
+        del groups[key]
+
+
+def _say_what_broke(job: "asyncio.Task[None]") -> None:
+    if not job.cancelled() and (error := job.exception()) is not None:
+        logger.error("Agents are not told of anything any more", exc_info=error)
+
+
+def _before_the_end(close: Callable[[], None]) -> Callable[[], None]:
+    """Have `close` called when the server is asked to end; it would wait for polls that wait for tasks."""
+    before = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        return lambda: None
+    loop = asyncio.get_running_loop()
+
+    def ending(number: int, frame: Any) -> None:
+        loop.call_soon_threadsafe(close)
+        before(number, frame)
+
+    signal.signal(signal.SIGTERM, ending)
+
+    def restore() -> None:
+        if signal.getsignal(signal.SIGTERM) is ending:
+            signal.signal(signal.SIGTERM, before)
+
+    return restore
+
+
+_hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = weakref.WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def hub_here() -> AsyncIterator[Hub]:
+    """The hub of this process for as long as somebody needs it; the last one ends it."""
+    loop = asyncio.get_running_loop()
+    hub = _hubs.get(loop)
+    if hub is None:
+        hub = _hubs[loop] = Hub()
+        hub.start()
+    hub.users += 1
+    try:
+        yield hub
+    finally:
+        hub.users -= 1
+        if hub.users == 0:
+            hub.stop()
+            if _hubs.get(loop) is hub:
+                del _hubs[loop]

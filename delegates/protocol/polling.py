@@ -1,0 +1,90 @@
+"""Acquire as agents ask for it: at once, or as a long poll that holds no thread while it waits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from delegates.clock import database_now
+from delegates.models import DelegateInstance
+from delegates.protocol import acquiring
+from delegates.protocol.hub import hub_here
+from delegates.protocol.requests import AgentRequest, Reply
+from delegates.protocol.sessions import instance_of
+from delegates.protocol.terms import LONGEST_WAIT_SECONDS
+from delegates.protocol.threads import in_thread
+from guards.limits import AGENT_TASKS
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+class Poll:
+    """An instance that waits for a task."""
+
+    def __init__(self, instance: DelegateInstance) -> None:
+        self.instance_id = instance.pk
+        self.delegate_id = instance.delegate_id
+        self.news = asyncio.Event()
+
+    def tell(self, _text: str) -> None:
+        """Look again."""
+        self.news.set()
+
+    def end(self, _reason: str) -> None:
+        """Look again, and be refused."""
+        self.news.set()
+
+
+async def acquire(request: AgentRequest, receive: Receive) -> Reply:
+    """POST /agent/v1/tasks/acquire: tasks, or none when `wait_seconds` are over."""
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    fields = request.fields()
+    free = fields.whole("free", 0, AGENT_TASKS, default=1)
+    until = began + min(fields.measured("wait_seconds"), LONGEST_WAIT_SECONDS)
+    if until == began:
+        return _reply(await in_thread(take, request.bearer, free), held=0.0)
+    poll = Poll(await in_thread(instance_of, request.bearer))
+    async with hub_here() as hub:
+        gone = asyncio.ensure_future(receive())
+        gone.add_done_callback(lambda _: poll.news.set())
+        try:
+            with hub.having(poll):
+                while True:
+                    poll.news.clear()
+                    held = clock() - began
+                    tasks = await in_thread(take, request.bearer, free)
+                    if tasks or hub.is_closing or not await _news(poll, until - clock()) or gone.done():
+                        return _reply(tasks, held=held)
+        finally:
+            gone.cancel()
+
+
+async def _news(poll: Poll, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(max(seconds, 0)):
+            await poll.news.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def take(bearer: str, free: int) -> list[dict[str, Any]]:
+    """The documents of tasks for who shows this session. Raises what `instance_of` raises."""
+    instance = instance_of(bearer)
+    _heard(instance)
+    return [one.document() for one in acquiring.take(instance, free=free)]
+
+
+def _heard(instance: DelegateInstance) -> None:
+    """Who asks is there, also when its socket closed a moment ago."""
+    connection = DelegateInstance.Connection
+    if instance.suspect_since is None and instance.connection != connection.NONE:
+        return
+    DelegateInstance.objects.filter(pk=instance.pk).update(
+        connection=connection.POLLING, suspect_since=None, last_heartbeat_at=database_now()
+    )
+
+
+def _reply(tasks: list[dict[str, Any]], *, held: float) -> Reply:
+    # By this the agent knows how old the answer is, however long it lay on the way.
+    return Reply({"tasks": tasks, "held_seconds": round(held, 3)})

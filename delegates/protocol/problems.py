@@ -1,0 +1,109 @@
+"""Refusals that agents understand: each has a code of its own, and a sentence for the person who runs it."""
+
+from typing import Any
+
+from web.problems import Conflict, Problem
+
+
+class SessionInvalid(Problem):
+    """The session is unknown, over, or was replaced by a newer one: the agent registers again."""
+
+    status = 401
+    code = "session_invalid"
+
+
+class TokenUnknown(Problem):
+    """Nobody made this token here."""
+
+    status = 401
+    code = "token_unknown"
+
+
+class TokenMalformed(Problem):
+    """What was sent cannot be a delegate token."""
+
+    status = 401
+    code = "token_malformed"
+
+
+class TokenExpired(Problem):
+    """The token's time is over."""
+
+    status = 401
+    code = "token_expired"
+
+
+class TokenRevoked(Problem):
+    """Somebody took the token back."""
+
+    status = 403
+    code = "token_revoked"
+
+
+class WrongAccount(Problem):
+    """The agent means another installation."""
+
+    status = 403
+    code = "wrong_account"
+
+
+class DelegateRejected(Problem):
+    """Somebody decided that this delegate may not work here."""
+
+    status = 403
+    code = "delegate_rejected"
+
+
+class DelegateDisabled(Problem):
+    """Somebody switched this delegate off."""
+
+    status = 403
+    code = "delegate_disabled"
+
+
+class NameTaken(Problem):
+    """The name belongs to something that no agent may be."""
+
+    status = 403
+    code = "name_taken"
+
+
+class NotEncrypted(Problem):
+    """Tokens and secrets do not travel in the clear."""
+
+    status = 403
+    code = "not_encrypted"
+
+
+class TooOften(Problem):
+    """The agent has to wait."""
+
+    status = 429
+    code = "too_often"
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class NoSuchTask(Problem):
+    """There is no such task, or this instance never had it: both look the same."""
+
+    status = 404
+    code = "not_found"
+
+
+class StaleFence(Conflict):
+    """The task is no longer this instance's: what it says now is kept and changes nothing."""
+
+    code = "stale_fence"
+
+
+class LogGap(Conflict):
+    """Lines are missing before those that came; `more` says which one is expected."""
+
+    code = "log_gap"
+
+    def __init__(self, detail: str, *, expected: int) -> None:
+        super().__init__(detail)
+        self.more: dict[str, Any] = {"next": expected}
