@@ -100,10 +100,12 @@ $(BIN)/python:
 $(VENV)/run.stamp: requirements.lock | $(BIN)/python
 	@echo "Installing what Slipway needs into $(VENV), once (a minute or two)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	@ln -sf "$(CURDIR)/ops/slipway-delegate" $(BIN)/slipway-delegate
 	@touch $@
 
 # The development lock holds all of the other one.
 $(VENV)/dev.stamp: requirements-dev.lock | $(BIN)/python
 	@echo "Installing what Slipway and its tests need into $(VENV), once (a minute or two)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
+	@ln -sf "$(CURDIR)/ops/slipway-delegate" $(BIN)/slipway-delegate
 	@touch $(VENV)/run.stamp $@
