@@ -97,15 +97,17 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "No virtual environment could be made in $(VENV). On Debian: apt-get install python3-venv"; exit 1; }
 
-$(VENV)/run.stamp: requirements.lock | $(BIN)/python
+# The agent, as it is called in its image.
+$(BIN)/slipway-delegate: ops/slipway-delegate | $(BIN)/python
+	@ln -sf "$(CURDIR)/$<" $@
+
+$(VENV)/run.stamp: requirements.lock | $(BIN)/python $(BIN)/slipway-delegate
 	@echo "Installing what Slipway needs into $(VENV), once (a minute or two)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	@ln -sf "$(CURDIR)/ops/slipway-delegate" $(BIN)/slipway-delegate
 	@touch $@
 
 # The development lock holds all of the other one.
-$(VENV)/dev.stamp: requirements-dev.lock | $(BIN)/python
+$(VENV)/dev.stamp: requirements-dev.lock | $(BIN)/python $(BIN)/slipway-delegate
 	@echo "Installing what Slipway and its tests need into $(VENV), once (a minute or two)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
-	@ln -sf "$(CURDIR)/ops/slipway-delegate" $(BIN)/slipway-delegate
 	@touch $(VENV)/run.stamp $@

@@ -1,0 +1,157 @@
+"""A real agent and a real manager: what one says, the other understands."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from delegates.models import (
+    DelegateInstance,
+    DelegateLogChunk,
+    DelegateTask,
+    DelegateToken,
+    TaskLogChunk,
+    account_id,
+)
+from delegates.operations.tasks import abort_task, submit_task
+from delegates.operations.tokens import create_token
+from rbac.models import Scope, User
+from sandbox.process import SandboxProcess
+from tests.faults.part import Part
+from tests.fixtures.agents import Manager, StartAgent
+from tests.fixtures.processes import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Begin = Callable[..., Part]
+Status = DelegateTask.Status
+
+
+@pytest.fixture
+def token(live_broker: str, transactional_db: None, project: Scope, admin: User) -> DelegateToken:
+    return create_token(actor=admin, scope=project, name="agents")
+
+
+@pytest.fixture
+def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Begin:
+    """Start an agent and wait until the manager sees it as it is started: with a socket, or polling."""
+
+    def started(name: str = "eu", **more: str) -> Part:
+        environment = {
+            "HARNESS_ACCOUNT_ID": account_id(),
+            "HARNESS_TOKEN": token.value,
+            "HARNESS_URL": manager.url,
+            "HARNESS_NAME": name,
+            "HARNESS_TAGS": "aws,ecs",
+            "SLIPWAY_DELEGATE_HEARTBEAT": "1",
+            **more,
+        }
+        part = start_agent(environment)
+        wanted = "POLLING" if "SLIPWAY_DELEGATE_NO_SOCKET" in more else "WEBSOCKET"
+        found = DelegateInstance.objects.filter(delegate__name=name, connection=wanted)
+        wait_until(found.exists, f"{name} by {wanted}: {part.log}")
+        return part
+
+    return started
+
+
+def submit(project: Scope, kind: str, payload: Mapping[str, Any], **facts: Any) -> DelegateTask:
+    return submit_task(scope=project, kind=kind, title="a test", payload=payload, **facts)
+
+
+def ended(task: DelegateTask, seconds: float = 30) -> DelegateTask:
+    """The task once it has ended."""
+
+    def is_over() -> bool:
+        task.refresh_from_db()
+        return not task.is_open
+
+    wait_until(is_over, f"the end of {task.pk}", seconds)
+    return task
+
+
+def log_of(task: DelegateTask) -> list[str]:
+    chunks = TaskLogChunk.objects.filter(task=task).order_by("sequence")
+    return [line["text"] for chunk in chunks for line in json.loads(chunk.lines)]
+
+
+SHELL = DelegateTask.Kind.SHELL
+
+
+@pytest.mark.parametrize("more", [{}, {"SLIPWAY_DELEGATE_NO_SOCKET": "1"}], ids=["socket", "polling"])
+def test_a_script_runs_and_its_lines_and_outputs_arrive(
+    begin: Begin, project: Scope, more: dict[str, str]
+) -> None:
+    begin(**more)
+    script = "for n in 1 2 3; do echo line $n; done; IMAGE=nginx"
+    task = ended(submit(project, SHELL, {"script": script, "outputs": ["IMAGE"]}))
+    assert task.status == Status.SUCCEEDED, task.error
+    assert '"nginx"' in task.result
+    assert log_of(task) == ["line 1", "line 2", "line 3"]
+
+
+def test_an_aws_call_is_made_with_the_agents_own_credentials(
+    begin: Begin, project: Scope, pretend_aws: SandboxProcess
+) -> None:
+    begin(AWS_ACCESS_KEY_ID="AKIAEXAMPLE", AWS_SECRET_ACCESS_KEY="example")
+    params = {"service": "ecs", "operation": "ListClusters", "params": {}, "region": "us-east-1"}
+    payload = {**params, "endpoint_url": pretend_aws.url, "credentials": {"kind": "own"}}
+    task = ended(submit(project, DelegateTask.Kind.AWS, payload))
+    assert task.status == Status.SUCCEEDED, task.error
+    assert "clusterArns" in task.result
+
+
+def test_aborting_a_task_kills_its_script(begin: Begin, project: Scope, admin: User) -> None:
+    begin()
+    task = submit(project, SHELL, {"script": "echo started; sleep 600"})
+    wait_until(lambda: log_of(task) == ["started"], "the first line")
+    task.refresh_from_db()
+    abort_task(actor=admin, task=task)
+    assert ended(task, 10).status == Status.ABORTED
+
+
+def test_told_to_end_an_agent_finishes_what_it_has_and_says_goodbye(begin: Begin, project: Scope) -> None:
+    part = begin()
+    task = submit(project, SHELL, {"script": "echo started; sleep 2; echo done"})
+    wait_until(lambda: log_of(task) == ["started"], "the first line")
+    part.end(20)
+    assert ended(task, 1).status == Status.SUCCEEDED
+    assert log_of(task) == ["started", "done"]
+    instance = DelegateInstance.objects.get()
+    assert instance.status == DelegateInstance.Status.GONE
+
+
+def test_a_manager_that_goes_away_and_comes_back_gets_everything(
+    begin: Begin, project: Scope, manager: Manager
+) -> None:
+    begin()
+    task = submit(project, SHELL, {"script": "for n in $(seq 40); do echo $n; sleep 0.1; done"})
+    wait_until(lambda: len(log_of(task)) > 3, "the first lines")
+    manager.kill_and_restart_web()
+    assert ended(task).status == Status.SUCCEEDED
+    wait_until(lambda: len(log_of(task)) >= 40, "all lines")
+    assert log_of(task) == [str(number) for number in range(1, 41)]
+
+
+def test_the_agents_own_log_arrives_once_across_a_restart(begin: Begin) -> None:
+    part = begin()
+
+    def registrations() -> int:
+        text = "\n".join(chunk.text for chunk in DelegateLogChunk.objects.order_by("sequence"))
+        return text.count("Registered as eu")
+
+    wait_until(lambda: registrations() == 1, "the log of the first process")
+    part.kill()
+    part.start()
+    wait_until(lambda: registrations() == 2, "the log of the second process")
+
+
+def test_a_wrong_token_is_refused_with_a_sentence(
+    manager: Manager, start_agent: StartAgent, transactional_db: None, account: Scope
+) -> None:
+    environment = {"HARNESS_ACCOUNT_ID": account_id(), "HARNESS_TOKEN": "slp_dlt_" + "x" * 43}
+    part = start_agent({**environment, "HARNESS_URL": manager.url})
+    wait_until(lambda: "The manager refused this delegate" in part.log.read_text(), "the refusal")
+    assert "token_unknown" in part.log.read_text()
+    assert "x" * 43 not in part.log.read_text()
