@@ -2,12 +2,22 @@
 
 from django.urls import path
 
-from delegates.api import doors, specs, tokens
+from delegates.api import delegates, doors, specs, tokens
 
 urlpatterns = [
     path("connectors/<int:pk>/test", doors.ConnectorTest.as_view(), name="api-connector-test"),
     path("connectors/<int:pk>/clusters", doors.ConnectorClusters.as_view(), name="api-connector-clusters"),
     path("aws-regions", doors.AwsRegions.as_view(), name="api-aws-regions"),
+    path("delegates", delegates.Delegates.as_view(), name="api-delegates"),
+    path("delegates/<int:pk>", delegates.OneDelegate.as_view(), name="api-delegate"),
+    path("delegates/<int:pk>/approve", delegates.DelegateApproval.as_view(), name="api-approve-delegate"),
+    path("delegates/<int:pk>/reject", delegates.DelegateRejection.as_view(), name="api-reject-delegate"),
+    path("delegates/<int:pk>/disable", delegates.DelegateDisabling.as_view(), name="api-disable-delegate"),
+    path("delegates/<int:pk>/enable", delegates.DelegateEnabling.as_view(), name="api-enable-delegate"),
+    path("delegates/<int:pk>/drain", delegates.DelegateDraining.as_view(), name="api-drain-delegate"),
+    path("delegates/<int:pk>/tags", delegates.DelegateOwnTags.as_view(), name="api-delegate-tags"),
+    path("delegates/<int:pk>/logs", delegates.DelegateLogs.as_view(), name="api-delegate-logs"),
+    path("delegates/<int:pk>/events", delegates.DelegateEvents.as_view(), name="api-delegate-events"),
     path("delegate-tokens", tokens.DelegateTokens.as_view(), name="api-delegate-tokens"),
     path("delegate-tokens/<int:pk>", tokens.OneDelegateToken.as_view(), name="api-delegate-token"),
     path(

@@ -80,6 +80,7 @@ PATH_CHARACTERS: Final = Limit(1024, "characters", "a path of the file store", O
 PATH_PART_CHARACTERS: Final = Limit(255, "characters", "one name in a path", "file systems")
 SECRET_BYTES: Final = Limit(64 * 1024, "bytes", "the value of a secret", "AWS Secrets Manager")
 VARIABLES: Final = Limit(200, "variables", "a service, an environment", OWN)
+DELEGATE_TAGS: Final = Limit(50, "tags", "what people call one delegate by", OWN)
 VALUE_CHARACTERS: Final = Limit(4096, "characters", "the value of a variable", OWN)
 EXPRESSION_CHARACTERS: Final = Limit(4096, "characters", "a text with an expression in it", OWN)
 EXPRESSIONS_RESULT: Final = Limit(1_048_576, "characters", "what the expressions of a document come to", OWN)

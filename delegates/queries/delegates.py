@@ -96,13 +96,12 @@ def facts_of(delegates: Iterable[Delegate], now: datetime | None = None) -> list
     """Facts of delegates that came from `with_instances`; one query more, for the tasks that run."""
     found = list(delegates)
     running = running_on(instance.pk for one in found for instance in one.instances.all())
-    return [_facts(one, running, now or timezone.now()) for one in found]
+    return [facts(one, running, now or timezone.now()) for one in found]
 
 
-def instance_facts(delegate: Delegate, now: datetime) -> list[InstanceFacts]:
-    """The instances of a delegate, newest first; those that are gone come last."""
-    instances = list(delegate.instances.all())
-    running = running_on(one.pk for one in instances)
+def instance_facts(delegate: Delegate, running: dict[int, int], now: datetime) -> list[InstanceFacts]:
+    """The instances of a delegate, newest first; those that are gone come last. `running` is by instance."""
+    instances = delegate.instances.all()
     shown = [InstanceFacts(one, instance_status(one, now), running.get(one.pk, 0)) for one in instances]
     return sorted(shown, key=lambda one: one.instance.status == DelegateInstance.Status.GONE)
 
@@ -114,7 +113,8 @@ def running_on(instances: Iterable[int]) -> dict[int, int]:
     return {pk: number for pk, number in counted if pk is not None}
 
 
-def _facts(delegate: Delegate, running: dict[int, int], now: datetime) -> DelegateFacts:
+def facts(delegate: Delegate, running: dict[int, int], now: datetime) -> DelegateFacts:
+    """One delegate; `running` counts tasks by instance."""
     instances = list(delegate.instances.all())
     status = status_of(delegate, instances, now)
     expected = [one for one in instances if one.status in EXPECTED]

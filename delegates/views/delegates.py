@@ -54,9 +54,10 @@ def delegate(request: PageRequest, pk: int) -> HttpResponse:
     """This will show one delegate and what runs under its name."""
     found = get_visible(request, queries.VIEW, queries.with_instances(Delegate.objects.all()), pk=pk)
     now = timezone.now()
+    running = queries.running_on(one.pk for one in found.instances.all())
     content = {
         "delegate": found,
-        "facts": queries.facts_of([found], now)[0],
-        "instances": queries.instance_facts(found, now),
+        "facts": queries.facts(found, running, now),
+        "instances": queries.instance_facts(found, running, now),
     }
     return render(request, "delegates/delegate.html", content)

@@ -288,6 +288,25 @@ ROWS: dict[str, Row] = {
     ),
     "api-connector-clusters": Row((get((401, 404, 403, 400, 400)),), of("connector")),
     "api-aws-regions": only(SIGNED_IN),
+    "api-delegates": Row((get(LIST), get(LIST, "?name=eu&tag=x&status=CONNECTED"))),
+    "api-delegate": Row(
+        (
+            get(READ),
+            Ask("patch", CHANGE, body=lambda world: {"description": "X"}),
+            Ask("delete", IN_USE),
+        ),
+        of("delegate"),
+    ),
+    "api-approve-delegate": Row((Ask("post", IN_USE),), of("delegate")),
+    "api-reject-delegate": Row((Ask("post", IN_USE),), of("delegate")),
+    "api-enable-delegate": Row((Ask("post", IN_USE),), of("delegate")),
+    "api-disable-delegate": Row((Ask("post", CHANGE),), of("delegate")),
+    "api-drain-delegate": Row((Ask("post", CHANGE),), of("delegate")),
+    "api-delegate-tags": Row(
+        (Ask("put", CHANGE, body=lambda world: {"tags": ["eu"]}), Ask("delete", CHANGE)), of("delegate")
+    ),
+    "api-delegate-logs": Row((get(READ), get(READ, "?after=1")), of("delegate")),
+    "api-delegate-events": only(READ, of("delegate")),
     "api-delegate-tokens": Row(
         (get(LIST), get(LIST, "?status=REVOKED"), Ask("post", CREATE, body=here(name="new")))
     ),

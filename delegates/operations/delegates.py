@@ -1,0 +1,226 @@
+"""What people change of a delegate: its description, tags and configuration, whether it may work, its end."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from delegates.clock import database_now
+from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance, DelegateTask
+from delegates.queries.delegate_uses import uses_of_delegate
+from delegates.tags import tag_problems
+from delegates.telling import tell
+from guards.limits import DESCRIPTION_CHARACTERS
+from guards.text import control_fault
+from rbac.audit import record
+from rbac.models import User
+from rbac.policy import require
+from web.problems import BadInput, Conflict
+
+EDIT = "core_delegate_edit"
+DELETE = "core_delegate_delete"
+Admission = Delegate.Admission
+Kind = DelegateEvent.Kind
+
+
+def update_delegate(
+    *,
+    actor: User,
+    delegate: Delegate,
+    description: str | None = None,
+    tags: Sequence[str] | None = None,
+    configuration: DelegateConfiguration | None = None,
+) -> Delegate:
+    """Change what people say of a delegate; None leaves a thing as it is. Raises `BadInput`."""
+    require(actor, EDIT, delegate)
+    before = _shown(delegate)
+    if description is not None:
+        delegate.description = _clean_text(description)
+    if tags is not None:
+        delegate.tags = clean_tags(tags)
+    if configuration is not None and configuration.pk != delegate.configuration_id:
+        delegate.configuration = _usable(delegate, configuration)
+    if _shown(delegate) == before:
+        return delegate
+    with transaction.atomic():
+        delegate.save(update_fields=["description", "tags", "configuration", "updated_at"])
+        record(actor=actor, action="delegate.update", thing=delegate, before=before, after=_shown(delegate))
+        tell(delegate.pk)
+    return delegate
+
+
+def approve_delegate(*, actor: User, delegate: Delegate) -> Delegate:
+    """Let a delegate that waits for approval, or was rejected, work. Raises `Conflict`."""
+    return _admit(
+        actor, delegate, Admission.ENABLED, Kind.APPROVED, (Admission.PENDING_APPROVAL, Admission.REJECTED)
+    )
+
+
+def reject_delegate(*, actor: User, delegate: Delegate) -> Delegate:
+    """Refuse a delegate that waits for approval; its agents are told so. Raises `Conflict`."""
+    return _admit(actor, delegate, Admission.REJECTED, Kind.REJECTED, (Admission.PENDING_APPROVAL,))
+
+
+def disable_delegate(*, actor: User, delegate: Delegate) -> Delegate:
+    """Give a delegate no more tasks until it is enabled; what runs there ends there. Raises `Conflict`."""
+    return _admit(actor, delegate, Admission.DISABLED, Kind.DISABLED, (Admission.ENABLED,))
+
+
+def enable_delegate(*, actor: User, delegate: Delegate) -> Delegate:
+    """Let a delegate work again that was disabled or drained. Raises `Conflict` if it was neither."""
+    if delegate.admission == Admission.ENABLED and delegate.draining:
+        return _drain(actor, delegate, draining=False)
+    return _admit(actor, delegate, Admission.ENABLED, Kind.ENABLED, (Admission.DISABLED,))
+
+
+def drain_delegate(*, actor: User, delegate: Delegate) -> Delegate:
+    """Let a delegate finish what it has and take nothing new. Raises `Conflict` if it does not work."""
+    if delegate.admission != Admission.ENABLED or delegate.draining:
+        raise Conflict(f"The delegate {delegate} {_state(delegate)}: there is nothing to drain.")
+    return _drain(actor, delegate, draining=True)
+
+
+def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = False) -> None:
+    """Forget a delegate with its instances, log and events; tasks that it did stay.
+
+    An agent that still runs registers again, as something new. Raises `Conflict` while tasks run there, for
+    the built-in one, and where connectors name its tags unless `although_used`.
+    """
+    require(actor, DELETE, delegate)
+    if delegate.is_built_in:
+        raise Conflict("The built-in delegate belongs to every Slipway. Disable it instead.")
+    with transaction.atomic():
+        Delegate.objects.select_for_update().get(pk=delegate.pk)
+        if running := tasks_of(delegate):
+            raise Conflict(f"{running} of its tasks still run. Drain it first, or wait until they end.")
+        if not although_used and (uses := uses_of_delegate(delegate, actor)):
+            raise Conflict(f"Connectors name its tags: {uses}. Confirm that it goes although it is used.")
+        record(actor=actor, action="delegate.delete", thing=delegate, before=_shown(delegate))
+        tell(delegate.pk)
+        delegate.delete()
+
+
+def lift_block(*, actor: User, delegate: Delegate, entry: int) -> None:
+    """Let a delegate be tried again for what it could not reach; nothing happens if the time is over."""
+    require(actor, EDIT, delegate)
+    with transaction.atomic():
+        found = delegate.blocked.filter(pk=entry).first()
+        if found is None:
+            return
+        record(actor=actor, action="delegate.unblock", thing=delegate, before={"criterion": found.criterion})
+        note(delegate, Kind.ENABLED, f"{actor} lifted the block for {found.criterion}.")
+        found.delete()
+
+
+def clean_tags(tags: Sequence[str]) -> list[str]:
+    """Tags without spaces around them, each once. Raises `BadInput`."""
+    found = list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
+    if problems := [{"path": "tags", "message": message} for message in tag_problems(found)]:
+        raise BadInput("The tags are not valid.", errors=problems)
+    return found
+
+
+def tasks_of(delegate: Delegate) -> int:
+    """How many tasks a delegate has been given and not ended."""
+    started = Q(instance__delegate=delegate, status=DelegateTask.Status.STARTED)
+    return DelegateTask.objects.filter(started).count()
+
+
+def note(delegate: Delegate, kind: str, text: str, instance: DelegateInstance | None = None) -> None:
+    """Write an event of a delegate."""
+    DelegateEvent.objects.create(
+        scope=delegate.scope,
+        delegate=delegate,
+        instance=instance,
+        name=delegate.name,
+        at=database_now(),
+        kind=kind,
+        text=text,
+    )
+
+
+def _admit(
+    actor: User, delegate: Delegate, admission: str, kind: str, coming_from: tuple[str, ...]
+) -> Delegate:
+    require(actor, EDIT, delegate)
+    label = DelegateEvent.Kind(kind).label
+    with transaction.atomic():
+        changed = Delegate.objects.filter(pk=delegate.pk, admission__in=coming_from)
+        if not changed.update(admission=admission, draining=False):
+            delegate.refresh_from_db(fields=["admission", "draining"])
+            raise Conflict(f"The delegate {delegate} {_state(delegate)}: it cannot be {label.lower()}.")
+        before = {"admission": delegate.admission, "draining": delegate.draining}
+        after = {"admission": admission, "draining": False}
+        record(actor=actor, action=_ACTIONS[kind], thing=delegate, before=before, after=after)
+        note(delegate, kind, f"{label} by {actor}.")
+        tell(delegate.pk)
+    delegate.admission, delegate.draining = admission, False
+    return delegate
+
+
+def _drain(actor: User, delegate: Delegate, *, draining: bool) -> Delegate:
+    require(actor, EDIT, delegate)
+    with transaction.atomic():
+        Delegate.objects.filter(pk=delegate.pk).update(draining=draining)
+        action = "delegate.drain" if draining else "delegate.enable"
+        record(
+            actor=actor,
+            action=action,
+            thing=delegate,
+            before={"draining": not draining},
+            after={"draining": draining},
+        )
+        if draining:
+            note(delegate, Kind.DRAINING, f"Drained by {actor}.")
+        else:
+            note(delegate, Kind.ENABLED, f"No longer drained, by {actor}.")
+        tell(delegate.pk)
+    delegate.draining = draining
+    return delegate
+
+
+_ACTIONS: dict[str, str] = {
+    Kind.APPROVED: "delegate.approve",
+    Kind.REJECTED: "delegate.reject",
+    Kind.DISABLED: "delegate.disable",
+    Kind.ENABLED: "delegate.enable",
+}
+
+
+def _state(delegate: Delegate) -> str:
+    """What a delegate is, to go behind its name in a sentence."""
+    if delegate.admission == Admission.ENABLED:
+        return "is drained" if delegate.draining else "is enabled"
+    return {
+        Admission.PENDING_APPROVAL.value: "waits for approval",
+        Admission.REJECTED.value: "is rejected",
+        Admission.DISABLED.value: "is disabled",
+    }[delegate.admission]
+
+
+def _usable(delegate: Delegate, configuration: DelegateConfiguration) -> DelegateConfiguration:
+    if configuration.scope.path in delegate.scope.ancestor_paths():
+        return configuration
+    message = f"The configuration {configuration} lies in {configuration.scope}, not above {delegate.scope}."
+    raise BadInput(message, errors=[{"path": "configuration", "message": message}])
+
+
+def _clean_text(description: str) -> str:
+    """Raises `BadInput` for what cannot be stored or is too long."""
+    fault = control_fault(description)
+    message = fault.message if fault else ""
+    if not fault and len(description) > DESCRIPTION_CHARACTERS:
+        message = f"a description may have {DESCRIPTION_CHARACTERS} at most"
+    if message:
+        raise BadInput("The description is not valid.", errors=[{"path": "description", "message": message}])
+    return description.strip()
+
+
+def _shown(delegate: Delegate) -> dict[str, Any]:
+    return {
+        "name": delegate.name,
+        "description": delegate.description,
+        "tags": list(delegate.tags),
+        "configuration": str(delegate.configuration) if delegate.configuration else None,
+    }
