@@ -187,6 +187,8 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE = {
     "dispatch": {"task": "deployments.tasks.dispatch", "schedule": 1.0, "options": {"expires": 3}},
+    "delegates": {"task": "delegates.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},
+    "prune-delegates": {"task": "delegates.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
 }
 
 CHANNEL_LAYERS = {

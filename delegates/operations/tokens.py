@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from connectors.encryption import WrongKey
 from connectors.operations.naming import clean_name
-from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
-from delegates.telling import tell
+from delegates.models import DelegateInstance, DelegateToken
+from delegates.protocol.revoking import end_sessions
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import require
@@ -20,12 +20,6 @@ EDIT = "core_delegate_edit"
 DELETE = "core_delegate_delete"
 RANDOM_BYTES = 32
 PREFIX_CHARACTERS = 12
-_GONE = {
-    "session_hash": "",
-    "session_expires_at": None,
-    "connection": DelegateInstance.Connection.NONE,
-    "status": DelegateInstance.Status.GONE,
-}
 
 
 def create_token(
@@ -102,7 +96,7 @@ def revoke_token(*, actor: User, token: DelegateToken) -> list[DelegateInstance]
         active = DelegateToken.objects.filter(pk=token.pk, status=DelegateToken.Status.ACTIVE)
         if not active.update(**revoked):
             return []
-        ended = _end_sessions(token, now)
+        ended = end_sessions(token)
         after = {"sessions_ended": [str(instance) for instance in ended]}
         record(actor=actor, action="delegatetoken.revoke", thing=token, before=_shown(token), after=after)
     token.refresh_from_db(fields=list(revoked))
@@ -122,26 +116,6 @@ def delete_token(*, actor: User, token: DelegateToken) -> None:
 def hash_of(value: str) -> str:
     """What a token is found by."""
     return hashlib.sha256(value.encode()).hexdigest()
-
-
-def _end_sessions(token: DelegateToken, now: datetime) -> list[DelegateInstance]:
-    with_session = DelegateInstance.objects.filter(token=token).exclude(session_hash="")
-    ended = list(with_session.select_related("delegate__scope").order_by("delegate__name", "pk"))
-    DelegateInstance.objects.filter(pk__in=[instance.pk for instance in ended]).update(**_GONE)
-    DelegateEvent.objects.bulk_create(
-        DelegateEvent(
-            scope=instance.delegate.scope,
-            delegate=instance.delegate,
-            instance=instance,
-            name=instance.delegate.name,
-            at=now,
-            kind=DelegateEvent.Kind.SESSION_ENDED,
-            text=f"The token {token.name} was revoked.",
-        )
-        for instance in ended
-    )
-    tell(*(instance.delegate_id for instance in ended))
-    return ended
 
 
 def _taken(name: str) -> Conflict:

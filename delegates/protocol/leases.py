@@ -11,6 +11,7 @@ from django.db import transaction
 from delegates.clock import database_now
 from delegates.models import DelegateInstance, DelegateTask
 from delegates.owners import owner_of
+from delegates.protocol.notices import notify_abort
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
 from delegates.protocol.terms import AFTER_DEADLINE, LEASE
@@ -66,6 +67,18 @@ def sweep(*, now: datetime | None = None, most: int = 500) -> int:
     now = now or database_now()
     due = DelegateTask.objects.filter(status=STARTED, lease_until__lte=now).order_by("lease_until")
     return sum(_lose(pk, now) for pk in list(due.values_list("pk", flat=True)[:most]))
+
+
+def stop_overdue(now: datetime, *, most: int = 500) -> int:
+    """Ask who holds tasks past their deadlines to stop; those who do not lose them a minute later."""
+    overdue = DelegateTask.objects.filter(status=STARTED, deadline__lte=now, abort_requested=False)
+    found = list(overdue.values_list("pk", "instance", "fence")[:most])
+    for pk, instance_id, fence in found:
+        with transaction.atomic():
+            asked = overdue.filter(pk=pk, fence=fence).update(abort_requested=True)
+            if asked and instance_id is not None:
+                notify_abort(instance_id, pk)
+    return len(found)
 
 
 @transaction.atomic

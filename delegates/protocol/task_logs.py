@@ -22,7 +22,7 @@ def logged(request: AgentRequest) -> Reply:
     fence, sequence = fields.whole("fence", 1, 2**31 - 1), fields.whole("sequence", 0, 2**62)
     lines = [_line(one, index) for index, one in enumerate(fields.objects("lines", AGENT_LINES))]
     attempt = attempt_of(instance, pk_of(request.task_id), fence)
-    return Reply({"next": _keep(instance, attempt.task_id, fence, sequence, lines)})
+    return Reply({"next": keep(instance, attempt.task_id, fence, sequence, lines)})
 
 
 def _line(line: dict[str, Any], index: int) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def _line(line: dict[str, Any], index: int) -> dict[str, Any]:
 
 
 @transaction.atomic
-def _keep(
+def keep(
     instance: DelegateInstance, task_id: Any, fence: int, sequence: int, lines: list[dict[str, Any]]
 ) -> int:
     # The row is the lock: two uploads of one task follow each other.

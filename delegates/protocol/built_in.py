@@ -1,0 +1,149 @@
+"""The built-in delegate: the workers of this Slipway, which do tasks with the agent's own executors."""
+
+import logging
+import threading
+import time
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+
+from delegates.agent import VERSION
+from delegates.agent.executors import Answer as Outcome
+from delegates.agent.executors import Surroundings, execute
+from delegates.agent.work import Held, read_task
+from delegates.clock import database_now
+from delegates.models import Delegate, DelegateInstance, DelegateTask
+from delegates.owners import Answer
+from delegates.protocol import task_logs
+from delegates.protocol.acquiring import take_one
+from delegates.protocol.completing import complete
+from delegates.protocol.leases import hold
+from delegates.protocol.problems import StaleFence
+from delegates.protocol.terms import RENEW_SECONDS
+
+KEY = "workers"
+BEAT_EVERY = timedelta(seconds=20)
+# Celery ends what takes longer; a task of the built-in delegate answers before.
+LONGEST_SECONDS = 40
+CAPACITY = 10
+logger = logging.getLogger(__name__)
+
+
+def beat(now: datetime) -> DelegateInstance | None:
+    """Let the workers' instance be heard; None where this Slipway has no built-in delegate."""
+    delegate = Delegate.objects.filter(is_built_in=True).first()
+    if delegate is None:
+        return None
+    found = DelegateInstance.objects.filter(delegate=delegate, key=KEY).first()
+    if found is not None and found.last_heartbeat_at and now - found.last_heartbeat_at < BEAT_EVERY:
+        return found
+    instance, _ = DelegateInstance.objects.update_or_create(
+        delegate=delegate,
+        key=KEY,
+        defaults={
+            "hostname": KEY,
+            "version": VERSION,
+            "capacity": CAPACITY,
+            "connection": DelegateInstance.Connection.POLLING,
+            "status": DelegateInstance.Status.REGISTERED,
+            "suspect_since": None,
+            "last_heartbeat_at": now,
+            "running": DelegateTask.objects.filter(
+                instance__delegate=delegate, status=DelegateTask.Status.STARTED
+            ).count(),
+        },
+        create_defaults={
+            "hostname": KEY,
+            "version": VERSION,
+            "capacity": CAPACITY,
+            "connection": DelegateInstance.Connection.POLLING,
+            "last_heartbeat_at": now,
+            "registered_at": now,
+        },
+    )
+    return instance
+
+
+def offered(now: datetime) -> list[UUID]:
+    """The tasks that are offered to the workers."""
+    queued = DelegateTask.objects.filter(
+        status=DelegateTask.Status.QUEUED, offered_to__is_built_in=True, offered_until__gt=now
+    )
+    return list(queued.order_by("queued_at").values_list("pk", flat=True)[:CAPACITY])
+
+
+def run(task_id: UUID) -> bool:
+    """Take a task and do it here; False where somebody else has it."""
+    instance = DelegateInstance.objects.select_related("delegate").filter(key=KEY, delegate__is_built_in=True)
+    worker = instance.first()
+    taken = None if worker is None else take_one(worker, task_id)
+    if worker is None or taken is None:
+        return False
+    body = taken.document()
+    body["timeout_seconds"] = min(body["timeout_seconds"], LONGEST_SECONDS)
+    held = Held(read_task(body, time.monotonic()))
+    lines = _Lines()
+    renewing = _Renewing(worker, held)
+    began = time.monotonic()
+    try:
+        renewing.start()
+        outcome = execute(held, Surroundings(lines, blocks_shell=_blocks_shell()))
+    finally:
+        renewing.stop()
+    _tell(worker, taken.task, lines, outcome, duration_ms=round((time.monotonic() - began) * 1000))
+    return True
+
+
+def _blocks_shell() -> bool:
+    """A script on the manager would have what the manager has: its keys, and everybody's secrets."""
+    return not settings.EMBEDDED
+
+
+def _tell(
+    worker: DelegateInstance, task: DelegateTask, lines: "_Lines", outcome: Outcome, *, duration_ms: int
+) -> None:
+    try:
+        if lines.written:
+            task_logs.keep(worker, task.pk, task.fence, 0, lines.written)
+    except StaleFence:
+        logger.warning("%s was taken from the workers", task.title)
+    answer = Answer(outcome.status, outcome.result, outcome.error, duration_ms)
+    complete(worker, task.pk, fence=task.fence, answer=answer)
+
+
+class _Lines:
+    """What a task writes, until it has ended."""
+
+    def __init__(self) -> None:
+        self.written: list[dict[str, object]] = []
+
+    def write(self, level: str, text: str) -> None:
+        self.written.append({"t": time.time_ns() // 1_000_000, "level": level, "text": text})
+
+
+class _Renewing(threading.Thread):
+    """Holds the lease of a task while it is done, and stops it where it is wanted no more."""
+
+    def __init__(self, worker: DelegateInstance, held: Held) -> None:
+        super().__init__(daemon=True)
+        self._worker_id = worker.pk
+        self._held = held
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        said = {UUID(self._held.task.id): self._held.task.fence}
+        try:
+            while not self._ended.wait(RENEW_SECONDS):
+                now = hold(self._worker_id, said, now=database_now())
+                self._held.is_lost, self._held.is_aborted = bool(now.lost), bool(now.aborted)
+                if now.lost or now.aborted:
+                    self._held.stopped.set()
+        finally:
+            connection.close()
+
+    def stop(self) -> None:
+        """End and wait for the thread: its connection closes with it."""
+        self._ended.set()
+        self.join()

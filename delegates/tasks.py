@@ -1,0 +1,45 @@
+"""The Celery tasks of delegates: a look each second at what nobody did, and the workers' own tasks."""
+
+import logging
+from typing import Any
+from uuid import UUID
+
+from celery import shared_task
+
+from delegates.clock import database_now
+from delegates.offers import route_waiting
+from delegates.protocol import built_in, leases, lives, pruning
+from web.outages import OUTAGES, is_outage
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name="delegates.tasks.tick")
+def tick(**_: Any) -> None:
+    """Take tasks from who lost them, offer what waits, and see who is not heard any more."""
+    try:
+        now = database_now()
+        built_in.beat(now)
+        leases.stop_overdue(now)
+        leases.sweep(now=now)
+        route_waiting(now)
+        lives.look_after(now)
+        for task_id in built_in.offered(now):
+            run_built_in.apply_async(kwargs={"task_id": str(task_id)}, expires=5)
+    except OUTAGES as error:
+        if not is_outage(error):
+            raise
+        logger.warning("Delegates were not looked after, the next tick tries again: %s", error)
+
+
+@shared_task(name="delegates.tasks.run_built_in")
+def run_built_in(*, task_id: str, **_: Any) -> None:
+    """Do one task that was offered to the built-in delegate."""
+    built_in.run(UUID(task_id))
+
+
+@shared_task(name="delegates.tasks.prune")
+def prune(**_: Any) -> None:
+    """Take away what is older than it is kept for."""
+    if deleted := pruning.prune(database_now()):
+        logger.info("Pruned %s rows of delegates", deleted)
