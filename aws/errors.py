@@ -137,6 +137,14 @@ class Unanswered(AwsError):
         return f"AWS gave no answer to {self._call}: {self.message.rstrip('.')} ({self.code})."
 
 
+class Undelivered(AwsError):
+    """No delegate made the call; the message is a whole sentence, and nothing happened."""
+
+    @property
+    def sentence(self) -> str:
+        return self.message
+
+
 def from_record(record: dict[str, Any]) -> AwsError:
     """Make the exception again that `to_record` wrote down; an unknown kind becomes a plain `AwsError`."""
     fields = {key: str(value) for key, value in record.items() if key != "kind"}
@@ -147,7 +155,17 @@ def from_record(record: dict[str, Any]) -> AwsError:
 _COMMON = ("code", "message", "service", "operation")
 _KINDS: dict[str, type[AwsError]] = {
     kind.__name__: kind
-    for kind in (AwsError, NotFound, Throttled, Invalid, Unauthenticated, Denied, NotSent, Unanswered)
+    for kind in (
+        AwsError,
+        NotFound,
+        Throttled,
+        Invalid,
+        Unauthenticated,
+        Denied,
+        NotSent,
+        Unanswered,
+        Undelivered,
+    )
 }
 
 

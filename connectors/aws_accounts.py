@@ -9,9 +9,14 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
+from connectors.delegate_tags import tag_problems
 from connectors.models import Connector
 
 ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN = "AccessKey", "AssumeRole", "DefaultChain"
+OF_DELEGATE = "Delegate"
+"""Credentials: those that the delegate finds where it runs."""
+SLIPWAY, DELEGATE = "Slipway", "Delegate"
+"""Who makes the calls: this Slipway, or a delegate (R051)."""
 
 _NOT_LENT = (
     "This installation does not lend its own AWS credentials: give an access key, or set "
@@ -29,17 +34,32 @@ class ConnectorIncomplete(Exception):
 
 @dataclass(frozen=True)
 class AwsSpec:
-    """The spec of an AWS connector; AssumeRole starts from the access key if there is one, else the chain."""
+    """The spec of an AWS connector.
+
+    AssumeRole starts from the access key if there is one; else from the credentials that whoever makes the
+    calls has of its own. `delegate_selectors` are tags that a delegate must all have (R050); with none any
+    delegate will do.
+    """
 
     credentials: str = DEFAULT_CHAIN
+    connect_through: str = SLIPWAY
+    delegate_selectors: tuple[str, ...] = ()
     access_key_id: str = ""
     role_arn: str = ""
     external_id: str = ""
     test_region: str = "us-east-1"
     endpoint_url: str = ""
 
-    def to_json(self) -> dict[str, str]:
-        return {key: value for key, value in asdict(self).items() if value}
+    def to_json(self) -> dict[str, Any]:
+        found = asdict(self) | {"delegate_selectors": list(self.delegate_selectors)}
+        if not self.is_remote:
+            del found["connect_through"]
+        return {key: value for key, value in found.items() if value}
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a delegate makes the calls."""
+        return self.connect_through == DELEGATE
 
     @property
     def needs_secret(self) -> bool:
@@ -49,8 +69,10 @@ class AwsSpec:
 
 def read_spec(spec: Mapping[str, Any]) -> AwsSpec:
     """The spec of a connector, with unknown keys left out; `spec_problems` is for telling people."""
-    known = {one.name for one in fields(AwsSpec)}
-    return AwsSpec(**{key: str(value) for key, value in spec.items() if key in known and value})
+    known = {one.name for one in fields(AwsSpec)} - {"delegate_selectors"}
+    texts = {key: str(value) for key, value in spec.items() if key in known and value}
+    tags = dict.fromkeys(str(tag).strip() for tag in spec.get("delegate_selectors") or ())
+    return AwsSpec(**texts, delegate_selectors=tuple(tag for tag in tags if tag))
 
 
 def spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
@@ -60,12 +82,13 @@ def spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str
     found += [
         _problem(key, "This must be text.")
         for key, value in spec.items()
-        if key in known and not isinstance(value, str | None)
+        if key in known and key != "delegate_selectors" and not isinstance(value, str | None)
     ]
+    found += [_problem("delegate_selectors", text) for text in tag_problems(spec.get("delegate_selectors"))]
     if found:
         return found
     read = read_spec(spec)
-    return [*_field_problems(read), *_credential_problems(read, has_secret)]
+    return [*_delegate_problems(read), *_field_problems(read), *_credential_problems(read, has_secret)]
 
 
 def credentials_of(connector: Connector) -> Credentials:
@@ -87,6 +110,8 @@ def credentials_of(connector: Connector) -> Credentials:
 
 
 def _own_credentials(connector: Connector) -> DefaultChain:
+    if read_spec(connector.spec).is_remote:
+        return DefaultChain()
     if not settings.ALLOW_MANAGER_CREDENTIALS:
         raise ConnectorIncomplete(f"The connector {connector} has no access key. {_NOT_LENT}")
     return DefaultChain()
@@ -107,10 +132,21 @@ def endpoint_of(connector: Connector) -> str | None:
     return url or None
 
 
+def _delegate_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
+    if spec.connect_through not in (SLIPWAY, DELEGATE):
+        yield _problem("connect_through", "Use Slipway or Delegate.")
+    elif spec.is_remote and spec.credentials == DEFAULT_CHAIN:
+        yield _problem("credentials", "A delegate does not have this Slipway's credentials: use Delegate.")
+    elif not spec.is_remote and spec.credentials == OF_DELEGATE:
+        yield _problem("credentials", "Only calls through a delegate can use the delegate's credentials.")
+    if spec.delegate_selectors and not spec.is_remote:
+        yield _problem("delegate_selectors", "Tags choose among delegates: set connect_through to Delegate.")
+
+
 def _field_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
-    if spec.credentials not in (ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN):
-        yield _problem("credentials", "Use AccessKey, AssumeRole or DefaultChain.")
-    elif not spec.needs_secret and not settings.ALLOW_MANAGER_CREDENTIALS:
+    if spec.credentials not in (ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN, OF_DELEGATE):
+        yield _problem("credentials", "Use AccessKey, AssumeRole, Delegate or DefaultChain.")
+    elif not (spec.needs_secret or spec.is_remote or settings.ALLOW_MANAGER_CREDENTIALS):
         yield _problem("access_key_id" if spec.credentials == ASSUME_ROLE else "credentials", _NOT_LENT)
     if not _REGION.match(spec.test_region):
         yield _problem("test_region", "This is not the name of a region, such as us-east-1.")
@@ -125,8 +161,8 @@ def _credential_problems(spec: AwsSpec, has_secret: bool) -> Iterator[dict[str, 
         yield _problem("access_key_id", "Give the access key's id, such as AKIAIOSFODNN7EXAMPLE.")
     if spec.needs_secret and not has_secret:
         yield _problem("secret", "An access key needs its secret: create a secret and choose it.")
-    if spec.credentials == DEFAULT_CHAIN and spec.access_key_id:
-        yield _problem("access_key_id", "The default chain finds its own key; leave this empty.")
+    if spec.credentials in (DEFAULT_CHAIN, OF_DELEGATE) and spec.access_key_id:
+        yield _problem("access_key_id", "These credentials come with their own key; leave this empty.")
     if spec.credentials == ASSUME_ROLE and not _ROLE.match(spec.role_arn):
         yield _problem("role_arn", "Give the role's ARN, such as arn:aws:iam::123456789012:role/deployer.")
     if spec.credentials != ASSUME_ROLE and (spec.role_arn or spec.external_id):

@@ -12,3 +12,10 @@ class DeploymentsConfig(AppConfig):
     def ready(self) -> None:
         # Enters what the file store below cannot know: who refers to a file, and what is wrong with one.
         import deployments.manifest_files  # noqa: F401
+
+        # Says what becomes of a call as a delegate takes it, answers or is lost.
+        from delegates.owners import register_owner
+        from deployments.delegated_calls import CallOwner
+        from deployments.engine.doors import OWNER
+
+        register_owner(OWNER, CallOwner())

@@ -136,7 +136,7 @@ def _ask(actor: User, execution: Execution, kind: str) -> None:
 
 def _targets(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
     targets, missing = plan.find_targets(spec, scope)
-    refuse_missing(missing or plan.missing_values(targets))
+    refuse_missing(missing or [*plan.missing_values(targets), *plan.closed_to_delegates(targets)])
     return targets
 
 

@@ -2,11 +2,20 @@
 
 from typing import Any
 
+from connectors.delegate_tags import TAG_PATTERN
+from guards.limits import SELECTORS, TAG_CHARACTERS
+
 _IDENTIFIER = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_$]{0,127}$"}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 128}
 _VARIABLES = {
     "type": "object",
     "additionalProperties": {"type": ["string", "number", "integer", "boolean"]},
+}
+_SELECTORS = {
+    "type": "array",
+    "maxItems": int(SELECTORS),
+    "uniqueItems": True,
+    "items": {"type": "string", "minLength": 1, "maxLength": int(TAG_CHARACTERS), "pattern": TAG_PATTERN},
 }
 _STEP = {
     "type": "object",
@@ -21,6 +30,7 @@ _STEP = {
                 "type": {"type": "string"},
                 "identifier": _IDENTIFIER,
                 "name": _NAME,
+                "delegateSelectors": _SELECTORS,
                 "timeout": {"type": "string", "pattern": "^[1-9][0-9]{0,4}[smhd]$"},
                 "spec": {"type": "object"},
             },
@@ -83,6 +93,7 @@ PIPELINE_SCHEMA: dict[str, Any] = {
                 "identifier": _IDENTIFIER,
                 "name": _NAME,
                 "variables": _VARIABLES,
+                "delegateSelectors": _SELECTORS,
                 "stages": {
                     "type": "array",
                     "minItems": 1,
@@ -100,6 +111,7 @@ PIPELINE_SCHEMA: dict[str, Any] = {
                                     "identifier": _IDENTIFIER,
                                     "name": _NAME,
                                     "type": {"enum": ["Deployment"]},
+                                    "delegateSelectors": _SELECTORS,
                                     "spec": _STAGE_SPEC,
                                 },
                             }

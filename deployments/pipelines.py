@@ -48,6 +48,8 @@ class StepSpec:
     type: str
     spec: dict[str, Any]
     timeout_seconds: int
+    selectors: tuple[str, ...] = ()
+    selectors_from: str = ""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -97,12 +99,26 @@ def read_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
         identifier=value["identifier"],
         name=value["name"],
         variables=value.get("variables", {}),
-        stages=tuple(_stage(item["stage"]) for item in value["stages"]),
+        stages=tuple(_stage(item["stage"], _asked(value, "PIPELINE")) for item in value["stages"]),
     )
 
 
-def _stage(stage: Mapping[str, Any]) -> StageSpec:
+@dataclass(frozen=True)
+class _Asked:
+    """The tags that delegates must have, and where the pipeline says so: the innermost place counts."""
+
+    selectors: tuple[str, ...] = ()
+    place: str = ""
+
+
+def _asked(value: Mapping[str, Any], place: str, around: _Asked | None = None) -> _Asked:
+    selectors = tuple(value.get("delegateSelectors", ()))
+    return _Asked(selectors, place) if selectors else around or _Asked()
+
+
+def _stage(stage: Mapping[str, Any], around: _Asked) -> StageSpec:
     spec = stage["spec"]
+    asked = _asked(stage, "STAGE", around)
     steps, rollback_steps = _step_documents(spec)
     return StageSpec(
         identifier=stage["identifier"],
@@ -110,8 +126,8 @@ def _stage(stage: Mapping[str, Any]) -> StageSpec:
         service=spec["service"]["serviceRef"],
         environment=spec["environment"]["environmentRef"],
         infrastructure=spec["environment"]["infrastructureDefinitions"][0]["identifier"],
-        steps=tuple(_step(item["step"]) for item in steps),
-        rollback_steps=tuple(_step(item["step"]) for item in rollback_steps),
+        steps=tuple(_step(item["step"], asked) for item in steps),
+        rollback_steps=tuple(_step(item["step"], asked) for item in rollback_steps),
     )
 
 
@@ -124,8 +140,9 @@ def _step_documents(spec: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     return execution.get("steps", []), execution.get("rollbackSteps", [])
 
 
-def _step(step: Mapping[str, Any]) -> StepSpec:
+def _step(step: Mapping[str, Any], around: _Asked) -> StepSpec:
     kind = step_kind(step["type"])
+    asked = _asked(step, "STEP", around)
     timeout = step.get("timeout", f"{kind.timeout_minutes}m")
     return StepSpec(
         identifier=step["identifier"],
@@ -133,6 +150,8 @@ def _step(step: Mapping[str, Any]) -> StepSpec:
         type=kind.type,
         spec=dict(step.get("spec", {})),
         timeout_seconds=int(timeout[:-1]) * _SECONDS[timeout[-1]],
+        selectors=asked.selectors,
+        selectors_from=asked.place,
     )
 
 

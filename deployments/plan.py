@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectors.aws_accounts import read_spec
 from deployments.models import (
     ActionRun,
     Artifact,
@@ -68,6 +69,25 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
     return targets, missing
 
 
+def closed_to_delegates(targets: list[Target]) -> list[Missing]:
+    """The stages that ask for delegates although their connector calls from this Slipway itself."""
+    return [
+        Missing(
+            f"pipeline.stages.{number}.stage",
+            f"the step {asking.identifier} asks for delegates with {', '.join(asking.selectors)}, but the "
+            f"connector {target.infrastructure.connector.identifier} makes its calls from this Slipway: "
+            "let the connector go through a delegate, or remove delegateSelectors",
+        )
+        for number, target in enumerate(targets)
+        if (asking := _asking_for_delegates(target.spec)) is not None
+        and not read_spec(target.infrastructure.connector.spec).is_remote
+    ]
+
+
+def _asking_for_delegates(stage: StageSpec) -> StepSpec | None:
+    return next((step for step in (*stage.steps, *stage.rollback_steps) if step.selectors), None)
+
+
 def missing_values(targets: list[Target]) -> list[Missing]:
     """The variables that a service requires and that neither it nor the environment gives a value."""
     return [
@@ -106,6 +126,7 @@ def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Targe
             connector=target.infrastructure.connector,
             region=target.infrastructure.region,
             cluster=target.infrastructure.cluster,
+            environment=f"{target.environment.scope.path}/{target.environment.identifier}",
             values=_values(execution, pipeline, target),
             sources=_sources(target.service),
         )
@@ -128,6 +149,8 @@ def _write_step(stage: StageExecution, section: str, position: int, spec: StepSp
         type=spec.type,
         spec=spec.spec,
         timeout_seconds=spec.timeout_seconds,
+        delegate_selectors=list(spec.selectors),
+        selectors_from=spec.selectors_from,
     )
     planned = [(unit.title, action) for unit in spec.units for action in unit.actions]
     ActionRun.objects.bulk_create(

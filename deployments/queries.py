@@ -15,7 +15,7 @@ from deployments.models import (
     StageExecution,
     StepExecution,
 )
-from deployments.states import TERMINAL, ActionState, Status, UndoState
+from deployments.states import TERMINAL, ActionState, CallState, Status, UndoState
 from deployments.steps.base import step_kind
 from rbac.models import Scope, User
 from rbac.policy import at_or_below, permissions_at, visible_below, visible_to
@@ -88,6 +88,7 @@ def execution_facts(execution: Execution) -> dict[str, Any]:
         "artifact": execution.artifact,
         "inputs": execution.inputs,
         "queue": _queue(execution, stages),
+        "waits_for_delegate": _waits_for_delegate(execution),
         "stages": [_stage(stage) for stage in stages],
         "checklist": _checklist(stages),
         "calls_count": Call.objects.filter(execution=execution).count(),
@@ -216,6 +217,25 @@ def _queue(execution: Execution, stages: list[StageExecution]) -> dict[str, Any]
     return None
 
 
+def _waits_for_delegate(execution: Execution) -> dict[str, Any] | None:
+    """Why the call that comes next is with no delegate yet, and what would help."""
+    if execution.is_over:
+        return None
+    queued = Call.objects.filter(execution=execution, state=CallState.PLANNED, task__status="QUEUED")
+    call = queued.filter(task__offered_to=None).exclude(task__reason="").select_related("task", "step").last()
+    if call is None or call.task is None:
+        return None
+    return {
+        "step": call.step.identifier,
+        "selectors": call.task.selectors,
+        "selectors_from": call.task.selectors_from or None,
+        "reason": call.task.reason,
+        "since": _text(call.task.queued_at),
+        "until": _text(call.task.deadline),
+        "task": str(call.task.pk),
+    }
+
+
 @dataclass(frozen=True)
 class Rights:
     """What a person may do with an execution, whatever its state."""
@@ -278,6 +298,9 @@ def call_document(call: Call) -> dict[str, Any]:
         "duration_ms": call.duration_ms,
         "error": call.error,
         "params_preview": call.preview,
+        "by": call.served_by[-1]["delegate"] if call.served_by else None,
+        "served_by": call.served_by,
+        "task": str(call.task_id) if call.task_id else None,
     }
 
 

@@ -82,6 +82,8 @@ SECRET_BYTES: Final = Limit(64 * 1024, "bytes", "the value of a secret", "AWS Se
 VARIABLES: Final = Limit(200, "variables", "a service, an environment", OWN)
 DELEGATE_TAGS: Final = Limit(50, "tags", "what people call one delegate by", OWN)
 VALUE_CHARACTERS: Final = Limit(4096, "characters", "the value of a variable", OWN)
+SELECTORS: Final = Limit(20, "tags", "those that a delegate must have", OWN)
+TAG_CHARACTERS: Final = Limit(128, "characters", "a tag of a delegate", OWN)
 EXPRESSION_CHARACTERS: Final = Limit(4096, "characters", "a text with an expression in it", OWN)
 EXPRESSIONS_RESULT: Final = Limit(1_048_576, "characters", "what the expressions of a document come to", OWN)
 

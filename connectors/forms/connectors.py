@@ -8,7 +8,16 @@ from django import forms
 from django.conf import settings
 
 from aws.regions import regions
-from connectors.aws_accounts import ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN, read_spec
+from connectors.aws_accounts import (
+    ACCESS_KEY,
+    ASSUME_ROLE,
+    DEFAULT_CHAIN,
+    DELEGATE,
+    OF_DELEGATE,
+    SLIPWAY,
+    read_spec,
+)
+from connectors.delegate_tags import tags_in
 from connectors.models import Connector, Secret
 from rbac.models import Scope
 from rbac.policy import Principal, visible_to
@@ -31,6 +40,20 @@ class ConnectorForm(PageForm):
     depending = frozenset({"role_arn", "access_key_id", "secret", "secret_value"})
 
     name = forms.CharField(max_length=128, help_text="Such as “Production, Ireland”.")
+    connect_through = forms.ChoiceField(
+        label="Calls go out from",
+        choices=[(SLIPWAY, "This Slipway"), (DELEGATE, "A delegate")],
+        initial=SLIPWAY,
+        required=False,
+        widget=forms.RadioSelect,
+    )
+    delegate_selectors = forms.CharField(
+        required=False,
+        max_length=3000,
+        label="Only delegates with all of these tags",
+        help_text="With commas between them. Empty: any delegate that may work here.",
+        widget=forms.TextInput(attrs={**_MONO, "placeholder": "prod, eu-central"}),
+    )
     credentials = forms.ChoiceField(label="Credentials", widget=forms.RadioSelect)
     role_arn = forms.CharField(
         required=False,
@@ -92,15 +115,17 @@ class ConnectorForm(PageForm):
         if isinstance(region, forms.ChoiceField):
             region.choices = [(one.name, f"{one.name} – {one.title}") for one in regions()]
 
-    def spec(self) -> dict[str, str]:
+    def spec(self) -> dict[str, Any]:
         """What the connector keeps: only what its way of entering the account asks for."""
         way = self.cleaned_data["credentials"]
-        wanted = ["test_region", "endpoint_url"]
-        if way != DEFAULT_CHAIN:
+        wanted = ["test_region", "endpoint_url", "connect_through"]
+        if way in (ACCESS_KEY, ASSUME_ROLE):
             wanted.append("access_key_id")
         if way == ASSUME_ROLE:
             wanted += ["role_arn", "external_id"]
         found = {name: self.cleaned_data.get(name, "") for name in wanted}
+        if found["connect_through"] == DELEGATE:
+            found["delegate_selectors"] = tags_in(self.cleaned_data.get("delegate_selectors", ""))
         return {"credentials": way, **{name: value for name, value in found.items() if value}}
 
     @property
@@ -142,7 +167,11 @@ def identifier_from(name: str) -> str:
 
 
 def _ways() -> list[tuple[str, str]]:
-    found = [(ASSUME_ROLE, "Assume a role"), (ACCESS_KEY, "Access key")]
+    found = [
+        (ASSUME_ROLE, "Assume a role"),
+        (ACCESS_KEY, "Access key"),
+        (OF_DELEGATE, "The delegate's own credentials"),
+    ]
     if settings.ALLOW_MANAGER_CREDENTIALS:
         found.append((DEFAULT_CHAIN, "The credentials of this Slipway itself"))
     return found
@@ -150,10 +179,12 @@ def _ways() -> list[tuple[str, str]]:
 
 def _initial(connector: Connector | None) -> dict[str, Any]:
     if connector is None:
-        return {"test_region": "us-east-1"}
+        return {"test_region": "us-east-1", "connect_through": SLIPWAY}
     spec = read_spec(connector.spec)
     return {
         "name": connector.name,
+        "connect_through": spec.connect_through,
+        "delegate_selectors": ", ".join(spec.delegate_selectors),
         "credentials": spec.credentials,
         "role_arn": spec.role_arn,
         "external_id": spec.external_id,

@@ -126,6 +126,18 @@ class CheckedItemShown(serializers.Serializer[Any]):
     note = serializers.CharField()
 
 
+class WaitsForDelegate(serializers.Serializer[Any]):
+    """Why no delegate has the next call yet; `selectors_from` says who asked for the tags."""
+
+    step = serializers.CharField()
+    selectors = serializers.ListField(child=serializers.CharField())
+    selectors_from = serializers.CharField(allow_null=True)
+    reason = serializers.CharField()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    task = serializers.UUIDField()
+
+
 class ExecutionDocument(serializers.Serializer[Any]):
     """Everything about an execution but its log and its calls."""
 
@@ -143,6 +155,7 @@ class ExecutionDocument(serializers.Serializer[Any]):
     artifact = serializers.DictField()
     inputs = serializers.DictField()
     queue = serializers.DictField(allow_null=True)
+    waits_for_delegate = WaitsForDelegate(allow_null=True)
     can = serializers.DictField(child=serializers.BooleanField())
     stages = StageShown(many=True)
     checklist = CheckedItemShown(many=True)

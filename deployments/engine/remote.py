@@ -3,10 +3,12 @@
 import json
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
+from deployments.actions.base import known_actions
 from deployments.engine import quota
 from deployments.engine.interrupts import is_abort_waiting
 from deployments.engine.journaled import Journaled
@@ -55,7 +57,9 @@ class RemoteCalls:
         raise Parked(self._later())
 
     def _is_fresh(self, row: Call) -> bool:
-        return row.sent_at is not None and row.sent_at > self._rollout.floor
+        # What nobody sent was refused then, not seen.
+        begun = row.sent_at if row.send_number else row.answered_at
+        return begun is not None and begun > self._rollout.floor
 
     def _wait_for_answer(self, row: Call) -> None:
         """Park while an answer may still come; after a minute nobody knows what became of the call."""
@@ -85,8 +89,8 @@ class RemoteCalls:
 def acquire(call_id: int, world: World) -> Call | None:
     """Make a planned call SENT for the delegate that takes it; None if it was withdrawn or taken already."""
     with transaction.atomic():
-        call = Call.objects.select_related("execution").get(pk=call_id)
-        if call.is_write and not call.execution.rolling_back and is_abort_waiting(call.execution_id):
+        call = Call.objects.select_related("execution", "action").get(pk=call_id)
+        if not _is_wanted(call):
             return None
         taken = Call.objects.filter(pk=call_id, state=CallState.PLANNED).update(
             state=CallState.SENT, sent_at=world.now(), send_number=call.send_number + 1
@@ -97,6 +101,18 @@ def acquire(call_id: int, world: World) -> Call | None:
     return call
 
 
+def _is_wanted(call: Call) -> bool:
+    """Whether the execution still goes where this call was planned for; a read does no harm."""
+    execution = call.execution
+    if execution.is_over or not call.is_write:
+        return not execution.is_over
+    if execution.rolling_back:
+        return call.phase.startswith("undo")
+    if execution.ending:
+        return known_actions()[call.action.name].runs_always
+    return not is_abort_waiting(call.execution_id)
+
+
 def deliver(
     call_id: int,
     send_number: int,
@@ -104,6 +120,7 @@ def deliver(
     *,
     result: dict[str, Any] | None = None,
     error: AwsError | None = None,
+    duration_ms: int | None = None,
 ) -> bool:
     """Write the answer of one send into its row and wake the execution; False if it came too late."""
     state = CallState.ANSWERED if error is None else _state_after(error)
@@ -115,13 +132,45 @@ def deliver(
         result=json.dumps(result) if result is not None else "",
         error=error.to_record() if error else None,
         answered_at=world.now(),
+        duration_ms=duration_ms,
     )
     if changed:
         call = Call.objects.select_related("step__stage__connector").get(pk=call_id)
         if error is not None:
             quota.rest(quota_of(call.step.stage), error, world.now())
-        wake(call.execution_id, world.now())
+        _wake(call.execution_id, world)
     return bool(changed)
+
+
+def plan_again(call_id: int, send_number: int) -> bool:
+    """Put a read that was sent and lost back to those that wait for a delegate; False if it is none."""
+    sent = Call.objects.filter(pk=call_id, send_number=send_number, state=CallState.SENT, is_write=False)
+    return bool(sent.update(state=CallState.PLANNED))
+
+
+def lose(call_id: int, send_number: int, world: World) -> bool:
+    """Nobody knows what became of this send: it is UNKNOWN, and its execution is woken to ask the world."""
+    sent = Call.objects.filter(pk=call_id, send_number=send_number, state=CallState.SENT)
+    if not sent.update(state=CallState.UNKNOWN):
+        return False
+    _wake(Call.objects.values_list("execution_id", flat=True).get(pk=call_id), world)
+    return True
+
+
+def refuse(call_id: int, error: AwsError, world: World) -> bool:
+    """Nobody will send a planned call: it failed with this error, and nothing happened."""
+    planned = Call.objects.filter(pk=call_id, state=CallState.PLANNED)
+    if not planned.update(
+        state=CallState.FAILED, result="", error=error.to_record(), answered_at=world.now()
+    ):
+        return False
+    _wake(Call.objects.values_list("execution_id", flat=True).get(pk=call_id), world)
+    return True
+
+
+def _wake(execution_id: UUID, world: World) -> None:
+    """After the commit: who ends a delegate task holds its row, and executions are locked before those."""
+    transaction.on_commit(lambda: wake(execution_id, world.now()))
 
 
 def _state_after(error: AwsError) -> CallState:

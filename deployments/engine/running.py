@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from aws.errors import AwsError
+from aws.errors import AwsError, Undelivered
 from delegates.doors import DoorClosed
 from deployments.actions.base import (
     Action,
@@ -176,6 +176,8 @@ def _recover(shared: Shared, row: ActionRun) -> None:
 
 
 def _code_of(error: AwsError) -> str:
+    if isinstance(error, Undelivered):
+        return error.code
     return {"Denied": "ACCESS_DENIED", "Unauthenticated": "CREDENTIALS_REFUSED"}.get(
         type(error).__name__, f"AWS_{error.code}" if error.code else "AWS_ERROR"
     )

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from connectors.models import Connector
 from delegates.clock import database_now
-from delegates.doors import open_door
+from deployments.engine.doors import open_door
 
 
 class Door(Protocol):

@@ -109,6 +109,8 @@ class StageExecution(models.Model):
     connector = models.ForeignKey(Connector, on_delete=models.PROTECT, related_name="+")
     region = models.CharField(max_length=64)
     cluster = models.CharField(max_length=255)
+    # The environment's path, such as account/acme/shop/production: delegates may be kept to some.
+    environment = models.CharField(max_length=512, blank=True, default="")
     values = models.JSONField(default=dict)
     sources = models.JSONField(default=list)
     account = models.CharField(max_length=32, blank=True, default="")
@@ -159,6 +161,9 @@ class StepExecution(models.Model):
     log_last_dropped = models.TextField(blank=True, default="")
     outputs = models.JSONField(default=dict)
     failure = models.JSONField(null=True)
+    # Tags that a delegate must have for this step's calls, and who asked for them; empty: the connector's.
+    delegate_selectors = models.JSONField(default=list)
+    selectors_from = models.CharField(max_length=16, blank=True, default="")
 
     class Meta:
         constraints = [

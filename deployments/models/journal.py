@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from django.db import models
 
 from connectors.encryption import EncryptedTextField
+from delegates.models import DelegateTask
 from deployments.models.executions import ActionRun, Execution, StepExecution
 from deployments.states import CallState
 from rbac.models import Scope
@@ -43,6 +44,10 @@ class Call(models.Model):
     sent_at = models.DateTimeField(null=True)
     answered_at = models.DateTimeField(null=True)
     duration_ms = models.PositiveIntegerField(null=True)
+    # The delegate task that makes it now, or made it last; none where this Slipway makes its calls itself.
+    task = models.ForeignKey(DelegateTask, on_delete=models.SET_NULL, null=True, related_name="+")
+    # Who had it, in order: {"delegate", "at", "end"}, where more than one means that it was handed over.
+    served_by = models.JSONField(default=list)
 
     class Meta:
         constraints = [

@@ -156,3 +156,14 @@ def test_the_last_test_is_forgotten_when_the_secret_changes(
     assert "Connected" in text_of(client.get("/connectors/"))
     client.post(f"/secrets/{connector.secret_id}/rotate/", {"value": "another good secret"})
     assert "Not tested" in text_of(client.get("/connectors/"))
+
+
+def test_a_connector_through_a_delegate_needs_no_key(
+    admin: User, browse: Browse, form: dict[str, str]
+) -> None:
+    chosen = {"connect_through": "Delegate", "credentials": "Delegate", "delegate_selectors": "prod, eu"}
+    response = browse(admin).post("/connectors/new/", form | chosen | {"secret_value": ""}, follow=True)
+    made = Connector.objects.get()
+    assert made.spec["delegate_selectors"] == ["prod", "eu"]
+    assert "delegates with all of" in text_of(response)
+    assert 'value="prod, eu"' in text_of(browse(admin).get(f"/connectors/{made.pk}/edit/"))

@@ -7,7 +7,13 @@ from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
 from aws.credentials import AccessKey, AssumedRole, DefaultChain
-from connectors.aws_accounts import ConnectorIncomplete, credentials_of, endpoint_of
+from connectors.aws_accounts import (
+    ConnectorIncomplete,
+    credentials_of,
+    endpoint_of,
+    read_spec,
+    spec_problems,
+)
 from connectors.models import Connector, Secret
 from connectors.operations import (
     create_connector,
@@ -234,3 +240,37 @@ def test_what_can_be_used_from_a_project_lies_there_or_above(
     create_connector(actor=admin, scope=Scope.objects.account(), identifier="all", name="All", spec={})
     create_connector(actor=admin, scope=other_project, identifier="theirs", name="Theirs", spec={})
     assert [found.identifier for found in connectors_for(project)] == ["all", "aws"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "text"),
+    [
+        ({"credentials": "Delegate"}, "credentials", "Only calls through a delegate"),
+        ({"credentials": "DefaultChain", "connect_through": "Delegate"}, "credentials", "use Delegate"),
+        ({"credentials": "Delegate", "connect_through": "Moon"}, "connect_through", "Slipway or Delegate"),
+        ({"credentials": "DefaultChain", "delegate_selectors": ["a"]}, "delegate_selectors", "set connect_"),
+        (
+            {"credentials": "Delegate", "connect_through": "Delegate", "delegate_selectors": ["a b"]},
+            "delegate_selectors",
+            "is not a tag",
+        ),
+        (
+            {"credentials": "Delegate", "connect_through": "Delegate", "delegate_selectors": "a"},
+            "delegate_selectors",
+            "list of tags",
+        ),
+    ],
+)
+def test_a_way_that_does_not_fit_is_told_at_its_field(spec: dict[str, Any], path: str, text: str) -> None:
+    assert [one["path"] for one in spec_problems(spec, has_secret=False) if text in one["message"]] == [path]
+
+
+def test_a_connector_keeps_the_tags_that_its_delegates_must_have(project: Scope, admin: User) -> None:
+    spec = {
+        "credentials": "Delegate",
+        "connect_through": "Delegate",
+        "delegate_selectors": ["prod", "eu", "eu"],
+    }
+    made = create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
+    assert read_spec(made.spec).delegate_selectors == ("prod", "eu")
+    assert read_spec(made.spec).is_remote

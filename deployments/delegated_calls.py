@@ -1,0 +1,163 @@
+"""What becomes of a call as its delegate task is taken, answered or lost (rules 6 to 8)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from aws.errors import AwsError, NotSent, Unanswered, Unauthenticated, Undelivered, from_record
+from connectors.aws_accounts import OF_DELEGATE, read_spec
+from delegates import doors
+from delegates.models import Delegate, DelegateTask
+from delegates.operations.tasks import note_incapable
+from delegates.owners import Answer, Payload
+from deployments.engine import remote
+from deployments.engine.world import REAL, World
+from deployments.models import Call
+from deployments.tasks import wake_soon
+
+# A look repeats its read for minutes; only changes of hands are of interest then.
+MOST_HANDS = 20
+_NOT_LENT = "This Slipway does not lend its own credentials."
+
+
+@dataclass(frozen=True)
+class CallOwner:
+    """The owner of the delegate tasks that are calls of executions."""
+
+    world: World = REAL
+
+    def acquire(self, task: DelegateTask) -> Payload | None:
+        """SENT, with the connector's credentials of this moment; None if nobody wants the call any more."""
+        call = _call_of(task)
+        if call is None or (taken := remote.acquire(call.pk, self.world)) is None:
+            return None
+        _note_taken(taken, task, self.world)
+        try:
+            return _payload(taken, task)
+        except doors.DoorClosed as closed:
+            self._answer(taken, Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
+        except NotSent as error:
+            self._answer(taken, error)
+        return None
+
+    def complete(self, task: DelegateTask, answer: Answer) -> None:
+        """The answer goes into the call, unless the call has moved on to another task."""
+        call = _call_of(task)
+        if call is None:
+            return
+        error = error_of(answer, call)
+        if self._answer(call, error, answer) and error is None:
+            _learn_account(task, call, answer)
+
+    def again(self, task: DelegateTask) -> None:
+        """A read whose delegate was lost: the same task goes to the next one."""
+        call = _call_of(task)
+        if call is not None and remote.plan_again(call.pk, call.send_number):
+            _note_end(call, "LOST")
+
+    def lost(self, task: DelegateTask) -> None:
+        """A write whose delegate was lost may have happened: the engine asks the world (rule 7)."""
+        call = _call_of(task)
+        if call is not None and remote.lose(call.pk, call.send_number, self.world):
+            _note_end(call, "LOST")
+            _look_soon(call)
+
+    def gave_up(self, task: DelegateTask) -> None:
+        """No delegate will make the call: that is its answer."""
+        call = _call_of(task)
+        if call is not None:
+            reason = task.reason or "No delegate made the call."
+            error = Undelivered("NO_DELEGATE", reason, call.service, call.operation)
+            remote.refuse(call.pk, error, self.world)
+            _look_soon(call)
+
+    def _answer(self, call: Call, error: AwsError | None, answer: Answer | None = None) -> bool:
+        delivered = remote.deliver(
+            call.pk,
+            call.send_number,
+            self.world,
+            result=dict(answer.result or {}) if answer and error is None else None,
+            error=error,
+            duration_ms=answer.duration_ms if answer else None,
+        )
+        if delivered:
+            _note_end(call, "ANSWERED" if error is None else type(error).__name__)
+            _look_soon(call)
+        return delivered
+
+
+def error_of(answer: Answer, call: Call) -> AwsError | None:
+    """What the engine makes of an agent's answer; what a delegate lacks may be had by another one."""
+    if answer.status == "SUCCEEDED":
+        return None
+    record = {key: str(value) for key, value in (answer.error or {}).items()}
+    code, message = record.get("code", answer.status), record.get("message", "the delegate gave no reason")
+    if answer.status == "ABORTED" and call.is_write:
+        return Unanswered("Aborted", "the delegate was told to stop", call.service, call.operation)
+    if answer.status in ("NOT_SENT", "ABORTED"):
+        return NotSent(code, message, call.service, call.operation)
+    if record.get("kind") == "TaskError":
+        return Undelivered(code, message, call.service, call.operation)
+    error = from_record(record)
+    lacks = (answer.error or {}).get("capability") and _is_own_lack(error, call)
+    return NotSent(code, message, call.service, call.operation) if lacks else error
+
+
+def _is_own_lack(error: AwsError, call: Call) -> bool:
+    """A wrong key of the connector is wrong at every delegate."""
+    if isinstance(error, Unauthenticated):
+        return not read_spec(call.step.stage.connector.spec).needs_secret
+    return True
+
+
+def _call_of(task: DelegateTask) -> Call | None:
+    """The call, if this task is still the one that makes it."""
+    calls = Call.objects.select_related("step__stage__connector__secret", "execution", "action")
+    return calls.filter(pk=int(task.owner_ref), task=task.pk).first()
+
+
+def _payload(call: Call, task: DelegateTask) -> Payload:
+    """Raises `DoorClosed`, or `NotSent` where this Slipway would lend credentials that it must not lend."""
+    stage = call.step.stage
+    spec = read_spec(stage.connector.spec)
+    delegate = task.instance.delegate if task.instance else None
+    if delegate and delegate.is_built_in and not (spec.needs_secret or settings.ALLOW_MANAGER_CREDENTIALS):
+        note_incapable(delegate, task.criterion, _NOT_LENT)
+        raise NotSent("NotLent", _NOT_LENT, call.service, call.operation)
+    return doors.call_payload(
+        stage.connector, stage.region, call.service, call.operation, call.parsed_parameters
+    )
+
+
+def _look_soon(call: Call) -> None:
+    transaction.on_commit(lambda: wake_soon(call.execution_id))
+
+
+def _learn_account(task: DelegateTask, call: Call, answer: Answer) -> None:
+    """Whoever says with its own credentials who it is tells in which account it works."""
+    own = read_spec(call.step.stage.connector.spec).credentials == OF_DELEGATE
+    account = str((answer.result or {}).get("Account", ""))
+    if own and call.operation == "GetCallerIdentity" and account.isdigit() and task.instance:
+        unknown = Delegate.objects.filter(pk=task.instance.delegate_id, aws_account="", is_built_in=False)
+        unknown.update(aws_account=account[:12])
+
+
+def _note_taken(call: Call, task: DelegateTask, world: World) -> None:
+    who = f"{task.instance.delegate.name} on {task.instance.hostname}" if task.instance else ""
+    hand = {"delegate": who, "at": world.now().isoformat(), "end": ""}
+    hands = [dict(one) for one in call.served_by]
+    if hands and hands[-1]["delegate"] == who and hands[-1]["end"] == "ANSWERED":
+        hands.pop()
+    _keep(call, [*hands, hand][-MOST_HANDS:])
+
+
+def _note_end(call: Call, end: str) -> None:
+    if call.served_by:
+        _keep(call, [*call.served_by[:-1], {**call.served_by[-1], "end": end}])
+
+
+def _keep(call: Call, hands: list[dict[str, Any]]) -> None:
+    call.served_by = hands
+    Call.objects.filter(pk=call.pk).update(served_by=hands)

@@ -1,0 +1,79 @@
+"""The engine's doors: boto3 in this process, or a delegate task for each call (rule 8)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from aws.caller import Caller
+from connectors.models import Connector
+from delegates import doors
+from delegates.clock import database_now
+from delegates.models import DelegateTask
+from delegates.operations.tasks import PATIENCE, submit_task
+from deployments.models import Call, StepExecution
+from deployments.states import TERMINAL
+
+# The name under which `delegated.CallOwner` hears of the tasks.
+OWNER = "call"
+CALL_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Selectors:
+    """The tags that a delegate must have, and who asked for them."""
+
+    tags: tuple[str, ...]
+    place: str
+
+
+@dataclass(frozen=True)
+class DelegatedDoor:
+    """The engine's way to AWS through delegates."""
+
+    way: doors.DelegateDoor
+
+    def queue(self, call_id: int) -> None:
+        """Make the planned call a delegate task; inside the commit that plans it."""
+        call = Call.objects.select_related("step__stage", "execution__scope").get(pk=call_id)
+        stage, asked = call.step.stage, selectors_for(call.step, self.way.selectors)
+        task = submit_task(
+            scope=call.execution.scope,
+            kind=DelegateTask.Kind.AWS,
+            title=f"{call.service}:{call.operation} for {call.execution}",
+            payload={"service": call.service, "operation": call.operation, "region": self.way.region},
+            owner=OWNER,
+            owner_ref=str(call.pk),
+            is_write=call.is_write,
+            repeatable=not call.is_write,
+            selectors=asked.tags,
+            selectors_from=asked.place,
+            criterion=self.way.criterion(call.service),
+            aws_account=stage.account if self.way.uses_own_credentials else "",
+            environment=stage.environment,
+            connector=self.way.connector,
+            timeout_seconds=CALL_SECONDS,
+            deadline=_deadline(call),
+        )
+        Call.objects.filter(pk=call.pk).update(task=task)
+
+
+def open_door(connector: Connector, region: str) -> Caller | DelegatedDoor:
+    """The engine's door for a connector and region. Raises `DoorClosed` as `delegates.doors` does."""
+    found = doors.open_door(connector, region)
+    return DelegatedDoor(found) if isinstance(found, doors.DelegateDoor) else found
+
+
+def selectors_for(step: StepExecution, of_connector: tuple[str, ...]) -> Selectors:
+    """The step's, the stage's or the pipeline's tags; the connector's where none of them names any."""
+    if step.delegate_selectors:
+        return Selectors(tuple(step.delegate_selectors), step.selectors_from)
+    return Selectors(of_connector, "CONNECTOR" if of_connector else "")
+
+
+def _deadline(call: Call) -> datetime:
+    """When the step that waits for the call runs out of time; an undo has its rollback step's."""
+    patience = database_now() + PATIENCE
+    if not call.execution.rolling_back:
+        return call.step.timeout_at or patience
+    rollback = StepExecution.objects.filter(stage=call.step.stage, section=StepExecution.Section.ROLLBACK)
+    under_way = rollback.exclude(started_at=None).exclude(status__in=TERMINAL)
+    return under_way.order_by("position").values_list("timeout_at", flat=True).first() or patience

@@ -1,0 +1,100 @@
+"""Delegates of a test: they take what they are offered and make the calls, without a process of their own."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from aws.caller import BotoCaller
+from aws.errors import AwsError
+from delegates.agent.executors.aws import aws_failure, read_credentials
+from delegates.clock import database_now
+from delegates.models import Delegate, DelegateInstance, DelegateTask
+from delegates.operations.tasks import route_waiting
+from delegates.owners import Answer, Payload, owner_of
+from rbac.models import Scope
+
+
+@dataclass
+class Hand:
+    """One connected delegate with one instance."""
+
+    instance: DelegateInstance
+    taken: list[str] = field(default_factory=list)
+    payloads: list[Payload] = field(default_factory=list)
+
+    def take(self) -> DelegateTask | None:
+        """Take one task that is offered to this delegate, if its owner still wants it."""
+        offered = DelegateTask.objects.filter(status="QUEUED", offered_to=self.instance.delegate)
+        task = offered.order_by("queued_at").first()
+        if task is None:
+            return None
+        task.instance, task.status, task.fence = self.instance, DelegateTask.Status.STARTED, task.fence + 1
+        task.save()
+        owner = owner_of(task)
+        assert owner is not None
+        payload = owner.acquire(task)
+        if payload is None:
+            task.status = DelegateTask.Status.ABORTED
+            task.save()
+            return None
+        self.taken.append(str(payload.params["operation"]))
+        self.payloads.append(payload)
+        return task
+
+    def perform(self, task: DelegateTask) -> Answer:
+        """Make the call of a task."""
+        params = self.payloads[-1].params
+        caller = BotoCaller(read_credentials(params["credentials"]), params["region"], params["endpoint_url"])
+        try:
+            result = caller.call(params["service"], params["operation"], params["params"])
+        except AwsError as error:
+            failed = aws_failure(error)
+            return Answer(failed.status, error=failed.error)
+        return Answer("SUCCEEDED", result=json.loads(json.dumps(result)), duration_ms=7)
+
+    def complete(self, task: DelegateTask, answer: Answer) -> None:
+        """Give the answer of a task."""
+        DelegateTask.objects.filter(pk=task.pk).update(status=answer.status)
+        owner = owner_of(task)
+        assert owner is not None
+        owner.complete(task, answer)
+
+    def serve(self) -> int:
+        """Do all that is offered; gives back how much that was."""
+        done = 0
+        route_waiting(database_now())
+        while (task := self.take()) is not None:
+            self.complete(task, self.perform(task))
+            done += 1
+        return done
+
+    def lose(self, task: DelegateTask) -> None:
+        """The lease of a task ends with this delegate: what the manager does then."""
+        owner = owner_of(task)
+        assert owner is not None
+        if task.is_write:
+            DelegateTask.objects.filter(pk=task.pk).update(status="FAILED", reason="DELEGATE_LOST")
+            owner.lost(task)
+        else:
+            DelegateTask.objects.filter(pk=task.pk).update(
+                status="QUEUED", offered_to=None, offered_until=None
+            )
+            owner.again(task)
+
+
+def hand(name: str, *, tags: tuple[str, ...] = (), hostname: str = "ip-10-0-1-7") -> Hand:
+    """A delegate of the whole account that is connected now."""
+    account = Scope.objects.get(path="account")
+    delegate = Delegate.objects.create(scope=account, name=name, kind="ECS", tags=list(tags))
+    now = datetime.now(UTC)
+    instance = DelegateInstance.objects.create(
+        delegate=delegate,
+        key=f"{hostname}/{name}",
+        hostname=hostname,
+        connection="WEBSOCKET",
+        status="REGISTERED",
+        capacity=10,
+        registered_at=now,
+        last_heartbeat_at=now + timedelta(hours=1),
+    )
+    return Hand(instance)
