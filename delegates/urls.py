@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from delegates.views import connector_tests, delegates, tokens
+from delegates.views import connector_tests, delegates, installing, tokens
 
 urlpatterns = [
     path("delegates/", delegates.delegates, name="delegates"),
     path("delegates/<int:pk>/", delegates.delegate, name="delegate"),
+    path("delegates/help/", installing.help_with_delegates, name="help-with-delegates"),
     path("connectors/<int:pk>/test/", connector_tests.test, name="test-connector"),
     path("delegates/tokens/", tokens.tokens, name="delegate-tokens"),
     path("delegates/tokens/new/", tokens.new_token, name="new-delegate-token"),

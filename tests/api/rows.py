@@ -126,6 +126,7 @@ ROWS: dict[str, Row] = {
     "delegates": only(PAGE),
     "delegate": only(PAGE_OF_ONE, of("delegate")),
     "connectors": only(PAGE),
+    "help-with-delegates": only(PAGE),
     "test-connector": Row((Ask("post", (302, 404, 403, 302, 302), is_form=True),), of("connector")),
     "connector": only(PAGE_OF_ONE, of("connector")),
     "new-connector": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=connector_form, is_form=True))),
