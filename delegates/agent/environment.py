@@ -109,12 +109,14 @@ def _tags(text: str) -> tuple[str, ...]:
 
 
 def _kind(environ: Mapping[str, str]) -> str:
-    if kind := environ.get("DELEGATE_TYPE", "").strip().upper():
-        if kind not in KINDS:
-            raise BadEnvironment(f"DELEGATE_TYPE is {kind!r}: use one of {', '.join(KINDS)}.")
-        return kind
-    if environ.get("ECS_CONTAINER_METADATA_URI_V4"):
+    kind = environ.get("DELEGATE_TYPE", "").strip().upper()
+    if kind and kind not in KINDS:
+        raise BadEnvironment(f"DELEGATE_TYPE is {kind!r}: use one of {', '.join(KINDS)}.")
+    # The documented legacy specification says DOCKER on ECS too (R097).
+    if environ.get("ECS_CONTAINER_METADATA_URI_V4") and kind in ("", "DOCKER"):
         return "ECS"
+    if kind:
+        return kind
     return "KUBERNETES" if environ.get("KUBERNETES_SERVICE_HOST") else "DOCKER"
 
 
