@@ -10,8 +10,10 @@ from delegates.protocol import acquiring
 from delegates.protocol.hub import hub_here
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
+from delegates.protocol.sockets import disconnected
 from delegates.protocol.terms import LONGEST_WAIT_SECONDS
 from delegates.protocol.threads import in_thread
+from delegates.telling import tell
 from guards.limits import AGENT_TASKS
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -43,8 +45,11 @@ async def acquire(request: AgentRequest, receive: Receive) -> Reply:
     until = began + min(fields.measured("wait_seconds"), LONGEST_WAIT_SECONDS)
     if until == began:
         return _reply(await in_thread(take, request.bearer, free), held=0.0)
-    poll = Poll(await in_thread(instance_of, request.bearer))
+    instance = await in_thread(instance_of, request.bearer)
+    poll = Poll(instance)
     async with hub_here() as hub:
+        if not hub.has(poll.instance_id):
+            await in_thread(_polls, instance)
         gone = asyncio.ensure_future(receive())
         gone.add_done_callback(lambda _: poll.news.set())
         try:
@@ -56,7 +61,11 @@ async def acquire(request: AgentRequest, receive: Receive) -> Reply:
                     if tasks or hub.is_closing or not await _news(poll, until - clock()) or gone.done():
                         return _reply(tasks, held=held)
         finally:
+            is_cut_off = gone.done() and not hub.is_closing
             gone.cancel()
+            if is_cut_off and not hub.has(poll.instance_id):
+                # Its socket, if it had one, was lost while this poll still spoke for it.
+                await in_thread(disconnected, poll.instance_id)
 
 
 async def _news(poll: Poll, seconds: float) -> bool:
@@ -77,12 +86,23 @@ def take(bearer: str, free: int) -> list[dict[str, Any]]:
 
 def _heard(instance: DelegateInstance) -> None:
     """Who asks is there, also when its socket closed a moment ago."""
-    connection = DelegateInstance.Connection
-    if instance.suspect_since is None and instance.connection != connection.NONE:
-        return
-    DelegateInstance.objects.filter(pk=instance.pk).update(
-        connection=connection.POLLING, suspect_since=None, last_heartbeat_at=database_now()
+    if instance.suspect_since is not None or instance.connection == DelegateInstance.Connection.NONE:
+        _note_polling(instance)
+
+
+def _polls(instance: DelegateInstance) -> None:
+    """Who waits by long poll has no socket, whatever was known of it."""
+    if instance.connection != DelegateInstance.Connection.POLLING:
+        _note_polling(instance)
+
+
+def _note_polling(instance: DelegateInstance) -> None:
+    # Unless a socket was made since `instance` was read.
+    unchanged = {"connection": instance.connection, "suspect_since": instance.suspect_since}
+    DelegateInstance.objects.filter(pk=instance.pk, **unchanged).update(
+        connection=DelegateInstance.Connection.POLLING, suspect_since=None, last_heartbeat_at=database_now()
     )
+    tell(instance.delegate_id)
 
 
 def _reply(tasks: list[dict[str, Any]], *, held: float) -> Reply:
