@@ -2,11 +2,20 @@
 
 from django.urls import path
 
-from delegates.api import delegates, doors, specs, tokens
+from delegates.api import delegates, doors, specs, tasks, tokens
 
 urlpatterns = [
     path("connectors/<int:pk>/test", doors.ConnectorTest.as_view(), name="api-connector-test"),
     path("connectors/<int:pk>/clusters", doors.ConnectorClusters.as_view(), name="api-connector-clusters"),
+    path("delegate-tasks", tasks.DelegateTasks.as_view(), name="api-delegate-tasks"),
+    path("delegate-tasks/<uuid:pk>", tasks.OneDelegateTask.as_view(), name="api-delegate-task"),
+    path("delegate-tasks/<uuid:pk>/abort", tasks.AbortDelegateTask.as_view(), name="api-abort-delegate-task"),
+    path(
+        "delegate-tasks/<uuid:pk>/decisions",
+        tasks.TaskDecisions.as_view(),
+        name="api-delegate-task-decisions",
+    ),
+    path("delegate-tasks/<uuid:pk>/log", tasks.DelegateTaskLog.as_view(), name="api-delegate-task-log"),
     path("aws-regions", doors.AwsRegions.as_view(), name="api-aws-regions"),
     path("delegates", delegates.Delegates.as_view(), name="api-delegates"),
     path("delegates/<int:pk>", delegates.OneDelegate.as_view(), name="api-delegate"),

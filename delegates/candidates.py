@@ -48,8 +48,12 @@ def live_tags(instances: Iterable[DelegateInstance], now: datetime) -> frozenset
 def effective_tags(
     delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
 ) -> frozenset[str]:
-    """All tags that a delegate answers to: set by people, its name, said by its instances (R047-R050)."""
-    return frozenset([*delegate.tags, delegate.name]) | live_tags(instances, now)
+    """All tags that a delegate answers to: set by people, its name, said by its instances (R047-R050).
+
+    In lower case: a selector does not ask for the case of a tag.
+    """
+    tags = {*delegate.tags, delegate.name, *live_tags(instances, now)}
+    return frozenset(tag.casefold() for tag in tags)
 
 
 @dataclass
@@ -93,7 +97,7 @@ def field_for(tasks: Sequence[DelegateTask], now: datetime) -> Field:
     lapsed = [task.pk for task in tasks if task.offered_to_id]
     return Field(
         now=now,
-        delegates=_delegates(now),
+        delegates=_delegates(now, besides=[task.pk for task in tasks if _is_offered(task, now)]),
         blocked={
             (one.delegate_id, one.criterion): ((one.expires_at - now).total_seconds(), one.reason)
             for one in BlocklistEntry.objects.filter(criterion__in=criteria, expires_at__gt=now)
@@ -118,7 +122,8 @@ def _missed(tasks: list[Any], now: datetime) -> dict[Any, Counter[int]]:
     return found
 
 
-def _delegates(now: datetime) -> dict[int, Candidate]:
+def _delegates(now: datetime, *, besides: Iterable[Any]) -> dict[int, Candidate]:
+    """All delegates; what is offered `besides` the tasks in question counts as their work."""
     started = Counter(
         dict(
             DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, instance__isnull=False)
@@ -126,10 +131,15 @@ def _delegates(now: datetime) -> dict[int, Candidate]:
             .annotate(Count("pk"))
         )
     )
-    offered = Counter(dict(_offers(now).values_list("offered_to_id").annotate(Count("pk"))))
+    offers = _offers(now).exclude(pk__in=besides)
+    offered = Counter(dict(offers.values_list("offered_to_id").annotate(Count("pk"))))
     last = dict(_last_tasks().values_list("pk", "last_task_at"))
     delegates = Delegate.objects.select_related("scope", "configuration").prefetch_related("instances")
     return {one.pk: _candidate(one, _Work(started, offered[one.pk], last), now) for one in delegates}
+
+
+def _is_offered(task: DelegateTask, now: datetime) -> bool:
+    return task.offered_until is not None and task.offered_until > now
 
 
 def _offers(now: datetime) -> QuerySet[DelegateTask]:

@@ -34,11 +34,11 @@ class Wanted:
 class Candidate:
     """One delegate as it is now, for one task.
 
-    `admission` is ENABLED, PENDING_APPROVAL, REJECTED or DISABLED. `tags` are all that it answers to: set by
-    people, its name, and said by its instances. `busy` counts what runs there and what is offered to it.
-    `blocked_seconds` and `allowed_seconds` are what is left of the lists' entries for the task's criterion.
-    `missed` counts offers of this very task that it let pass lately. `last_given` is when it was given a
-    task last, in seconds of the epoch.
+    `admission` is ENABLED, PENDING_APPROVAL, REJECTED or DISABLED. `tags` are all that it answers to, in
+    lower case: set by people, its name, and said by its instances. `busy` counts what runs there and what is
+    offered to it. `blocked_seconds` and `allowed_seconds` are what is left of the lists' entries for the
+    task's criterion. `missed` counts offers of this very task that it let pass lately. `last_given` is when
+    it was given a task last, in seconds of the epoch.
     """
 
     key: int
@@ -89,7 +89,7 @@ def in_reach(wanted: Wanted, one: Candidate) -> bool:
 
 def has_selectors(wanted: Wanted, one: Candidate) -> bool:
     """Whether a delegate has all tags that are asked for (R050)."""
-    return one.tags.issuperset(wanted.selectors)
+    return one.tags.issuperset(selector.casefold() for selector in wanted.selectors)
 
 
 def judge(wanted: Wanted, one: Candidate) -> tuple[Verdict, ...]:
@@ -155,7 +155,7 @@ def _aws_account(wanted: Wanted, one: Candidate) -> Verdict:
 
 
 def _selectors(wanted: Wanted, one: Candidate) -> Verdict:
-    lacks = ", ".join(tag for tag in wanted.selectors if tag not in one.tags)
+    lacks = ", ".join(tag for tag in wanted.selectors if tag.casefold() not in one.tags)
     if lacks:
         return Verdict(
             one.key, one.name, Rule.SELECTORS, False, f"It lacks {lacks}.", f"Give it the tags {lacks}."

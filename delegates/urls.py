@@ -2,12 +2,15 @@
 
 from django.urls import path
 
-from delegates.views import connector_tests, delegates, installing, tokens
+from delegates.views import connector_tests, delegates, installing, tasks, tokens
 
 urlpatterns = [
     path("delegates/", delegates.delegates, name="delegates"),
     path("delegates/<int:pk>/", delegates.delegate, name="delegate"),
     path("delegates/help/", installing.help_with_delegates, name="help-with-delegates"),
+    path("delegates/tasks/", tasks.tasks, name="delegate-tasks"),
+    path("delegates/tasks/<uuid:pk>/", tasks.task, name="delegate-task"),
+    path("delegates/tasks/<uuid:pk>/abort/", tasks.abort, name="abort-delegate-task"),
     path("connectors/<int:pk>/test/", connector_tests.test, name="test-connector"),
     path("delegates/tokens/", tokens.tokens, name="delegate-tokens"),
     path("delegates/tokens/new/", tokens.new_token, name="new-delegate-token"),

@@ -62,6 +62,10 @@ LOOKS: Final[dict[str, Look]] = {
     "PENDING_APPROVAL": Look("Waits for approval", "waiting", "waiting"),
     "REJECTED": Look("Rejected", "aborted", "aborted"),
     "DISABLED": Look("Disabled", "skipped", "queued"),
+    # delegate tasks, and what a rule of routing says of a delegate
+    "SUCCEEDED": Look("Succeeded", "success", "success"),
+    "PASS": Look("Yes", "success", "success"),
+    "FAIL": Look("No", "failed", "failed"),
     # connectors
     "OK": Look("Connected", "success", "success"),
     "NOT_OK": Look("Test failed", "failed", "failed"),

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver
 
+from delegates.models import DelegateTask
 from tests.api.asks import (
     ADMIN_LIST,
     CHANGE,
@@ -48,7 +49,15 @@ from tests.api.asks import (
     token_form,
     version_of,
 )
-from tests.api.world import PIPELINE
+from tests.api.world import PIPELINE, World
+from tests.delegates.making import make_task
+
+
+def delegate_task(world: World) -> dict[str, Any]:
+    """A delegate task of the world's project that nobody has ended yet."""
+    found = DelegateTask.objects.filter(scope=world.scope).order_by("queued_at").first()
+    return {"pk": (found or make_task(world.scope)).pk}
+
 
 ROWS: dict[str, Row] = {
     # Signing in, probes, descriptions: for everybody.
@@ -125,6 +134,9 @@ ROWS: dict[str, Row] = {
     "environments": only(PAGE),
     "delegates": only(PAGE),
     "delegate": only(PAGE_OF_ONE, of("delegate")),
+    "delegate-tasks": only(PAGE),
+    "delegate-task": only(PAGE_OF_ONE, delegate_task),
+    "abort-delegate-task": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), delegate_task),
     "connectors": only(PAGE),
     "help-with-delegates": only(PAGE),
     "test-connector": Row((Ask("post", (302, 404, 403, 302, 302), is_form=True),), of("connector")),
@@ -288,6 +300,11 @@ ROWS: dict[str, Row] = {
         (Ask("post", (401, 404, 403, 400, 400), body=lambda world: {"region": "nowhere"}),), of("connector")
     ),
     "api-connector-clusters": Row((get((401, 404, 403, 400, 400)),), of("connector")),
+    "api-delegate-tasks": Row((get(LIST), get(LIST, "?status=QUEUED&delegate=1"))),
+    "api-delegate-task": only(READ, delegate_task),
+    "api-abort-delegate-task": Row((Ask("post", CHANGE),), delegate_task),
+    "api-delegate-task-decisions": only(READ, delegate_task),
+    "api-delegate-task-log": only(READ, delegate_task),
     "api-aws-regions": only(SIGNED_IN),
     "api-delegates": Row((get(LIST), get(LIST, "?name=eu&tag=x&status=CONNECTED"))),
     "api-delegate": Row(

@@ -1,0 +1,203 @@
+"""Routes of delegate tasks: where they are, why there, and what they wrote."""
+
+import uuid
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from delegates.clock import database_now
+from delegates.models import DelegateTask, RoutingDecision
+from delegates.operations.tasks import abort_task
+from delegates.queries import tasks as queries
+from delegates.queries.why import decision_rows
+from rbac.policy import visible_to
+from web.problems import BadInput
+from web.rest import ORG, PAGED, PROJECT, Route, narrowed
+
+VIEW = "core_delegate_view"
+MOST_DIGITS = 15
+STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=DelegateTask.Status.values)
+DELEGATE = OpenApiParameter(
+    "delegate", OpenApiTypes.INT, description="Only tasks that this delegate took or is offered."
+)
+AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Only lines with higher numbers.")
+
+
+class DelegateOfTask(serializers.Serializer[Any]):
+    """A delegate that has to do with a task."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+
+
+class DelegateTaskSummary(serializers.Serializer[Any]):
+    """A delegate task; `reason` says why it waits or why it ended as it did.
+
+    `offered_to` may take it until `offered_until`; `delegate` and `instance` have it or had it. `fence` rises
+    each time it is taken.
+    """
+
+    id = serializers.UUIDField()
+    title = serializers.CharField()
+    kind = serializers.ChoiceField(choices=DelegateTask.Kind.choices)
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    status = serializers.ChoiceField(choices=DelegateTask.Status.choices)
+    reason = serializers.CharField()
+    offered_to = DelegateOfTask(allow_null=True)
+    offered_until = serializers.DateTimeField(allow_null=True)
+    delegate = serializers.SerializerMethodField()
+    instance = serializers.CharField(source="instance_name")
+    fence = serializers.IntegerField()
+    attempts = serializers.IntegerField()
+    is_write = serializers.BooleanField()
+    selectors = serializers.ListField(child=serializers.CharField())
+    selectors_from = serializers.CharField()
+    criterion = serializers.CharField()
+    aws_account = serializers.CharField()
+    environment = serializers.CharField()
+    timeout_seconds = serializers.IntegerField()
+    abort_requested = serializers.BooleanField()
+    queued_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    deadline = serializers.DateTimeField()
+
+    @extend_schema_field(DelegateOfTask(allow_null=True))
+    def get_delegate(self, task: DelegateTask) -> Any:
+        holder = queries.holder_of(task)
+        return DelegateOfTask(holder).data if holder else None
+
+
+class DelegateTaskDocument(DelegateTaskSummary):
+    """One delegate task; `position` counts from 1 while it waits and is offered to nobody."""
+
+    position = serializers.SerializerMethodField()
+
+    def get_position(self, task: DelegateTask) -> int | None:
+        return queries.positions([task], database_now()).get(task.pk)
+
+
+class VerdictDocument(serializers.Serializer[Any]):
+    """What one rule said of one delegate, and what would make it eligible."""
+
+    delegate = serializers.IntegerField()
+    name = serializers.CharField()
+    rule = serializers.CharField()
+    verdict = serializers.ChoiceField(choices=("PASS", "FAIL"))
+    detail = serializers.CharField()
+    remedy = serializers.CharField()
+    seconds_left = serializers.IntegerField(allow_null=True)
+
+
+class DecisionDocument(serializers.Serializer[Any]):
+    """One decision about a task; `chosen` is the delegate that it was offered to."""
+
+    number = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    chosen = DelegateOfTask(allow_null=True)
+    sentence = serializers.CharField()
+    rows = VerdictDocument(many=True)
+
+
+class TaskLine(serializers.Serializer[Any]):
+    """One line that a task wrote, numbered from 1."""
+
+    number = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    level = serializers.CharField()
+    text = serializers.CharField()
+
+
+class TaskLog(serializers.Serializer[Any]):
+    """At most a thousand lines; `end` says that there will be no more."""
+
+    lines = TaskLine(many=True)
+    end = serializers.BooleanField()
+
+
+class DelegateTasks(Route):
+    """Delegate tasks, the newest first."""
+
+    order = "queued_at"
+
+    @extend_schema(
+        parameters=[ORG, PROJECT, STATUS, DELEGATE, *PAGED], responses=DelegateTaskSummary(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        found = narrowed(
+            request, visible_to(self.principal, VIEW, queries.shown_tasks()), by_identifier=False
+        )
+        if status := request.GET.get("status"):
+            if status not in DelegateTask.Status.values:
+                raise _bad("status", f"must be one of {', '.join(DelegateTask.Status.values)}")
+            found = found.filter(status=status)
+        if delegate := request.GET.get("delegate"):
+            found = queries.of_delegate(found, _number_of(delegate, "delegate"))
+        return self.page(found, DelegateTaskSummary)
+
+
+class TaskRoute(Route):
+    """The base of routes about one delegate task."""
+
+    def task(self, pk: uuid.UUID) -> DelegateTask:
+        """Return the task of the address."""
+        return self.one(VIEW, queries.shown_tasks(), pk=pk)
+
+
+class OneDelegateTask(TaskRoute):
+    """One delegate task."""
+
+    @extend_schema(responses=DelegateTaskDocument)
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        return Response(DelegateTaskDocument(self.task(pk)).data)
+
+
+class AbortDelegateTask(TaskRoute):
+    """Ending a delegate task."""
+
+    @extend_schema(request=None, responses=DelegateTaskDocument)
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        task = abort_task(actor=self.principal, task=self.task(pk))
+        return Response(DelegateTaskDocument(task).data)
+
+
+class TaskDecisions(TaskRoute):
+    """Why a task went to its delegate, or to none."""
+
+    order = "number"
+
+    @extend_schema(parameters=PAGED, responses=DecisionDocument(many=True))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        decisions = RoutingDecision.objects.filter(task=self.task(pk)).select_related("chosen")
+        return self.page(decisions, self._shown)
+
+    def _shown(self, decision: RoutingDecision) -> DecisionDocument:
+        (decision.rows,) = decision_rows([decision], self.principal)
+        return DecisionDocument(decision)
+
+
+class DelegateTaskLog(TaskRoute):
+    """The lines that a task wrote."""
+
+    @extend_schema(parameters=[AFTER], responses=TaskLog)
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        task = self.task(pk)
+        # The state was read before the lines: what is over by then has written its last one.
+        found = queries.lines_of(task, _number_of(request.GET.get("after") or "0", "after"))
+        return Response(TaskLog({"lines": found.lines, "end": not task.is_open and not found.more}).data)
+
+
+def _number_of(text: str, name: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
+        raise _bad(name, "must be a number")
+    return int(text)
+
+
+def _bad(name: str, message: str) -> BadInput:
+    return BadInput("The input is not valid.", errors=[{"path": name, "message": message}])
