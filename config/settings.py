@@ -299,6 +299,8 @@ SPECTACULAR_SETTINGS = {
         "ManifestKind": "deployments.models.Manifest.Kind",
         "ExecutionStatus": "deployments.states.Status",
         "DelegateTokenStatus": "delegates.models.DelegateToken.Status",
+        "DelegateTaskStatus": "delegates.models.DelegateTask.Status",
+        "DelegateTaskKind": "delegates.models.DelegateTask.Kind",
     },
 }
 
