@@ -299,6 +299,7 @@ SPECTACULAR_SETTINGS = {
         "ManifestKind": "deployments.models.Manifest.Kind",
         "ExecutionStatus": "deployments.states.Status",
         "DelegateTokenStatus": "delegates.models.DelegateToken.Status",
+        "Connectivity": "delegates.connectivity.Connectivity",
         "DelegateTaskStatus": "delegates.models.DelegateTask.Status",
         "DelegateTaskKind": "delegates.models.DelegateTask.Kind",
     },

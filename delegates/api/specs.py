@@ -48,7 +48,7 @@ class NetworkInput(serializers.Serializer[Any]):
     mode = serializers.ChoiceField(["bridge", "awsvpc"], required=False)
 
 
-class SecretInput(serializers.Serializer[Any]):
+class TokenSecretInput(serializers.Serializer[Any]):
     """How the token gets into the container."""
 
     kind = serializers.ChoiceField(["PLAINTEXT", "EXISTING", "CREATE"])
@@ -89,7 +89,7 @@ class SpecInput(serializers.Serializer[Any]):
     network = NetworkInput(required=False)
     aws_account_id = SpecText()
     region = SpecText()
-    secret = SecretInput(required=False)
+    secret = TokenSecretInput(required=False)
     proxy = ProxyInput(required=False, allow_null=True)
     ca = CaInput(required=False, allow_null=True)
     image = SpecText(max_length=500)
