@@ -2,7 +2,14 @@
 
 from django.urls import path
 
-from delegates.views import connector_tests, delegates, installing, tasks, tokens
+from delegates.views import (
+    connector_tests,
+    delegates,
+    installing,
+    new_delegate,
+    tasks,
+    tokens,
+)
 
 urlpatterns = [
     path("delegates/", delegates.delegates, name="delegates"),
@@ -12,6 +19,10 @@ urlpatterns = [
     path("delegates/tasks/<uuid:pk>/", tasks.task, name="delegate-task"),
     path("delegates/tasks/<uuid:pk>/abort/", tasks.abort, name="abort-delegate-task"),
     path("connectors/<int:pk>/test/", connector_tests.test, name="test-connector"),
+    path("delegates/new/", new_delegate.new_delegate, name="delegate-new"),
+    path("delegates/<int:pk>/install/", new_delegate.install, name="install-delegate"),
+    path("delegates/<int:pk>/install/download/", new_delegate.download, name="download-delegate"),
+    path("delegates/<int:pk>/install/waiting/", new_delegate.waiting, name="delegate-waiting"),
     path("delegates/tokens/", tokens.tokens, name="delegate-tokens"),
     path("delegates/tokens/new/", tokens.new_token, name="new-delegate-token"),
     path("delegates/tokens/<int:pk>/", tokens.token, name="delegate-token"),

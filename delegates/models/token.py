@@ -46,7 +46,16 @@ class DelegateToken(Named):
         return f"{self.name} ({self.prefix}…)"
 
     @property
+    def has_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether an agent could register with it now."""
+        return self.status == self.Status.ACTIVE and not self.has_expired
+
+    @property
     def shown_status(self) -> str:
         """Its status, or EXPIRED for an active one whose time is over."""
-        over = self.expires_at is not None and self.expires_at <= timezone.now()
-        return "EXPIRED" if over and self.status == self.Status.ACTIVE else str(self.status)
+        over = self.has_expired and self.status == self.Status.ACTIVE
+        return "EXPIRED" if over else str(self.status)

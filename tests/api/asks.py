@@ -109,6 +109,11 @@ def token_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "name": "Made here"}
 
 
+def delegate_form(world: World) -> dict[str, Any]:
+    given = {"in_scope": world.scope.path, "name": "made-here", "target": "FARGATE", "flavour": "v3"}
+    return given | {"region": "us-east-1", "secret_kind": "PLAINTEXT", "proxy_scheme": "http"}
+
+
 def folder_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "path": "/made"}
 

@@ -29,6 +29,7 @@ from tests.api.asks import (
     Ask,
     Row,
     connector_form,
+    delegate_form,
     environment_form,
     file_form,
     folder_form,
@@ -148,6 +149,10 @@ ROWS: dict[str, Row] = {
     "delete-connector": Row(
         (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("connector")
     ),
+    "delegate-new": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=delegate_form, is_form=True))),
+    "install-delegate": only(PAGE_OF_ONE, of("delegate")),
+    "download-delegate": only(PAGE_OF_ONE, of("delegate")),
+    "delegate-waiting": only(PAGE_OF_ONE, of("delegate")),
     "delegate-tokens": only(PAGE),
     "delegate-token": only(PAGE_OF_ONE, of("token")),
     "new-delegate-token": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=token_form, is_form=True))),

@@ -1,0 +1,163 @@
+"""Creating a delegate with the wizard, and writing what it is installed with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from connectors.operations.naming import clean_name
+from delegates.models import Delegate, DelegateConfiguration, DelegateToken
+from delegates.operations.specs import wanted_spec, write_task_spec
+from delegates.operations.tokens import create_token
+from delegates.sizes import SIZES
+from delegates.specs import BadSpec, Spec, SpecRequest, write_spec
+from delegates.telling import tell
+from delegates.wishes import Wish, place_of
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import can, require
+from web.problems import BadInput, Conflict
+
+EDIT = "core_delegate_edit"
+
+
+def create_delegate(
+    *,
+    actor: User,
+    scope: Scope,
+    name: str,
+    wish: Wish,
+    size: str = "",
+    tags: Sequence[str] = (),
+    configuration: DelegateConfiguration | None = None,
+    token: DelegateToken | None = None,
+) -> Delegate:
+    """Make a delegate that nobody has heard of yet, and a token for it where none is given.
+
+    Raises `BadInput` with the questions of `Wish` as paths, or `Conflict` if the scope has that name.
+    """
+    require(actor, EDIT, scope)
+    chosen = configuration or DelegateConfiguration.objects.get(is_primary=True)
+    _check_choices(actor, scope, size, chosen, token)
+    waits = chosen.requires_approval
+    delegate = Delegate(
+        scope=scope,
+        name=clean_name(name),
+        kind=wish.kind,
+        flavour=wish.flavour,
+        size=size,
+        tags=list(dict.fromkeys(tag.strip() for tag in tags if tag.strip())),
+        configuration=chosen,
+        admission=Delegate.Admission.PENDING_APPROVAL if waits else Delegate.Admission.ENABLED,
+        spec=wish.to_json(),
+        aws_account=wish.aws_account_id,
+        created_by=actor,
+    )
+    _check_spec(request_for(delegate))
+    try:
+        with transaction.atomic():
+            delegate.token = token or create_token(actor=actor, scope=scope, name=_free_name(scope, delegate))
+            delegate.save()
+            record(actor=actor, action="delegate.create", thing=delegate, after=_shown(delegate))
+            tell(delegate.pk)
+    except IntegrityError as exc:
+        message = f"There is already a delegate called {delegate.name} here. Give this one another name."
+        raise Conflict(message, errors=[{"path": "name", "message": message}]) from exc
+    return delegate
+
+
+def request_for(delegate: Delegate) -> SpecRequest:
+    """What the spec of a delegate is made of, without its token; one that came by itself told no wizard."""
+    target = "DOCKER" if delegate.kind == Delegate.Kind.DOCKER else "FARGATE"
+    wish = Wish.from_json(delegate.spec or {"target": target, "flavour": delegate.flavour or "v3"})
+    flavour: Any = wish.flavour
+    common = wanted_spec(flavour=flavour)
+    tags = tuple(str(tag) for tag in delegate.tags)
+    return wish.completed(common, name=delegate.name, tags=tags, size=delegate.size)
+
+
+def installation(*, actor: User, delegate: Delegate) -> tuple[Spec, str]:
+    """What a delegate is installed with, and why its token is not in it; empty where it is.
+
+    The token is put in for who may edit delegates, which the audit trail keeps.
+    """
+    request, token = request_for(delegate), delegate.token
+    if not can(actor, EDIT, delegate):
+        return write_spec(request), f"Who has the permission {EDIT} sees the token in its place."
+    if token is None or not token.is_usable:
+        return write_spec(request), "Its token is revoked, expired or deleted: choose another one for it."
+    return write_task_spec(actor=actor, scope=delegate.scope, token=token, request=request), ""
+
+
+def change_token(*, actor: User, delegate: Delegate, token: DelegateToken) -> None:
+    """Have the spec of a delegate written with another token; sessions that it has go on."""
+    require(actor, EDIT, delegate)
+    _check_token(actor, delegate.scope, token)
+    before = _shown(delegate)
+    delegate.token = token
+    with transaction.atomic():
+        delegate.save(update_fields=["token", "updated_at"])
+        record(actor=actor, action="delegate.update", thing=delegate, before=before, after=_shown(delegate))
+
+
+def _check_choices(
+    actor: User,
+    scope: Scope,
+    size: str,
+    configuration: DelegateConfiguration,
+    token: DelegateToken | None,
+) -> None:
+    if size and size not in SIZES:
+        raise _refusal("size", f"There is no such size; known are {', '.join(SIZES)}.")
+    if configuration.scope.path not in scope.ancestor_paths():
+        message = f"{configuration} lies in {configuration.scope}, which is not above {scope}."
+        raise _refusal("configuration", message)
+    if token is not None:
+        _check_token(actor, scope, token)
+
+
+def _check_token(actor: User, scope: Scope, token: DelegateToken) -> None:
+    require(actor, EDIT, token)
+    if token.scope_id != scope.pk:
+        message = f"The token {token.name} is for delegates of {token.scope}; choose one of {scope}."
+        raise _refusal("token", message)
+    if not token.is_usable:
+        raise _refusal("token", f"The token {token.name} is revoked or has expired; choose another one.")
+
+
+def _check_spec(request: SpecRequest) -> None:
+    try:
+        write_spec(request)
+    except BadSpec as exc:
+        errors = [
+            {"path": place_of(".".join(map(str, fault.path))), "message": fault.sentence}
+            for fault in exc.faults
+        ]
+        raise BadInput("No delegate can be made of this.", errors=errors) from exc
+
+
+def _free_name(scope: Scope, delegate: Delegate) -> str:
+    """The delegate's name for its token, with a number where a token has it already."""
+    taken = set(DelegateToken.objects.filter(scope=scope).values_list("name", flat=True))
+    stem, number, name = delegate.name[:120], 2, delegate.name
+    while name in taken:
+        name, number = f"{stem} {number}", number + 1
+    return name
+
+
+def _refusal(path: str, message: str) -> BadInput:
+    return BadInput(message, errors=[{"path": path, "message": message}])
+
+
+def _shown(delegate: Delegate) -> dict[str, Any]:
+    return {
+        "name": delegate.name,
+        "kind": delegate.kind,
+        "flavour": delegate.flavour,
+        "size": delegate.size,
+        "tags": list(delegate.tags),
+        "configuration": delegate.configuration.name if delegate.configuration else None,
+        "token": str(delegate.token) if delegate.token else None,
+        "admission": delegate.admission,
+        "spec": dict(delegate.spec),
+    }

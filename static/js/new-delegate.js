@@ -1,0 +1,51 @@
+// Waits for a delegate: what is shown is fetched anew when it changes, and once when it ought to be here.
+
+import { watchDelegates } from "./delegate-socket.js";
+import { announce, one } from "./dom.js";
+import { showTimes } from "./times.js";
+
+const place = one("[data-waiting-url]");
+const shown = () => one("[data-waiting]", place);
+let timer = 0;
+
+// One question at a time; whatever changed meanwhile is asked for once more.
+let asking = null;
+let askAgain = false;
+
+async function ask() {
+  const response = await fetch(place.dataset.waitingUrl, { credentials: "same-origin" });
+  if (!response.ok || response.redirected) return;
+  const before = shown().outerHTML;
+  const found = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-waiting]");
+  if (!found || found.outerHTML === before) return;
+  const status = shown().dataset.status;
+  shown().replaceWith(document.adoptNode(found));
+  showTimes(place);
+  if (found.dataset.status !== status) announce(one("strong", found).textContent);
+}
+
+async function look() {
+  askAgain = true;
+  if (asking) return;
+  while (askAgain) {
+    askAgain = false;
+    asking = ask().catch(() => {});
+    await asking;
+  }
+  asking = null;
+  watchClock();
+}
+
+// The moment from which a delegate that is not here is late: nothing is sent then, so it is asked for once.
+function watchClock() {
+  clearTimeout(timer);
+  const left = Number(shown().dataset.secondsLeft);
+  if (left > 0) timer = setTimeout(look, (left + 1) * 1000);
+}
+
+watchClock();
+watchDelegates({
+  onChange: (changed) => changed.some(({ id }) => id === Number(shown().dataset.waiting)) && look(),
+  onLook: look,
+  onStatus: () => {},
+});
