@@ -13,10 +13,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from delegates.forms.new_delegate import NewDelegateForm
 from delegates.models import Delegate
-from delegates.operations.new_delegates import create_delegate, installation
+from delegates.operations.new_delegates import create_delegate, installation, request_for
 from delegates.queries.waiting import waiting_for
 from delegates.sizes import OWN_USE, RULE_OF_THUMB, SIZES
 from delegates.specs.archive import zipped
+from delegates.specs.troubleshooting import likely_causes
 from rbac.policy import can
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
@@ -100,9 +101,12 @@ def waiting(request: PageRequest, pk: int) -> HttpResponse:
 
 
 def _waiting(request: PageRequest, found: Delegate) -> dict[str, Any]:
+    seen = waiting_for(found, timezone.now())
+    said = [event.text for event in seen.refusals]
     return {
         "delegate": found,
-        "waiting": waiting_for(found, timezone.now()),
+        "waiting": seen,
+        "causes": likely_causes(request_for(found), refusals=said) if seen.is_late else [],
         "can_edit": can(request.user, EDIT, found),
         "manager_url": settings.PUBLIC_URL,
     }

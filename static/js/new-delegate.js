@@ -43,6 +43,12 @@ function watchClock() {
   if (left > 0) timer = setTimeout(look, (left + 1) * 1000);
 }
 
+place.addEventListener("click", (event) => {
+  if (!event.target.closest("[data-look-again]")) return;
+  event.preventDefault();
+  look();
+});
+
 watchClock();
 watchDelegates({
   onChange: (changed) => changed.some(({ id }) => id === Number(shown().dataset.waiting)) && look(),
