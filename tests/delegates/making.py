@@ -22,6 +22,7 @@ from delegates.models import (
     LastServed,
     LateAnswer,
     RoutingDecision,
+    TaskAttempt,
     TaskLogChunk,
 )
 from rbac.models import Scope
@@ -89,6 +90,7 @@ def one_of_everything(scope: Scope, connector: Connector, name: str = "eu") -> D
     delegate = make_delegate(scope, name, token=token, tags=["eu"], configuration=configuration)
     instance = make_instance(delegate, token=token)
     task = make_task(scope, status="STARTED", instance=instance, fence=1, attempts=1, started_at=now)
+    TaskAttempt.objects.create(task=task, fence=1, instance=instance, at=now)
     TaskLogChunk.objects.create(task=task, sequence=0, count=1, lines='[{"t":0,"level":"info","text":"A"}]')
     LateAnswer.objects.create(task=task, instance=instance, fence=0, at=now, body="{}")
     RoutingDecision.objects.create(task=task, number=1, at=now, chosen=delegate, sentence="eu is free.")
