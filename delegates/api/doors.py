@@ -95,7 +95,7 @@ class ConnectorTest(DoorRoute):
     @extend_schema(request=TestInput, responses=TestDocument)
     def post(self, request: Request, pk: int) -> Response:
         connector = self._usable(pk)
-        region = _known(self.given(TestInput)["region"])
+        region = known_region(self.given(TestInput)["region"])
         tested = try_connector(actor=self.principal, connector=connector, region=region)
         return Response(TestDocument(tested).data)
 
@@ -106,7 +106,7 @@ class ConnectorClusters(DoorRoute):
     @extend_schema(parameters=[REGION], responses=ClusterList)
     def get(self, request: Request, pk: int) -> Response:
         connector = self._usable(pk)
-        region = _known(request.GET.get("region", ""), required=True)
+        region = known_region(request.GET.get("region", ""), required=True)
         found = doors.list_clusters(actor=self.principal, connector=connector, region=region)
         return Response({"results": ClusterDocument(found, many=True).data, "next": None})
 
@@ -119,8 +119,8 @@ class AwsRegions(Route):
         return Response({"results": RegionDocument(regions(), many=True).data, "next": None})
 
 
-def _known(region: str, *, required: bool = False) -> str:
-    """Refuse what is no region: its name becomes part of the address that is called."""
+def known_region(region: str, *, required: bool = False) -> str:
+    """Give back a region. Raises `BadInput` for none: its name becomes part of the address that is called."""
     if (not region and not required) or any(region == one.name for one in regions()):
         return region
     message = "is not a region of AWS" if region else "is missing"

@@ -12,10 +12,14 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from connectors.models import Connector
+from delegates.api.doors import known_region
 from delegates.models.token import DelegateToken
 from delegates.operations.specs import wanted_spec, write_task_spec
-from delegates.specs import CaBundle, Network, Proxy, Secret, Spec, SpecRequest, lint
+from delegates.spec_checks import check_spec
+from delegates.specs import CaBundle, Network, Proxy, Secret, Spec, SpecRequest
 from delegates.specs.archive import SCRIPT, script, zip_of
+from delegates.specs.documented import DEFAULT_REGION
 from delegates.specs.request import EXECUTION_ROLE, SECRET_NAME
 from guards.limits import NAME_CHARACTERS
 from web.rest import Route
@@ -129,6 +133,13 @@ class LintInput(serializers.Serializer[Any]):
 
     task_definition = serializers.DictField()
     service = serializers.DictField(required=False, allow_null=True)
+    connector_id = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        help_text="Asks AWS about the subnets and security groups; it makes its calls from this Slipway.",
+    )
+    region = serializers.CharField(required=False, default=DEFAULT_REGION)
 
 
 class FindingDocument(serializers.Serializer[Any]):
@@ -201,7 +212,15 @@ class TaskSpecCheck(Route):
     @extend_schema(request=LintInput, responses=FindingList)
     def post(self, request: Request) -> Response:
         given = self.given(LintInput)
-        found = lint(given["task_definition"], given.get("service"))
+        pk = given.get("connector_id")
+        rows = Connector.objects.select_related("scope", "secret")
+        found = check_spec(
+            actor=self.principal,
+            task_definition=given["task_definition"],
+            service=given.get("service"),
+            connector=self.one("core_connector_view", rows, pk=pk) if pk else None,
+            region=known_region(given["region"]),
+        )
         is_ok = all(one.is_warning for one in found)
         return Response({"ok": is_ok, "findings": [one.as_record() for one in found]})
 

@@ -1,19 +1,19 @@
 """Tells what will keep a delegate from starting or connecting, before anybody runs a command (N13)."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Final
 
+from aws.ec2 import SecurityGroup, Subnet
 from aws.problems import ShapeProblem
 from aws.rules import together
 from aws.shapes import input_shape
 from aws.validation import problems
 from aws.walk import misfits
 from delegates.specs.documented import PLACEHOLDERS
-
-Document = Mapping[str, Any]
-Source = Literal["task definition", "service"]
+from delegates.specs.finding import Document, Finding, Source
+from delegates.specs.network import network_findings
 
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[^:]*):role/\S+\Z")
 _SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:(?P<region>[^:]*):(?P<account>[^:]*):secret:\S+\Z")
@@ -35,35 +35,16 @@ _PLACEHOLDERS: Final = frozenset(
 FEWEST_SUBNETS: Final = 2
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that is wrong in a document, where, and what to do; a warning lets a delegate start."""
-
-    document: Source
-    place: str
-    message: str
-    fix: str = ""
-    is_warning: bool = False
-
-    def as_record(self) -> dict[str, Any]:
-        return {
-            "document": self.document,
-            "place": self.place,
-            "message": self.message,
-            "fix": self.fix,
-            "is_warning": self.is_warning,
-        }
-
-
 def lint(
     task_definition: Document,
     service: Document | None = None,
     *,
-    public_subnets: Mapping[str, bool] | None = None,
+    subnets: Sequence[Subnet] = (),
+    security_groups: Sequence[SecurityGroup] = (),
 ) -> list[Finding]:
     """Everything that is wrong with a delegate's task definition, and with its service where there is one.
 
-    `public_subnets` says of subnets, as far as known, whether they have a route to an internet gateway.
+    What AWS says of its subnets and security groups is looked at too, where it was asked (T22).
     """
     found = [*_shapes("task definition", "RegisterTaskDefinition", task_definition)]
     is_shaped = _is_shaped("RegisterTaskDefinition", task_definition)
@@ -73,7 +54,8 @@ def lint(
         found += _shapes("service", "CreateService", service)
         if is_shaped and _is_shaped("CreateService", service):
             found += [_finding("service", one) for one in together.problems(service, task_definition)]
-            found += _of_service(service, public_subnets or {})
+            found += _of_service(service)
+            found += network_findings(service, subnets, security_groups)
     return list(dict.fromkeys(found))
 
 
@@ -175,7 +157,7 @@ def _secrets(container: Document, place: str) -> Iterator[Finding]:
             yield Finding("task definition", f"{where}.valueFrom", message, "use one region for both", True)
 
 
-def _of_service(service: Document, public_subnets: Mapping[str, bool]) -> Iterator[Finding]:
+def _of_service(service: Document) -> Iterator[Finding]:
     if service.get("desiredCount") == 0:
         message = "no task is wanted, so no delegate will start"
         yield Finding("service", "desiredCount", message, "use 1 or more", True)
@@ -187,22 +169,6 @@ def _of_service(service: Document, public_subnets: Mapping[str, bool]) -> Iterat
     if 0 < len(subnets) < FEWEST_SUBNETS:
         message = "there is one subnet, so one availability zone"
         yield Finding("service", f"{place}.subnets", message, "name two in different zones", True)
-    if service.get("launchType") == "FARGATE":
-        yield from _public_ip(vpc, place, public_subnets)
-
-
-def _public_ip(vpc: Document, place: str, public_subnets: Mapping[str, bool]) -> Iterator[Finding]:
-    """The rule that fails silently: an address without a gateway, or a gateway without an address (T22)."""
-    assigned = vpc.get("assignPublicIp")
-    where = f"{place}.assignPublicIp"
-    if assigned is None:
+    if service.get("launchType") == "FARGATE" and "assignPublicIp" not in vpc:
         message = "nothing is said, which AWS takes for DISABLED"
-        yield Finding("service", where, message, "say ENABLED or DISABLED", True)
-    for number, subnet in enumerate(vpc.get("subnets") or []):
-        is_public = public_subnets.get(subnet)
-        if is_public is None or is_public == (assigned == "ENABLED"):
-            continue
-        kind = "public, and tasks without a public address" if is_public else "private, and its tasks"
-        message = f"{subnet} is {kind} reach nothing through it"
-        fix = "set assignPublicIp to ENABLED" if is_public else "set assignPublicIp to DISABLED, behind a NAT"
-        yield Finding("service", f"{place}.subnets[{number}]", message, fix)
+        yield Finding("service", f"{place}.assignPublicIp", message, "say ENABLED or DISABLED", True)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from aws.ec2 import Ec2
 from aws.ecs import Ecs, update_fields
 from aws.elb import Elb
 from aws.errors import NotFound, Unanswered
@@ -193,3 +194,55 @@ def test_a_preview_reads_but_only_writes_down_what_it_would_write() -> None:
     assert (updated.primary.task_definition, updated.primary.desired) == (registered.arn, 3)
     assert [write.operation for write in preview.writes] == ["RegisterTaskDefinition", "UpdateService"]
     assert [operation for _, operation, _ in behind.calls] == ["DescribeServices"]
+
+
+def test_a_subnet_leads_where_its_own_route_table_says_or_else_that_of_its_vpc() -> None:
+    described = [
+        {"SubnetId": f"subnet-{name}", "VpcId": "vpc-1", "AvailabilityZone": f"us-east-1{name}"}
+        for name in "abcd"
+    ]
+    everywhere = {"DestinationCidrBlock": "0.0.0.0/0"}
+    tables = [
+        {
+            "VpcId": "vpc-1",
+            "Associations": [{"Main": True}],
+            "Routes": [
+                {"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local"},
+                {**everywhere, "GatewayId": "igw-1"},
+            ],
+        },
+        {
+            "VpcId": "vpc-1",
+            "Associations": [{"SubnetId": "subnet-b"}],
+            "Routes": [{**everywhere, "NatGatewayId": "nat-1"}],
+        },
+        {
+            "VpcId": "vpc-1",
+            "Associations": [{"SubnetId": "subnet-c"}],
+            "Routes": [{**everywhere, "NatGatewayId": "nat-2", "State": "blackhole"}],
+        },
+        {
+            "VpcId": "vpc-1",
+            "Associations": [{"SubnetId": "subnet-d"}],
+            "Routes": [{**everywhere, "TransitGatewayId": "tgw-1"}],
+        },
+    ]
+    caller = ListedCaller({"Subnets": described}, {"RouteTables": tables})
+    found = Ec2(caller).subnets(["subnet-a", "subnet-b", "subnet-c", "subnet-d"])
+    assert [one.way_out for one in found] == ["internet", "nat", "", "other"]
+    assert caller.calls[1][2] == {"Filters": [{"Name": "vpc-id", "Values": ["vpc-1"]}]}
+
+
+def test_a_security_group_lets_out_what_its_rules_for_everywhere_say() -> None:
+    out = {"IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+    rules: dict[str, list[dict[str, object]]] = {
+        "sg-1": [{**out, "IpProtocol": "-1"}],
+        "sg-2": [{**out, "IpProtocol": "tcp", "FromPort": 440, "ToPort": 450}],
+        "sg-3": [{**out, "IpProtocol": "udp", "FromPort": 443, "ToPort": 443}],
+        "sg-4": [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "10.0.0.0/8"}]}],
+        "sg-5": [],
+    }
+    groups = [{"GroupId": name, "VpcId": "vpc-1", "IpPermissionsEgress": one} for name, one in rules.items()]
+    found = Ec2(ListedCaller({"SecurityGroups": groups})).security_groups(list(rules))
+    assert [one.id for one in found if one.lets_out(443)] == ["sg-1", "sg-2"]
+    assert [one.id for one in found if one.lets_out(22)] == ["sg-1"]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from aws.ec2 import SecurityGroup, Subnet
 from delegates.specs import Finding, Secret, lint, write_spec
 from tests.specs.matrix import ARN, SUBNETS, wanted
 
@@ -98,14 +99,56 @@ def test_one_subnet_alone(task: Document, service: Document) -> None:
     assert found.place == "networkConfiguration.awsvpcConfiguration.subnets"
 
 
-@pytest.mark.parametrize(("assigned", "is_public"), [("ENABLED", False), ("DISABLED", True)])
-def test_a_public_address_that_does_not_go_with_its_subnet(
-    task: Document, service: Document, assigned: str, is_public: bool
+def subnets(*ways: str, zones: str = "ab", vpcs: str = "11") -> list[Subnet]:
+    return [
+        Subnet(one, f"vpc-{vpc}", f"us-east-1{zone}", way)  # type: ignore[arg-type]
+        for one, way, zone, vpc in zip(SUBNETS, ways, zones, vpcs, strict=True)
+    ]
+
+
+def test_a_network_that_leads_out_is_right(task: Document, service: Document) -> None:
+    group = SecurityGroup("sg-0a1b2c3d", "vpc-1", ((443, 443),))
+    known = {"subnets": subnets("internet", "internet"), "security_groups": [group]}
+    assert lint(task, service, **known) == []  # type: ignore[arg-type]
+    vpc(service)["assignPublicIp"] = "DISABLED"
+    assert lint(task, service, subnets=subnets("nat", "other")) == []
+
+
+@pytest.mark.parametrize(
+    ("assigned", "way", "is_warning"),
+    [
+        ("ENABLED", "", False),
+        ("DISABLED", "", False),
+        ("DISABLED", "internet", False),
+        ("ENABLED", "nat", True),
+    ],
+)
+def test_a_subnet_that_leads_nowhere_for_such_tasks(
+    task: Document, service: Document, assigned: str, way: str, is_warning: bool
 ) -> None:
     vpc(service)["assignPublicIp"] = assigned
-    assert lint(task, service) == []
-    found = lint(task, service, public_subnets={SUBNETS[0]: is_public, SUBNETS[1]: not is_public})
-    assert only(found).place == "networkConfiguration.awsvpcConfiguration.subnets[0]"
+    good = "internet" if assigned == "ENABLED" else "nat"
+    found = only(lint(task, service, subnets=subnets(way, good)))
+    assert found.place == "networkConfiguration.awsvpcConfiguration.subnets[0]"
+    assert found.is_warning == is_warning
+
+
+def test_subnets_of_one_zone_or_of_two_networks(task: Document, service: Document) -> None:
+    same_zone = subnets("internet", "internet", zones="aa")
+    assert only(lint(task, service, subnets=same_zone)).message == "all subnets are in us-east-1a"
+    assert (
+        "vpc-1, vpc-2"
+        in only(lint(task, service, subnets=subnets("internet", "internet", vpcs="12"))).message
+    )
+
+
+def test_a_security_group_that_keeps_everything_in_or_is_elsewhere(task: Document, service: Document) -> None:
+    ways = subnets("internet", "internet")
+    closed = SecurityGroup("sg-0a1b2c3d", "vpc-1", ((22, 22),))
+    assert only(lint(task, service, subnets=ways, security_groups=[closed])).is_warning
+    elsewhere = SecurityGroup("sg-0a1b2c3d", "vpc-9", None)
+    found = only(lint(task, service, subnets=ways, security_groups=[elsewhere]))
+    assert found.place == "networkConfiguration.awsvpcConfiguration.securityGroups[0]"
 
 
 def test_a_service_that_wants_no_task(task: Document, service: Document) -> None:
