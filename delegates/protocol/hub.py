@@ -48,6 +48,8 @@ class Hub:
         self.users = 0
         self.is_closing = False
         self.heartbeats = Gathering()
+        # Set once notices are heard, or cannot be: what is sent before would be missed.
+        self.ready = asyncio.Event()
         self._here: dict[int, set[Present]] = defaultdict(set)
         self._of_delegate: dict[int, set[Present]] = defaultdict(set)
         self._asks_for_sessions = False
@@ -98,6 +100,7 @@ class Hub:
                 await self._listen_once()
             except (OSError, RedisError) as error:
                 logger.warning("Notices to agents are not heard: %s", error)
+                self.ready.set()
                 await asyncio.sleep(LISTEN_AGAIN_SECONDS)
 
     async def _listen_once(self) -> None:
@@ -106,6 +109,7 @@ class Hub:
         try:
             await layer.group_add(GROUP, channel)
             self._asks_for_sessions = True
+            self.ready.set()
             while True:
                 self._pass_on(await layer.receive(channel))
         finally:
@@ -211,6 +215,7 @@ async def hub_here() -> AsyncIterator[Hub]:
         hub.start()
     hub.users += 1
     try:
+        await hub.ready.wait()
         yield hub
     finally:
         hub.users -= 1

@@ -1,0 +1,109 @@
+"""The door of agents asked as a server asks it: ASGI messages in, ASGI messages out."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from asgiref.testing import ApplicationCommunicator
+
+from config.asgi import application
+from delegates.protocol.threads import in_thread
+
+PATIENCE = 5.0
+
+
+def _scope(kind: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "method": "POST",
+        "scheme": "http" if kind == "http" else "ws",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "client": ("198.51.100.7", 1234),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+    }
+
+
+class Call:
+    """One POST that is under way."""
+
+    def __init__(
+        self,
+        path: str,
+        body: Mapping[str, Any] | bytes,
+        bearer: str = "",
+        method: str = "POST",
+        **headers: str,
+    ) -> None:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        scope = _scope("http", path, {"authorization": f"Bearer {bearer}", **headers})
+        self.app = ApplicationCommunicator(application, scope | {"method": method})
+        self._message = {"type": "http.request", "body": content}
+
+    async def begin(self) -> None:
+        await self.app.send_input(self._message)
+
+    async def hang_up(self) -> None:
+        await self.app.send_input({"type": "http.disconnect"})
+
+    async def answer(self) -> tuple[int, dict[str, Any], dict[str, str]]:
+        """Status, content and headers."""
+        start = await self.app.receive_output(PATIENCE)
+        body = await self.app.receive_output(PATIENCE)
+        headers = {name.decode(): value.decode() for name, value in start["headers"]}
+        await self.app.wait()
+        return start["status"], json.loads(body["body"]), headers
+
+
+async def post(
+    path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **more: str
+) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """One POST from beginning to end."""
+    call = Call(path, body, bearer, **more)
+    await call.begin()
+    return await call.answer()
+
+
+class Socket:
+    """A socket of an agent."""
+
+    def __init__(self, bearer: str, path: str = "/ws/agent/", **headers: str) -> None:
+        scope = _scope("websocket", path, {"authorization": f"Bearer {bearer}", **headers})
+        self.app = ApplicationCommunicator(application, scope)
+
+    async def open(self) -> dict[str, Any]:
+        """Knock, and give back what the door says."""
+        await self.app.send_input({"type": "websocket.connect"})
+        said: dict[str, Any] = await self.app.receive_output(PATIENCE)
+        return said
+
+    async def say(self, message: Mapping[str, Any] | str) -> None:
+        text = message if isinstance(message, str) else json.dumps(message)
+        await self.app.send_input({"type": "websocket.receive", "text": text})
+
+    async def hear(self) -> dict[str, Any]:
+        """The next thing that is sent: a notice as its content, or the close."""
+        said: dict[str, Any] = await self.app.receive_output(PATIENCE)
+        return json.loads(said["text"]) if said["type"] == "websocket.send" else said
+
+    async def close(self, code: int = 1000) -> None:
+        await self.app.send_input({"type": "websocket.disconnect", "code": code})
+        await self.app.wait(PATIENCE)
+
+
+async def until(question: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until it is so."""
+    async with asyncio.timeout(PATIENCE):
+        while not await question():
+            await asyncio.sleep(0.01)
+
+
+async def eventually(question: Callable[[], object], expected: object) -> None:
+    """Wait until the database says so."""
+
+    async def asked() -> bool:
+        return await in_thread(question) == expected
+
+    await until(asked)
