@@ -63,6 +63,8 @@ def tag_of(image: str) -> str:
 
 # Slipway's own image of the delegate, and the two that the documents name (R098, R108).
 DELEGATES = ("slipway-delegate", "harness/delegate", "harness-public/harness/delegate")
+# What such a container runs, by default the agent of this checkout; "off" for nothing at all.
+COMMAND_VARIABLE, OFF = "SLIPWAY_SANDBOX_DELEGATE_COMMAND", "off"
 IMAGE_VARIABLES = ("SLIPWAY_DELEGATE_IMAGE", "SLIPWAY_LEGACY_DELEGATE_IMAGE")
 
 
@@ -74,7 +76,7 @@ def name_of(image: str) -> str:
 
 def is_delegate(image: str) -> bool:
     """Whether a container of this image is a real local process: not where its tag has a meaning."""
-    if tag_of(image) in BEHAVIORS:
+    if tag_of(image) in BEHAVIORS or os.environ.get(COMMAND_VARIABLE) == OFF:
         return False
     name = name_of(image)
     own = [name_of(os.environ.get(variable, "")) for variable in IMAGE_VARIABLES]

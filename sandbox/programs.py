@@ -16,9 +16,10 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from sandbox.images import COMMAND_VARIABLE
+
 ROOT = Path(__file__).resolve().parent.parent
 LAUNCHER = Path(__file__).resolve().parent / "launcher.py"
-COMMAND_VARIABLE = "SLIPWAY_SANDBOX_DELEGATE_COMMAND"
 UNREAD_LINES = 10_000
 LAST_LINES = 50
 LONGEST_LINE = 256 * 1024

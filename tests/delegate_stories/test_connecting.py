@@ -1,10 +1,13 @@
 """A delegate made by its own generated spec connects: on sandbox Fargate and EC2, and as a local process."""
 
+import json
 import shlex
 from typing import Any
 
 import pytest
 
+from delegates.operations.tasks import submit_task
+from rbac.models import Scope
 from sandbox.process import SandboxProcess
 from tests.contract.account import client
 from tests.delegate_stories import aws_commands
@@ -82,6 +85,26 @@ def test_the_environment_of_docker_run_does_for_a_local_process(
     api.until(f"docker-{flavour}", "CONNECTED")
     agent.end(within=15)
     api.until(f"docker-{flavour}", "DISCONNECTED")
+
+
+def test_it_calls_aws_with_the_role_of_its_task(
+    api: Api, pretend_aws: SandboxProcess, account: Scope, live_broker: str
+) -> None:
+    follow(pretend_aws, spec(api, pretend_aws, "caller", launch_type="FARGATE", task_role="delegate-role"))
+    api.until("caller", "CONNECTED")
+    asked = {"service": "sts", "operation": "GetCallerIdentity", "params": {}, "region": "us-east-1"}
+    payload = {**asked, "endpoint_url": None, "credentials": {"kind": "own"}}
+    task = submit_task(scope=account, kind="aws", title="Who am I?", payload=payload, selectors=["caller"])
+
+    def ended() -> bool:
+        task.refresh_from_db()
+        return not task.is_open
+
+    wait_until(ended, "the answer")
+    assert task.status == task.Status.SUCCEEDED, task.reason
+    (program,) = pretend_aws.programs()
+    number = program["task"].rpartition("/")[2]
+    assert json.loads(task.result)["Arn"].endswith(f":assumed-role/delegate-role/{number}")
 
 
 def test_a_killed_task_is_replaced_by_another_instance_of_the_same_delegate(

@@ -217,6 +217,11 @@ def test_the_image_decides_what_really_runs(image: str, is_real: bool) -> None:
     assert is_delegate(image) is is_real
 
 
+def test_delegates_can_be_kept_from_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLIPWAY_SANDBOX_DELEGATE_COMMAND", "off")
+    assert not is_delegate(IMAGE)
+
+
 def test_a_hostname_is_for_bridge_networks_only(aws: Aws) -> None:
     with pytest.raises(ClientError, match="hostname is not supported on container when networkMode=awsvpc"):
         aws.register(containerDefinitions=[container(aws, hostname="mine")])
