@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Max, Q, QuerySet
 
 from delegates.candidates import Field, field_for, wanted_by
+from delegates.clock import database_now
 from delegates.models import DelegateTask, RoutingDecision
 from delegates.owners import owner_of
 from delegates.protocol.notices import notify_task
@@ -18,6 +20,8 @@ from delegates.routing_rules import Verdict, Wanted
 OFFER = timedelta(seconds=5)
 # So many at once, the oldest first; more wait for the next second.
 BATCH = 2000
+# And so many where something changed between two looks.
+SOON = 50
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,20 @@ def route_waiting(now: datetime) -> Routed:
     return _route(list(waiting(now).select_related("scope")[:BATCH]), now)
 
 
-def route_one(task_id: Any, now: datetime) -> Routed:
-    """Route a new task, behind those that wait already."""
-    if waiting(now).exclude(pk=task_id).exists():
-        return route_waiting(now)
-    return _route(list(waiting(now).filter(pk=task_id).select_related("scope")), now)
+def route_soon(now: datetime, task_id: UUID | None = None) -> Routed:
+    """Route the first that wait, and a new task behind them; the others are for the look of each second."""
+    first = list(waiting(now).select_related("scope")[:SOON])
+    if task_id and task_id not in {task.pk for task in first}:
+        first += waiting(now).filter(pk=task_id).select_related("scope")
+    return _route(first, now) if first else Routed()
+
+
+def route_after_commit(task_id: UUID | None = None) -> None:
+    """Once the change under way is committed: a place is free, or a new task wants one.
+
+    Should that fail, the look of each second finds what waits.
+    """
+    transaction.on_commit(lambda: route_soon(database_now(), task_id), robust=True)
 
 
 def _route(tasks: Sequence[DelegateTask], now: datetime) -> Routed:

@@ -10,7 +10,7 @@ from django.db import transaction
 from connectors.models import Connector
 from delegates.clock import database_now
 from delegates.models import DelegateTask
-from delegates.offers import close_queued, end_queued, route_one, route_waiting
+from delegates.offers import close_queued, end_queued, route_after_commit, route_waiting
 from delegates.protocol.notices import notify_abort
 from delegates.reachability import note_incapable, note_success
 from rbac.audit import record
@@ -67,7 +67,7 @@ def submit_task(
         queued_at=now,
         **{"deadline": now + PATIENCE, **facts},
     )
-    transaction.on_commit(lambda: route_one(task.pk, database_now()))
+    route_after_commit(task.pk)
     return task
 
 

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from delegates.clock import database_now
 from delegates.models import DelegateInstance, DelegateTask, LateAnswer, TaskAttempt
+from delegates.offers import route_after_commit
 from delegates.owners import Answer, owner_of
 from delegates.protocol.fields import Fields, storable
 from delegates.protocol.problems import NoSuchTask, StaleFence
@@ -75,6 +76,7 @@ def complete(instance: DelegateInstance, task_id: UUID, *, fence: int, answer: A
         now = database_now()
         if _claim(attempt, instance, answer, now):
             _tell_owner(attempt, instance, answer, now)
+            route_after_commit()
             return True
         # Asked again, for the answer may have been taken since the attempt was read.
         attempt.refresh_from_db(fields=["answered_at"])

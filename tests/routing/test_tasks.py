@@ -18,7 +18,7 @@ from delegates.models import (
     LastServed,
     RoutingDecision,
 )
-from delegates.offers import OFFER, route_waiting
+from delegates.offers import OFFER, SOON, route_soon, route_waiting
 from delegates.operations.tasks import (
     abort_task,
     note_incapable,
@@ -360,3 +360,14 @@ def test_the_delegate_that_served_the_connector_last_comes_first(project: Scope)
     assert task.offered_to == second
     assert LastServed.objects.get().delegate == second
     assert RoutingDecision.objects.get().sentence.endswith("it served this connector last.")
+
+
+def test_a_free_place_is_filled_at_once_from_the_front_of_the_queue(project: Scope) -> None:
+    three(project, 1)
+    now = timezone.now()
+    tasks = [make_task(project, queued_at=now + timedelta(milliseconds=n)) for n in range(SOON + 2)]
+    assert route_soon(now + timedelta(seconds=1), tasks[-1].pk).offered == 1
+    tasks[0].refresh_from_db()
+    assert tasks[0].offered_to is not None
+    reasons = DelegateTask.objects.exclude(reason="").values_list("pk", flat=True)
+    assert set(reasons) == {task.pk for task in [*tasks[:SOON], tasks[-1]]}
