@@ -10,10 +10,15 @@ from delegates.agent.performing import perform
 from delegates.agent.program import Agent, NotRegistered, log
 from delegates.agent.work import Task, read_task
 
+SOCKET_SECONDS = 10.0
+
 
 def acquiring(agent: Agent) -> None:
     """Fetch and hand out tasks until the agent ends."""
     backoff = Backoff(first=0.2, most=10)
+    if agent.settings.uses_socket:
+        # A long poll is for where there is no socket; the first one may be about to open.
+        agent.socket_tried.wait(SOCKET_SECONDS)
     while not agent.ended.is_set():
         agent.look_for_tasks.clear()
         if not agent.takes_tasks or not agent.work.free:

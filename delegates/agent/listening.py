@@ -33,6 +33,7 @@ def listening(agent: Agent) -> None:
             log.warning("No WebSocket to the manager, polling instead: %s", problem)
         finally:
             agent.socket = None
+            agent.socket_tried.set()
         agent.ended.wait(backoff.next())
 
 
@@ -54,6 +55,7 @@ def _connection(agent: Agent, session: str) -> ClientConnection:
 def _listen(agent: Agent, socket: ClientConnection) -> None:
     log.info("Connected by WebSocket")
     agent.socket = socket
+    agent.socket_tried.set()
     agent.look_for_tasks.set()
     agent.beat_now.set()
     while not agent.ended.is_set():

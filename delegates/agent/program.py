@@ -62,7 +62,7 @@ class Agent:
         self.configuration: Mapping[str, Any] | None = None
         # Set to make a loop go round before its time.
         self.beat_now, self.look_for_tasks = threading.Event(), threading.Event()
-        self.acknowledged = threading.Event()
+        self.acknowledged, self.socket_tried = threading.Event(), threading.Event()
         self.is_prepared, self.configuration_news = threading.Event(), threading.Event()
 
     @property

@@ -57,7 +57,7 @@ async def acquire(request: AgentRequest, receive: Receive) -> Reply:
                 while True:
                     poll.news.clear()
                     held = clock() - began
-                    tasks = await in_thread(take, request.bearer, free)
+                    tasks = await in_thread(take, request.bearer, free, True)
                     if tasks or hub.is_closing or not await _news(poll, until - clock()) or gone.done():
                         return _reply(tasks, held=held)
         finally:
@@ -77,30 +77,35 @@ async def _news(poll: Poll, seconds: float) -> bool:
     return True
 
 
-def take(bearer: str, free: int) -> list[dict[str, Any]]:
+def take(bearer: str, free: int, polls: bool = False) -> list[dict[str, Any]]:
     """The documents of tasks for who shows this session. Raises what `instance_of` raises."""
     instance = instance_of(bearer)
-    _heard(instance)
+    _heard(instance, polls=polls)
     return [one.document() for one in acquiring.take(instance, free=free)]
 
 
-def _heard(instance: DelegateInstance) -> None:
-    """Who asks is there, also when its socket closed a moment ago."""
-    if instance.suspect_since is not None or instance.connection == DelegateInstance.Connection.NONE:
-        _note_polling(instance)
+def _heard(instance: DelegateInstance, *, polls: bool) -> None:
+    """Who asks is there, also when its socket closed a moment ago.
+
+    Only who waits polls: who wants its answer at once was told by a socket, maybe a newer one than that.
+    """
+    connection = DelegateInstance.Connection
+    if instance.suspect_since is not None or instance.connection == connection.NONE:
+        by_poll = polls or instance.connection == connection.NONE
+        _note(instance, connection.POLLING.value if by_poll else instance.connection)
 
 
 def _polls(instance: DelegateInstance) -> None:
     """Who waits by long poll has no socket, whatever was known of it."""
     if instance.connection != DelegateInstance.Connection.POLLING:
-        _note_polling(instance)
+        _note(instance, DelegateInstance.Connection.POLLING.value)
 
 
-def _note_polling(instance: DelegateInstance) -> None:
+def _note(instance: DelegateInstance, connection: str) -> None:
     # Unless a socket was made since `instance` was read.
     unchanged = {"connection": instance.connection, "suspect_since": instance.suspect_since}
     DelegateInstance.objects.filter(pk=instance.pk, **unchanged).update(
-        connection=DelegateInstance.Connection.POLLING, suspect_since=None, last_heartbeat_at=database_now()
+        connection=connection, suspect_since=None, last_heartbeat_at=database_now()
     )
     tell(instance.delegate_id)
 

@@ -1,7 +1,7 @@
 """A real agent and a real manager: what one says, the other understands."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -34,8 +34,10 @@ def token(live_broker: str, transactional_db: None, project: Scope, admin: User)
 
 
 @pytest.fixture
-def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Begin:
+def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Iterator[Begin]:
     """Start an agent and wait until the manager sees it as it is started: with a socket, or polling."""
+
+    parts: list[Part] = []
 
     def started(name: str = "eu", **more: str) -> Part:
         environment = {
@@ -48,16 +50,30 @@ def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Be
             **more,
         }
         part = start_agent(environment)
+        parts.append(part)
         wanted = "POLLING" if "SLIPWAY_DELEGATE_NO_SOCKET" in more else "WEBSOCKET"
         found = DelegateInstance.objects.filter(delegate__name=name, connection=wanted)
         wait_until(found.exists, f"{name} by {wanted}: {part.log}")
         return part
 
-    return started
+    yield started
+    for part in parts:
+        part.kill()
+    # The end of a socket is noted for an instance; the next test's must not have its number by then.
+    wait_until(lambda: not DelegateInstance.objects.filter(**CONNECTED).exists(), "the end of all sockets")
+
+
+CONNECTED = {
+    "connection": "WEBSOCKET",
+    "suspect_since": None,
+    "status": "REGISTERED",
+    "delegate__is_built_in": False,
+}
 
 
 def submit(project: Scope, kind: str, payload: Mapping[str, Any], **facts: Any) -> DelegateTask:
-    return submit_task(scope=project, kind=kind, title="a test", payload=payload, **facts)
+    # The tag of the agent: what runs in the worker has none of them.
+    return submit_task(scope=project, kind=kind, title="a test", payload=payload, selectors=["ecs"], **facts)
 
 
 def ended(task: DelegateTask, seconds: float = 30) -> DelegateTask:
@@ -118,7 +134,7 @@ def test_told_to_end_an_agent_finishes_what_it_has_and_says_goodbye(begin: Begin
     part.end(20)
     assert ended(task, 1).status == Status.SUCCEEDED
     assert log_of(task) == ["started", "done"]
-    instance = DelegateInstance.objects.get()
+    instance = DelegateInstance.objects.get(delegate__is_built_in=False)
     assert instance.status == DelegateInstance.Status.GONE
 
 
