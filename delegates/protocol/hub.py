@@ -9,6 +9,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
 from typing import Any, Protocol
 
 from channels.layers import get_channel_layer
@@ -24,7 +25,6 @@ LOOK_SECONDS = 2.0
 # Sessions are asked for this seldom: notices tell of their ends, heartbeats find them too.
 LOOKS_TO_SESSIONS = 15
 LISTEN_AGAIN_SECONDS = 1.0
-RESTARTS = 1012
 logger = logging.getLogger(__name__)
 
 
@@ -184,20 +184,25 @@ def _say_what_broke(job: "asyncio.Task[None]") -> None:
 
 def _before_the_end(close: Callable[[], None]) -> Callable[[], None]:
     """Have `close` called when the server is asked to end; it would wait for polls that wait for tasks."""
-    before = signal.getsignal(signal.SIGTERM)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    if threading.current_thread() is not threading.main_thread():
         return lambda: None
     loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def ending(number: int, frame: Any) -> None:
+    def ending(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(close)
-        before(number, frame)
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
 
-    signal.signal(signal.SIGTERM, ending)
+    heard = [number for number, handler in before.items() if callable(handler)]
+    for number in heard:
+        signal.signal(number, ending)
 
     def restore() -> None:
-        if signal.getsignal(signal.SIGTERM) is ending:
-            signal.signal(signal.SIGTERM, before)
+        for number in heard:
+            if signal.getsignal(number) is ending:
+                signal.signal(number, before[number])
 
     return restore
 

@@ -24,7 +24,6 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 UNAUTHENTICATED = 4401
 BAD_MESSAGE = 4400
 TRY_AGAIN = 1013
-RESTARTS = 1012
 # An agent that does not read what it is told is let go; it comes back and looks.
 MOST_UNREAD = 100
 
@@ -69,12 +68,12 @@ class AgentSocket:
         await _quietly(self._send, {"type": "websocket.send", "text": text})
         self._unread -= 1
 
-    async def hear(self, receive: Receive) -> int:
-        """Take what the agent says until the socket closes, and give back the code it closed with."""
+    async def hear(self, receive: Receive) -> None:
+        """Take what the agent says until the socket closes."""
         while True:
             message = await receive()
             if message["type"] == "websocket.disconnect":
-                return int(message.get("code") or 1006)
+                return
             if not self.is_over:
                 self._take(message.get("text") or "")
 
@@ -108,14 +107,12 @@ async def serve(request: AgentRequest, receive: Receive, send: Send) -> None:
         return
     async with hub_here() as hub:
         socket = AgentSocket(instance, hub, send)
-        code = RESTARTS
         try:
             with hub.having(socket):
                 await send({"type": "websocket.accept"})
-                code = await socket.hear(receive)
+                await socket.hear(receive)
         finally:
-            if code == RESTARTS:
-                hub.close()
+            # Whether this process ends is not for an agent's close code to say.
             if not (socket.is_over or hub.is_closing or hub.has(instance.pk)):
                 await in_thread(disconnected, instance.pk)
 

@@ -95,11 +95,16 @@ def test_a_poll_that_began_before_the_socket_does_not_hide_it(agent: Agent):
     assert connection_of(agent)() == ("WEBSOCKET", False)
 
 
-async def test_a_server_that_restarts_makes_nobody_suspect(agent: Agent):
-    socket = Socket(agent.session)
+async def test_an_agent_cannot_say_that_the_server_ends(agent: Agent, token: DelegateToken):
+    socket, other = Socket(agent.session), await in_thread(registered, token, "us")
     await socket.open()
+    poll = Call("/agent/v1/tasks/acquire", {"wait_seconds": 20, "free": 1}, other.session)
+    await poll.begin()
     await socket.close(1012)
-    await eventually(connection_of(agent), ("WEBSOCKET", False))
+    await eventually(connection_of(agent), ("WEBSOCKET", True))
+    task = await in_thread(offered, other)
+    await in_thread(notify_task, other.instance.delegate_id, task.pk)
+    assert len((await poll.answer())[1]["tasks"]) == 1
 
 
 async def test_a_heartbeat_is_answered_once_it_is_written(agent: Agent):
