@@ -21,7 +21,7 @@ from delegates.specs import CaBundle, Network, Proxy, Secret, Spec, SpecRequest
 from delegates.specs.archive import SCRIPT, script, zip_of
 from delegates.specs.documented import DEFAULT_REGION
 from delegates.specs.request import EXECUTION_ROLE, SECRET_NAME
-from guards.limits import NAME_CHARACTERS
+from guards.limits import DELEGATE_ANSWER_CHARACTERS, DELEGATE_TAGS, NAME_CHARACTERS
 from web.rest import Route
 
 VIEW = "core_delegate_view"
@@ -40,7 +40,14 @@ class SpecText(serializers.CharField):
     """A text whose characters the spec itself checks."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"required": False, "allow_blank": True, "max_length": 1024, **options})
+        super().__init__(
+            **{
+                "required": False,
+                "allow_blank": True,
+                "max_length": int(DELEGATE_ANSWER_CHARACTERS),
+                **options,
+            }
+        )
 
 
 class NetworkInput(serializers.Serializer[Any]):
@@ -74,7 +81,7 @@ class ProxyInput(serializers.Serializer[Any]):
 class CaInput(serializers.Serializer[Any]):
     """Certificates to trust besides the system's."""
 
-    path = serializers.CharField(max_length=1024)
+    path = serializers.CharField(max_length=int(DELEGATE_ANSWER_CHARACTERS))
     host_path = SpecText()
 
 
@@ -88,7 +95,7 @@ class SpecInput(serializers.Serializer[Any]):
     token_id = serializers.IntegerField(required=False, allow_null=True, min_value=1)
     hostname = SpecText(help_text="Left out, with a warning, where ECS takes none.")
     tags = serializers.ListField(
-        child=SpecText(max_length=int(NAME_CHARACTERS)), required=False, max_length=50
+        child=SpecText(max_length=int(NAME_CHARACTERS)), required=False, max_length=int(DELEGATE_TAGS)
     )
     network = NetworkInput(required=False)
     aws_account_id = SpecText()
@@ -106,6 +113,9 @@ class SpecInput(serializers.Serializer[Any]):
     cpu = serializers.IntegerField(required=False, min_value=0, help_text="CPU units; 1024 are one vCPU.")
     memory_mib = serializers.IntegerField(required=False, min_value=0)
     desired_count = serializers.IntegerField(default=1)
+    own_names = serializers.BooleanField(
+        default=False, help_text="Calls service and family after the delegate, for two in one cluster."
+    )
     org = serializers.CharField(required=False, help_text="Of a spec without a token.")
     project = serializers.CharField(required=False, help_text="Of a spec without a token.")
 

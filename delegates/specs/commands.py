@@ -7,7 +7,6 @@ from typing import Final
 from delegates.specs import iam
 from delegates.specs.definitions import service_definition
 from delegates.specs.plan import Plan
-from delegates.specs.request import SpecRequest
 from delegates.specs.spec import Command, Group
 
 TOKEN_FILE: Final = "delegate-token.txt"  # noqa: S105
@@ -192,8 +191,3 @@ def _diagnose(plan: Plan) -> Iterator[Command]:
         tail = aws(plan, "logs", "tail", plan.log_group, "--follow")
         yield Command("Read the delegate's log", tail, "diagnose")
     yield Command("Read what ECS says about the service", events_command(plan), "diagnose")
-
-
-def upgraded(request: SpecRequest) -> list[Command]:
-    """The commands that bring an existing delegate to the image of `request` (R139)."""
-    return [one for one in commands(Plan(request)) if one.group == "update"]

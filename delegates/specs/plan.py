@@ -70,10 +70,14 @@ class Plan:
 
     @property
     def service(self) -> str:
+        if self.request.own_names and not self.request.service:
+            return f"{plain_name(self.name)}-service"
         return self.request.service or self.preset.service or plain_name(self.name)
 
     @property
     def family(self) -> str:
+        if self.request.own_names and not self.request.family:
+            return f"{plain_name(self.name)}-task"
         return self.request.family or self.preset.family
 
     @property

@@ -7,8 +7,9 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from aws.regions import regions
+from delegates.tags import tag_problems
 from guards.fault import Fault
-from guards.limits import NAME_CHARACTERS
+from guards.limits import DELEGATE_TASKS, NAME_CHARACTERS
 from guards.text import control_fault, name_fault
 
 Kind = Literal["ECS", "DOCKER"]
@@ -19,7 +20,6 @@ SecretKind = Literal["PLAINTEXT", "EXISTING", "CREATE"]
 
 EXECUTION_ROLE: Final = "ecsTaskExecutionRole"
 SECRET_NAME: Final = "harness/delegate-token"  # noqa: S105
-MOST_DESIRED: Final = 20
 MOST_SUBNETS, MOST_GROUPS = 16, 5
 
 _AWS_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z")
@@ -112,6 +112,8 @@ class SpecRequest:
     cpu: int = 0
     memory_mib: int = 0
     desired_count: int = 1
+    # Whether service and family are called after the delegate: the documented names serve one of a cluster.
+    own_names: bool = False
 
     @property
     def is_fargate(self) -> bool:
@@ -164,8 +166,8 @@ def _choices(request: SpecRequest) -> Iterator[Fault]:
     for path, (value, known) in choices.items():
         if value not in known:
             yield _fault(path, "is not known", f"use {' or '.join(one for one in known if one)}")
-    if not 1 <= request.desired_count <= MOST_DESIRED:
-        yield _fault("desired_count", "is out of range", f"use 1 to {MOST_DESIRED}")
+    if not 1 <= request.desired_count <= DELEGATE_TASKS:
+        yield _fault("desired_count", "is out of range", f"use 1 to {DELEGATE_TASKS:d}")
     if request.memory_mib and not 512 <= request.memory_mib <= 122_880:
         yield _fault("memory_mib", "is out of range", "use 512 to 122880 MiB")
     if request.cpu and not 128 <= request.cpu <= 16_384:
@@ -179,7 +181,8 @@ def _texts(request: SpecRequest) -> Iterator[Fault]:
         value = getattr(request, path)
         if (fault := control_fault(value)) or "\n" in value or "\r" in value:
             yield _fault(path, fault.what if fault else "a line end is not allowed", "remove it")
-    yield from _tags(request.tags)
+    for problem in tag_problems(request.tags):
+        yield Fault(problem.rstrip("."), path=("tags",))
     url = urlsplit(request.manager_url)
     if url.scheme not in ("http", "https") or not url.hostname or not request.manager_url.isprintable():
         yield _fault("manager_url", "is no address", "set PUBLIC_URL to the address that delegates reach")
@@ -187,14 +190,6 @@ def _texts(request: SpecRequest) -> Iterator[Fault]:
         yield _fault("image", "is not the name of an image", "write it as registry/repository:tag")
     if request.hostname and (len(request.hostname) > 253 or not _HOSTNAME.match(request.hostname)):
         yield _fault("hostname", "is not a hostname", "use letters, digits, hyphens and dots")
-
-
-def _tags(tags: tuple[str, ...]) -> Iterator[Fault]:
-    for number, tag in enumerate(tags):
-        if fault := name_fault(tag, NAME_CHARACTERS):
-            yield _fault(f"tags.{number}", fault.what, fault.fix)
-        elif "," in tag:
-            yield _fault(f"tags.{number}", "holds a comma", "make it two tags")
 
 
 def _of_aws(request: SpecRequest) -> Iterator[Fault]:

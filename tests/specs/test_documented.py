@@ -297,3 +297,14 @@ def test_a_chosen_size_is_the_task_s_and_the_container_s(launch_type: str) -> No
     assert (spec.task_definition["cpu"], spec.task_definition["memory"]) == ("2048", "8192")
     if launch_type == "EC2":
         assert (container(spec)["cpu"], container(spec)["memory"]) == (2048, 8192)
+
+
+@pytest.mark.parametrize("launch_type", ["EC2", "FARGATE"])
+@pytest.mark.parametrize("flavour", ["legacy", "v3"])
+def test_two_delegates_of_one_cluster_have_names_of_their_own(flavour: str, launch_type: str) -> None:
+    specs = [write_spec(wanted(flavour, launch_type, name=one, own_names=True)) for one in ("a 1", "b")]
+    assert [one.service["serviceName"] for one in specs] == ["a-1-service", "b-service"]
+    assert [one.service["taskDefinition"] for one in specs] == ["a-1-task", "b-task"]
+    assert [one.task_definition["family"] for one in specs] == ["a-1-task", "b-task"]
+    (updated,) = [one.command for one in specs[0].of("update") if "update-service" in one.command]
+    assert "--service a-1-service --task-definition a-1-task" in updated

@@ -111,7 +111,7 @@ def test_docker_gets_each_value_as_one_word(
     [
         ({"name": "a\nb"}, "name"),
         ({"name": "a\u202eb"}, "name"),
-        ({"tags": ("a,b",)}, "tags.0"),
+        ({"tags": ("a,b",)}, "tags"),
         ({"token": "a\nb"}, "token"),
         ({"cluster": "a b"}, "cluster"),
         ({"service": "-x"}, "service"),
