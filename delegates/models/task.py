@@ -89,6 +89,9 @@ class DelegateTask(models.Model):
             models.Index(fields=["lease_until"], name="task_leased", condition=models.Q(status="STARTED")),
             models.Index(fields=["instance", "-queued_at"], name="task_of_instance"),
             models.Index(fields=["owner", "owner_ref"], name="task_of_owner"),
+            # The list, as a whole and of one scope.
+            models.Index(fields=["-queued_at", "-id"], name="task_newest"),
+            models.Index(fields=["scope", "-queued_at", "-id"], name="task_newest_of_scope"),
         ]
 
     def __str__(self) -> str:

@@ -79,6 +79,7 @@ def task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "why": why_now(found, request.user, now) if waits else (decisions[0] if decisions else None),
         "earlier": decisions if waits else decisions[1:],
         "lines": queries.last_lines(found),
+        "attempts": found.taken.select_related("instance__delegate").order_by("-fence"),
         "late": found.late_answers.select_related("instance").defer("body").order_by("-at"),
         "may_abort": found.is_open and not found.abort_requested and can(request.user, EDIT, found),
     }
