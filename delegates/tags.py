@@ -1,14 +1,9 @@
-"""Tags of delegates: how they are written, and what is wrong with a list of them."""
+"""What is wrong with the tags that people give a delegate: each must be one that a selector can name."""
 
-import re
 from collections.abc import Iterator, Sequence
-from typing import Final
 
-from guards.limits import DELEGATE_TAGS, NAME_CHARACTERS
-from guards.text import name_fault
-
-# Agents are given their tags in one variable, with commas between them (R130).
-_APART: Final = re.compile(r"[\s,]")
+from connectors.delegate_tags import tag_problems as selector_problems
+from guards.limits import DELEGATE_TAGS
 
 
 def tag_problems(tags: Sequence[str]) -> Iterator[str]:
@@ -17,12 +12,4 @@ def tag_problems(tags: Sequence[str]) -> Iterator[str]:
         yield f"A delegate may have {DELEGATE_TAGS:d} tags at most."
         return
     for tag in tags:
-        if fault := name_fault(tag, NAME_CHARACTERS):
-            yield f"“{tag[:40]}”: {fault.message.replace('a name', 'a tag')}."
-        elif _APART.search(tag):
-            yield f"“{tag[:40]}” is not one tag: leave out blanks and commas."
-
-
-def tags_in(text: str) -> list[str]:
-    """The tags in a text with blanks or commas between them, each once."""
-    return list(dict.fromkeys(one for one in _APART.split(text) if one))
+        yield from selector_problems([tag])

@@ -4,6 +4,8 @@ from django.urls import path
 
 from delegates.views import (
     connector_tests,
+    delegate,
+    delegate_decisions,
     delegates,
     installing,
     new_delegate,
@@ -13,7 +15,15 @@ from delegates.views import (
 
 urlpatterns = [
     path("delegates/", delegates.delegates, name="delegates"),
-    path("delegates/<int:pk>/", delegates.delegate, name="delegate"),
+    path("delegates/<int:pk>/", delegate.delegate, name="delegate"),
+    path("delegates/<int:pk>/edit/", delegate_decisions.edit_delegate, name="edit-delegate"),
+    path("delegates/<int:pk>/disable/", delegate_decisions.disable_delegate, name="disable-delegate"),
+    path("delegates/<int:pk>/delete/", delegate_decisions.remove_delegate, name="delete-delegate"),
+    path("delegates/<int:pk>/approve/", delegate_decisions.approve_delegate, name="approve-delegate"),
+    path("delegates/<int:pk>/reject/", delegate_decisions.reject_delegate, name="reject-delegate"),
+    path("delegates/<int:pk>/enable/", delegate_decisions.enable_delegate, name="enable-delegate"),
+    path("delegates/<int:pk>/drain/", delegate_decisions.drain_delegate, name="drain-delegate"),
+    path("delegates/<int:pk>/blocks/<int:entry>/", delegate_decisions.lift_block, name="lift-block"),
     path("delegates/help/", installing.help_with_delegates, name="help-with-delegates"),
     path("delegates/tasks/", tasks.tasks, name="delegate-tasks"),
     path("delegates/tasks/<uuid:pk>/", tasks.task, name="delegate-task"),

@@ -58,6 +58,7 @@ LOOKS: Final[dict[str, Look]] = {
     "LATE": Look("Late", "warning", "waiting"),
     "DISCONNECTED": Look("Disconnected", "failed", "failed"),
     "NEVER_CONTACTED": Look("Never contacted", "queued", "queued"),
+    "GONE": Look("Gone", "skipped", "queued"),
     "DRAINING": Look("Draining", "draining", "running"),
     "PENDING_APPROVAL": Look("Waits for approval", "waiting", "waiting"),
     "REJECTED": Look("Rejected", "aborted", "aborted"),

@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance, DelegateTask
+from delegates.protocol.notices import notify_configuration, notify_drain, notify_ended
 from delegates.queries.delegate_uses import uses_of_delegate
 from delegates.tags import tag_problems
 from delegates.telling import tell
@@ -47,6 +48,7 @@ def update_delegate(
         delegate.save(update_fields=["description", "tags", "configuration", "updated_at"])
         record(actor=actor, action="delegate.update", thing=delegate, before=before, after=_shown(delegate))
         tell(delegate.pk)
+        notify_configuration([delegate.pk])
     return delegate
 
 
@@ -98,6 +100,7 @@ def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = Fa
             raise Conflict(f"Connectors name its tags: {uses}. Confirm that it goes although it is used.")
         record(actor=actor, action="delegate.delete", thing=delegate, before=_shown(delegate))
         tell(delegate.pk)
+        notify_ended(list(delegate.instances.values_list("pk", flat=True)), "session_invalid")
         delegate.delete()
 
 
@@ -155,6 +158,8 @@ def _admit(
         record(actor=actor, action=_ACTIONS[kind], thing=delegate, before=before, after=after)
         note(delegate, kind, f"{label} by {actor}.")
         tell(delegate.pk)
+        if admission == Admission.REJECTED:
+            notify_ended(delegate.instances.values_list("pk", flat=True), "delegate_rejected")
     delegate.admission, delegate.draining = admission, False
     return delegate
 
@@ -176,6 +181,7 @@ def _drain(actor: User, delegate: Delegate, *, draining: bool) -> Delegate:
         else:
             note(delegate, Kind.ENABLED, f"No longer drained, by {actor}.")
         tell(delegate.pk)
+        notify_drain(delegate.pk)
     delegate.draining = draining
     return delegate
 

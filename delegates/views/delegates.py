@@ -8,10 +8,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from delegates.connectivity import Connectivity
-from delegates.models import Delegate
 from delegates.queries import delegates as queries
 from rbac.policy import can_anywhere
-from web.pages import PageRequest, get_visible, page
+from web.pages import PageRequest, page
 from web.paging import keyset
 from web.statuses import LOOKS
 
@@ -46,18 +45,3 @@ def delegates(request: PageRequest) -> HttpResponse:
         "can_add": can_anywhere(request.user, EDIT),
     }
     return render(request, "delegates/delegates.html", content)
-
-
-@page
-@require_safe
-def delegate(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show one delegate and what runs under its name."""
-    found = get_visible(request, queries.VIEW, queries.with_instances(Delegate.objects.all()), pk=pk)
-    now = timezone.now()
-    running = queries.running_on(one.pk for one in found.instances.all())
-    content = {
-        "delegate": found,
-        "facts": queries.facts(found, running, now),
-        "instances": queries.instance_facts(found, running, now),
-    }
-    return render(request, "delegates/delegate.html", content)

@@ -101,6 +101,10 @@ def connector_form(world: World) -> dict[str, Any]:
     }
 
 
+def edited_delegate_form(world: World) -> dict[str, Any]:
+    return {"description": "Changed here", "tags": "eu, prod"}
+
+
 def secret_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "name": "Made here", "value": "a good secret"}
 

@@ -30,6 +30,7 @@ from tests.api.asks import (
     Row,
     connector_form,
     delegate_form,
+    edited_delegate_form,
     environment_form,
     file_form,
     folder_form,
@@ -134,10 +135,32 @@ ROWS: dict[str, Row] = {
     "delete-infrastructure": to_delete(place),
     "environments": only(PAGE),
     "delegates": only(PAGE),
-    "delegate": only(PAGE_OF_ONE, of("delegate")),
     "delegate-tasks": only(PAGE),
     "delegate-task": only(PAGE_OF_ONE, delegate_task),
     "abort-delegate-task": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), delegate_task),
+    "delegate": Row(
+        tuple(
+            get(PAGE_OF_ONE, f"?tab={tab}")
+            for tab in ("instances", "tasks", "lists", "log", "events", "spec")
+        ),
+        of("delegate"),
+    ),
+    "edit-delegate": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=edited_delegate_form, is_form=True)),
+        of("delegate"),
+    ),
+    "disable-delegate": Row((get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, is_form=True)), of("delegate")),
+    "delete-delegate": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("delegate")
+    ),
+    "approve-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
+    "reject-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
+    "enable-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
+    "drain-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
+    "lift-block": Row(
+        (Ask("post", FORM_TO_CHANGE, is_form=True),),
+        lambda world: {"pk": world.delegate.pk, "entry": 1},
+    ),
     "connectors": only(PAGE),
     "help-with-delegates": only(PAGE),
     "test-connector": Row((Ask("post", (302, 404, 403, 302, 302), is_form=True),), of("connector")),

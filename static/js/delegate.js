@@ -1,0 +1,92 @@
+// The page of one delegate: its parts are drawn anew when it changes, its log is followed.
+
+import { WORDS, watchDelegates } from "./delegate-socket.js";
+import { all, announce, h, one } from "./dom.js";
+import { showTimes } from "./times.js";
+
+const LOG_EVERY = 2000;
+const MOST_LINES = 2000;
+const id = Number(one("[data-delegate-page]").dataset.delegatePage);
+const wordOf = (node) => one('[data-live="status"]', node).textContent.trim();
+
+async function look() {
+  let fresh;
+  try {
+    const response = await fetch(location.href, { credentials: "same-origin" });
+    if (!response.ok || response.redirected) return;
+    fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  } catch {
+    return;
+  }
+  const before = wordOf(document);
+  for (const part of all("[data-live]")) {
+    const made = one(`[data-live="${CSS.escape(part.dataset.live)}"]`, fresh);
+    // Whoever is about to press something here is not disturbed.
+    if (made && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(made));
+    else if (!made && part.dataset.live === "reason") part.replaceChildren();
+  }
+  showTimes();
+  if (wordOf(document) !== before) announce(`${one("h1").textContent}: ${wordOf(document)}`);
+}
+
+function say(status) {
+  const chip = one("[data-connection]");
+  chip.hidden = false;
+  chip.textContent = WORDS[status];
+}
+
+class Tail {
+  constructor(list) {
+    this.list = list;
+    this.next = Number(list.dataset.logNext);
+    this.button = one("[data-log-follow]");
+    this.button.hidden = false;
+    this.button.addEventListener("click", () => this.follow(this.button.getAttribute("aria-pressed") !== "true"));
+    list.addEventListener("scroll", () => this.isFollowing && !this.isAtEnd() && this.follow(false));
+    this.toEnd();
+    setInterval(() => document.hidden || this.ask(), LOG_EVERY);
+  }
+
+  get isFollowing() {
+    return this.button.getAttribute("aria-pressed") === "true";
+  }
+
+  isAtEnd() {
+    return this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < 24;
+  }
+
+  toEnd() {
+    this.list.scrollTop = this.list.scrollHeight;
+  }
+
+  follow(isOn) {
+    this.button.setAttribute("aria-pressed", String(isOn));
+    if (isOn) this.toEnd();
+  }
+
+  async ask() {
+    if (this.asking) return;
+    this.asking = true;
+    try {
+      const response = await fetch(`${this.list.dataset.log}&after=${this.next}`, { credentials: "same-origin", headers: { Accept: "application/json" } });
+      if (response.ok) this.add(await response.json());
+    } catch {
+      // The next look finds the lines.
+    }
+    this.asking = false;
+  }
+
+  add({ lines, next }) {
+    this.next = next;
+    if (!lines.length) return;
+    one("[data-log-empty]")?.remove();
+    this.list.append(...lines.map((text) => h("li", {}, text)));
+    while (this.list.children.length > MOST_LINES) this.list.firstElementChild.remove();
+    if (this.isFollowing) this.toEnd();
+    one("[data-log-said]").textContent = `${lines.length} new line${lines.length === 1 ? "" : "s"}`;
+  }
+}
+
+watchDelegates({ onChange: (changed) => changed.some((told) => told.id === id) && look(), onLook: look, onStatus: say });
+const log = one("[data-log]");
+if (log) new Tail(log);
