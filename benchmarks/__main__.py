@@ -12,13 +12,14 @@ django.setup()
 
 from django.core.management import call_command
 
-from benchmarks import clients, crowd, in_flight, lines, logs, pages, policy
+from benchmarks import clients, crowd, delegate, in_flight, lines, logs, pages, policy
 
 MEASUREMENTS = {
     "policy": policy,
     "lines": lines,
     "clients": clients,
     "crowd": crowd,
+    "delegate": delegate,
     "in_flight": in_flight,
     "logs": logs,
     "pages": pages,

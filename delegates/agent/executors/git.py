@@ -17,7 +17,7 @@ from delegates.agent.work import Held
 _PROGRAM = "git"
 FETCH_SECONDS, READ_SECONDS = 60.0, 10.0
 MOST_FILES, FILE_BYTES, ALL_BYTES = 500, 1024 * 1024, 8 * 1024 * 1024
-_SHORT_SSH = re.compile(r"(?:([\w.-]+)@)?([\w.-]+):(?!//)(.+)\Z")
+_SHORT_SSH = re.compile(r"(?:([\w.-]+)@)?([\w.-]+):(?!//|:)(.+)\Z")
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
 _REF = re.compile(r"[\w./@+-]{1,255}\Z", re.ASCII)
 
@@ -126,7 +126,8 @@ def _pinned(url: str, place: Place) -> list[str]:
         "core.hooksPath": "/dev/null",
         "gc.auto": "0",
     }
-    return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    return ["--literal-pathspecs", *options]
 
 
 def _environment(folder: Path, params: Mapping[str, Any], place: Place) -> dict[str, str]:

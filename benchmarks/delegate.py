@@ -1,0 +1,129 @@
+"""A delegate's memory: idle, and with 500 calls to AWS under way at once (P14: at most 256 MiB)."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.request import urlopen
+
+from tests.ports import free_port
+
+TASKS, HELD_SECONDS = 500, 6.0
+IDLE_SECONDS = 20.0
+
+
+def report() -> Iterator[str]:
+    """Idle first, as a whole program; then the executors alone under their load."""
+    yield _idle()
+    with _slow_aws() as url:
+        busy = subprocess.run(
+            [sys.executable, "-m", "benchmarks.delegate", url], capture_output=True, text=True, check=True
+        )
+    yield busy.stdout.strip()
+
+
+def _idle() -> str:
+    port = free_port()
+    with tempfile.TemporaryDirectory() as home:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HARNESS_ACCOUNT_ID": "a",
+            "HARNESS_TOKEN": "t",
+            "HARNESS_URL": f"http://127.0.0.1:{free_port()}",
+            "SLIPWAY_DELEGATE_HOME": home,
+            "SLIPWAY_DELEGATE_PORT": str(port),
+        }
+        program = subprocess.Popen(
+            [sys.executable, "-m", "delegates.agent"], env=environment, stdout=subprocess.DEVNULL
+        )
+        try:
+            time.sleep(IDLE_SECONDS)
+            with urlopen(f"http://127.0.0.1:{port}/api/metrics", timeout=5) as answer:
+                memory = next(
+                    float(line.split()[1])
+                    for line in answer.read().decode().splitlines()
+                    if line.startswith("slipway_delegate_memory_bytes")
+                )
+            ticks = Path(f"/proc/{program.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+        finally:
+            program.kill()
+            program.wait()
+    spent = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    mebibytes = memory / 1024 / 1024
+    return f"idle: {mebibytes:.0f} MiB, {spent:.2f} s of processor in {IDLE_SECONDS:.0f} s with its start"
+
+
+class _Slow(BaseHTTPRequestHandler):
+    """Answers each call after some seconds, so that all calls are under way at once."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        time.sleep(HELD_SECONDS)
+        body = b'{"services": [{"serviceName": "web"}]}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-amz-json-1.1")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = TASKS
+    daemon_threads = True
+
+
+@contextmanager
+def _slow_aws() -> Iterator[str]:
+    server = _Server(("127.0.0.1", 0), _Slow)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def _busy(url: str) -> None:
+    """In a process of its own: the load, and what it took."""
+    from delegates.agent.executors import Answer, Surroundings, execute
+    from delegates.agent.logs.spool import Spool
+    from delegates.agent.work import Task, Work
+
+    work = Work(TASKS)
+    most = 0
+    with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(TASKS) as pool:
+        spool = Spool(Path(home), 64 * 1024 * 1024)
+
+        def run(number: int) -> str:
+            key = {"kind": "access_key", "access_key_id": "AKIAEXAMPLE", "secret_access_key": "x"}
+            call = {"service": "ecs", "operation": "DescribeServices", "params": {"services": ["web"]}}
+            params = {**call, "region": "us-east-1", "endpoint_url": url, "credentials": key}
+            held = work.take(Task(str(number), "aws", 1, params, time.monotonic()))
+            return execute(held, Surroundings(spool.open(held.task.id, 1))).status
+
+        began = time.monotonic()
+        futures = [pool.submit(run, number) for number in range(TASKS)]
+        while not all(future.done() for future in futures):
+            most = max(most, sum(1 for _ in Path("/proc/self/fd").iterdir()))
+            time.sleep(0.1)
+        good = sum(future.result() == Answer.SUCCEEDED for future in futures)
+    status = Path("/proc/self/status").read_text()
+    peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
+    spent = time.process_time()
+    print(
+        f"{TASKS} calls at once: {good} answered in {time.monotonic() - began:.1f} s (each held for "
+        f"{HELD_SECONDS:.0f} s), {peak:.0f} MiB at most, {most} open files, {spent:.1f} s of processor"
+    )
+
+
+if __name__ == "__main__":
+    _busy(sys.argv[1])
