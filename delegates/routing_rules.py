@@ -155,11 +155,11 @@ def _aws_account(wanted: Wanted, one: Candidate) -> Verdict:
 
 
 def _selectors(wanted: Wanted, one: Candidate) -> Verdict:
-    lacks = ", ".join(tag for tag in wanted.selectors if tag.casefold() not in one.tags)
-    if lacks:
-        return Verdict(
-            one.key, one.name, Rule.SELECTORS, False, f"It lacks {lacks}.", f"Give it the tags {lacks}."
-        )
+    lacking = [tag for tag in wanted.selectors if tag.casefold() not in one.tags]
+    if lacking:
+        lacks, tags = ", ".join(lacking), "tags" if len(lacking) > 1 else "tag"
+        remedy = f"Give it the {tags} {lacks}."
+        return Verdict(one.key, one.name, Rule.SELECTORS, False, f"It lacks the {tags} {lacks}.", remedy)
     detail = f"It has {', '.join(wanted.selectors)}." if wanted.selectors else "The task asks for no tags."
     return Verdict(one.key, one.name, Rule.SELECTORS, True, detail)
 
@@ -177,6 +177,9 @@ def _not_blocked(wanted: Wanted, one: Candidate) -> Verdict:
 
 
 def _capacity(wanted: Wanted, one: Candidate) -> Verdict:
+    if not one.capacity:
+        detail = "It has no instance that takes tasks."
+        return Verdict(one.key, one.name, Rule.CAPACITY, False, detail, "Start an instance.")
     ok = one.busy < one.capacity
     detail = f"It has {one.busy} of {one.capacity} tasks."
     remedy = "" if ok else "Wait for one of its tasks to end, or start another instance."

@@ -115,7 +115,7 @@ def _only(rows: list[dict[str, Any]], seen: set[int]) -> list[dict[str, Any]]:
 
 
 def _lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[Line, ...]:
-    """The rows by delegate: who got it first, then who fails the fewest rules."""
+    """The rows by delegate: who got it first, then who fails the fewest rules, those out of reach last."""
     names: dict[int, str] = {}
     cells: dict[int, dict[str, Cell]] = {}
     for row in rows:
@@ -126,4 +126,9 @@ def _lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[Line,
         Line(key, names[key], key == chosen, tuple(found.get(rule, Cell(rule)) for rule in list(Rule)))
         for key, found in cells.items()
     ]
-    return tuple(sorted(lines, key=lambda one: (not one.chosen, len(one.faults), one.name)))
+    return tuple(sorted(lines, key=_nearest))
+
+
+def _nearest(line: Line) -> tuple[bool, int, int, str]:
+    unasked = sum(not one.verdict for one in line.cells)
+    return (not line.chosen, unasked, len(line.faults), line.name)

@@ -66,10 +66,10 @@ def test_who_passes_a_rule_gets_the_task(
             {"aws_account": "222222222222"},
             "222222222222, the task belongs to 111111111111",
         ),
-        (Rule.SELECTORS, {"selectors": ("a", "b")}, {"tags": frozenset({"a"})}, "lacks b"),
+        (Rule.SELECTORS, {"selectors": ("a", "b")}, {"tags": frozenset({"a"})}, "lacks the tag b"),
         (Rule.BLOCKLIST, {}, {"blocked_seconds": 200, "blocked_reason": "No address"}, "No address"),
         (Rule.CAPACITY, {}, {"capacity": 10, "busy": 10}, "10 of 10"),
-        (Rule.CAPACITY, {}, {"capacity": 0, "busy": 0}, "0 of 0"),
+        (Rule.CAPACITY, {}, {"capacity": 0, "busy": 0}, "no instance"),
     ],
 )
 def test_who_fails_a_rule_is_not_given_the_task_and_told_what_to_do(

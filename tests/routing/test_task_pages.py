@@ -53,7 +53,7 @@ def test_the_page_of_a_task_says_who_has_it_and_why_but_not_what_it_carries(
     text = page_of(viewer, f"/delegates/tasks/{task.pk}/")
     assert "eu is the only delegate that may do this now." in text
     assert "Was chosen" in text
-    assert "It lacks eu. Give it the tags eu." in text
+    assert "It lacks the tag eu. Give it the tag eu." in text
     assert "eu on host-1" in text
     assert "under fence 1" in text
     assert "&lt;b&gt;line 2\ufffd" in text

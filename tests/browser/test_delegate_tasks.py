@@ -1,0 +1,62 @@
+"""The page of a delegate task in a browser: while it waits, what changes is seen without loading it again."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from delegates.models import Delegate, DelegateTask
+from delegates.offers import route_waiting
+from rbac.models import Scope, User
+from tests.delegates.making import make_delegate, make_instance, make_task
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def aside(job: Callable[[], object]) -> None:
+    """Do something in a thread in which no loop of Playwright runs."""
+
+    def done() -> None:
+        job()
+        connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(done).result()
+
+
+def sign_in(page: Page, live_server: LiveServer, person: User) -> None:
+    client = Client()
+    client.force_login(person)
+    page.context.add_cookies(
+        [{"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()]
+    )
+
+
+def test_a_queued_task_tells_what_changes_and_is_ended_from_its_page(
+    page: Page, complaints: list[str], live_server: LiveServer, project: Scope, admin: User
+) -> None:
+    delegate = make_delegate(project, "eu", admission="PENDING_APPROVAL")
+    make_instance(delegate)
+    task = make_task(project, deadline=timezone.now() + timedelta(hours=1))
+    aside(lambda: route_waiting(timezone.now()))
+    sign_in(page, live_server, admin)
+    page.goto(f"{live_server.url}/delegates/tasks/{task.pk}/")
+    expect(page.get_by_role("heading", name="Why no delegate yet?")).to_be_visible()
+    row = page.locator(".why-table tbody").filter(has=page.get_by_role("rowheader", name="eu"))
+    expect(row).to_contain_text("It waits for approval. Approve it.")
+    expect(row.locator(".status").filter(has_text="No")).to_have_count(1)
+
+    Delegate.objects.filter(pk=delegate.pk).update(admission="ENABLED")
+    expect(row).to_contain_text("Comes first")
+    expect(row.locator(".status").filter(has_text="No")).to_have_count(0)
+
+    page.get_by_role("button", name="Abort").click()
+    expect(page.locator(".page-head .status")).to_have_text("Aborted")
+    expect(page.get_by_text("Aborted by admin.")).to_be_visible()
+    assert DelegateTask.objects.get().status == "ABORTED"
