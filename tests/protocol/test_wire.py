@@ -84,14 +84,14 @@ async def test_a_socket_that_closes_makes_its_instance_suspect_until_it_is_heard
     await again.open()
     await eventually(connection_of(agent), ("WEBSOCKET", False))
     await again.close(1006)
-    await post("/agent/v1/tasks/acquire", {"wait_seconds": 0, "free": 1}, agent.session)
+    await post("/agent/v1/tasks/acquire", {"wait_seconds": 0.1, "free": 1}, agent.session)
     await eventually(connection_of(agent), ("POLLING", False))
 
 
 def test_a_poll_that_began_before_the_socket_does_not_hide_it(agent: Agent):
     before = agent.instance
     connected(agent.session)
-    _heard(before)
+    _heard(before, polls=True)
     assert connection_of(agent)() == ("WEBSOCKET", False)
 
 
