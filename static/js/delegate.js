@@ -80,7 +80,7 @@ class Tail {
     this.next = next;
     if (!lines.length) return;
     one("[data-log-empty]")?.remove();
-    this.list.append(...lines.map((text) => h("li", {}, text)));
+    this.list.append(...lines.map((text) => h("div", {}, text)));
     while (this.list.children.length > MOST_LINES) this.list.firstElementChild.remove();
     if (this.isFollowing) this.toEnd();
     one("[data-log-said]").textContent = `${lines.length} new line${lines.length === 1 ? "" : "s"}`;
