@@ -24,6 +24,7 @@ from delegates.agent.network import tell_process
 from delegates.agent.program import Agent, log
 from delegates.agent.registering import register
 from delegates.agent.renewing import renewing
+from delegates.agent.secrecy import hide_memory
 from delegates.agent.serving import serve
 
 LOOPS = {
@@ -40,6 +41,7 @@ LOOPS = {
 
 def main() -> int:
     """Run until told to end. Gives back the exit code: 2 for an environment that cannot be used."""
+    hide_memory()
     try:
         settings = read_environment(os.environ)
         agent = _agent(settings)

@@ -4,6 +4,7 @@ import contextlib
 import signal
 import time
 
+from delegates.agent.heartbeats import heartbeat
 from delegates.agent.logs.uploading import upload
 from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import DRAIN_SECONDS, Agent, NotRegistered, log
@@ -25,6 +26,9 @@ def end_on_signals(agent: Agent) -> None:
 
 def finish(agent: Agent) -> None:
     """Wait for running tasks, send the rest of their logs, deregister."""
+    with contextlib.suppress(NotRegistered, Unreachable, Refused):
+        # Now and not with the next beat: until the manager knows, it may give us one more.
+        agent.learn(agent.ask("/agent/v1/heartbeat", heartbeat(agent)))
     deadline = time.monotonic() + DRAIN_SECONDS
     while not agent.work.idle.wait(0.2):
         if agent.ended.is_set() or time.monotonic() > deadline:

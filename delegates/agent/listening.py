@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import random
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
@@ -13,6 +14,7 @@ from delegates.agent.manager import SessionLost
 from delegates.agent.program import Agent, log
 
 MESSAGE_BYTES = 64 * 1024
+SPREAD_SECONDS = 5.0
 UNAUTHENTICATED, RESTARTS = 4401, 1012
 
 
@@ -29,6 +31,9 @@ def listening(agent: Agent) -> None:
                 _listen(agent, socket)
         except ConnectionClosed as closed:
             _closed(agent, session, closed)
+            if closed.rcvd and closed.rcvd.code == RESTARTS:
+                # All agents hear this at the same moment.
+                agent.ended.wait(random.uniform(0, SPREAD_SECONDS))  # noqa: S311  -- spreads, guards nothing
         except (WebSocketException, InvalidHandshake, OSError, TimeoutError) as problem:
             log.warning("No WebSocket to the manager, polling instead: %s", problem)
         finally:

@@ -48,13 +48,22 @@ class Manager:
         )
 
     def post(
-        self, path: str, body: Mapping[str, Any], *, bearer: str = "", wait_seconds: float = 0
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        bearer: str = "",
+        wait_seconds: float = 0,
+        read_seconds: float = READ_SECONDS,
     ) -> tuple[int, dict[str, Any]]:
-        """Post and give back status and JSON. Raises `Unreachable`, `Refused`, `SessionLost`."""
+        """Post and give back status and JSON, which may take `wait_seconds` and then `read_seconds`.
+
+        Raises `Unreachable`, `Refused`, `SessionLost`.
+        """
         session = bearer or self.session
         content, headers = _packed(body)
         headers["Authorization"] = f"Bearer {session}"
-        timeout = httpx.Timeout(READ_SECONDS + wait_seconds, connect=CONNECT_SECONDS)
+        timeout = httpx.Timeout(read_seconds + wait_seconds, connect=CONNECT_SECONDS)
         try:
             answer = self._http.post(path, content=content, headers=headers, timeout=timeout)
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as problem:

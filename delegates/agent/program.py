@@ -17,7 +17,7 @@ from delegates.agent.identity import Identity
 from delegates.agent.load import Load
 from delegates.agent.logs.outgoing import Outgoing
 from delegates.agent.logs.spool import Spool
-from delegates.agent.manager import Manager, SessionLost
+from delegates.agent.manager import READ_SECONDS, Manager, SessionLost
 from delegates.agent.work import Work
 
 DRAIN_SECONDS = 600.0
@@ -89,13 +89,20 @@ class Agent:
             return False
         return True
 
-    def ask(self, path: str, body: Mapping[str, Any], *, wait_seconds: float = 0) -> dict[str, Any]:
+    def ask(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        wait_seconds: float = 0,
+        read_seconds: float = READ_SECONDS,
+    ) -> dict[str, Any]:
         """Post with the session. Raises `NotRegistered`, `Unreachable`, `Refused`."""
         session = self.manager.session
         if not self.registered.is_set():
             raise NotRegistered
         try:
-            return self.manager.post(path, body, wait_seconds=wait_seconds)[1]
+            return self.manager.post(path, body, wait_seconds=wait_seconds, read_seconds=read_seconds)[1]
         except SessionLost as lost:
             self.lose_session(session, lost)
             raise NotRegistered from lost

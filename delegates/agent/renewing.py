@@ -3,6 +3,9 @@
 from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import Agent, NotRegistered, log
 
+# A connection that died without a word must leave time to renew over another one.
+ANSWER_SECONDS = 5.0
+
 
 def renewing(agent: Agent) -> None:
     """Renew all leases every few seconds while there are any."""
@@ -12,7 +15,7 @@ def renewing(agent: Agent) -> None:
             continue
         tasks = [{"id": one.task.id, "fence": one.task.fence} for one in held]
         try:
-            answer = agent.ask("/agent/v1/tasks/renew", {"tasks": tasks})
+            answer = agent.ask("/agent/v1/tasks/renew", {"tasks": tasks}, read_seconds=ANSWER_SECONDS)
         except NotRegistered:
             continue
         except (Unreachable, Refused) as problem:

@@ -1,12 +1,20 @@
 """A real agent and a real manager: what one says, the other understands."""
 
 import json
+import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from delegates.clock import database_now
 from delegates.models import (
+    ConfigurationRun,
+    Delegate,
+    DelegateConfiguration,
     DelegateInstance,
     DelegateLogChunk,
     DelegateTask,
@@ -18,6 +26,9 @@ from delegates.operations.tasks import abort_task, submit_task
 from delegates.operations.tokens import create_token
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
+from tests.agent.certificates import Certificates
+from tests.agent.places import place
+from tests.agent.tunnels import proxy, tls_end
 from tests.faults.part import Part
 from tests.fixtures.agents import Manager, StartAgent
 from tests.fixtures.processes import wait_until
@@ -161,6 +172,90 @@ def test_the_agents_own_log_arrives_once_across_a_restart(begin: Begin) -> None:
     part.kill()
     part.start()
     wait_until(lambda: registrations() == 2, "the log of the second process")
+
+
+def test_a_write_that_lay_in_the_agents_socket_for_too_long_is_not_sent(begin: Begin, project: Scope) -> None:
+    asked: list[str] = []
+
+    def update(request: Any) -> tuple[int, dict[str, str], bytes]:
+        asked.append(request.headers["X-Amz-Target"])
+        return 200, {}, b"{}"
+
+    with place(update) as url:
+        part = begin(SLIPWAY_DELEGATE_NO_SOCKET="1")
+        key = {"kind": "access_key", "access_key_id": "AKIAEXAMPLE", "secret_access_key": "example"}
+        call = {"service": "ecs", "operation": "UpdateService", "params": {"service": "web"}}
+        payload = {**call, "region": "us-east-1", "endpoint_url": url, "credentials": key}
+        with stopped(part):
+            task = submit(project, DelegateTask.Kind.AWS, payload, is_write=True)
+            given = DelegateTask.objects.filter(pk=task.pk, status=Status.STARTED)
+            wait_until(given.exists, "the manager's answer to the waiting poll")
+            old_enough = database_now() + timedelta(seconds=5.5)
+            wait_until(lambda: database_now() > old_enough, "the end of its time")
+        task = ended(task)
+    assert task.status == Status.FAILED
+    assert "not sent" in task.reason
+    assert asked == []
+
+
+@contextmanager
+def stopped(part: Part) -> Iterator[None]:
+    """A process that the machine gives no time to."""
+    os.kill(part.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(part.pid, signal.SIGCONT)
+
+
+def test_scripts_that_prepare_a_delegate_run_before_its_first_task_and_are_reported(
+    begin: Begin, project: Scope
+) -> None:
+    install = (
+        """mkdir -p "$HOME/bin" && cd "$HOME/bin" && echo 'echo from the tool' > tool && chmod +x tool"""
+    )
+    part = begin(INIT_SCRIPT=f"echo preparing; {install}")
+    task = ended(submit(project, SHELL, {"script": "tool"}))
+    assert log_of(task) == ["from the tool"]
+    assert "INIT_SCRIPT: preparing" in part.log.read_text()
+
+    configuration = DelegateConfiguration.objects.create(
+        scope=project, identifier="tools", name="Tools", script="echo configuring; exit 3"
+    )
+    Delegate.objects.filter(name="eu").update(configuration=configuration, updated_at=database_now())
+    wait_until(ConfigurationRun.objects.exists, "the report of the script")
+    run = ConfigurationRun.objects.get()
+    assert (run.exit_code, run.output.splitlines()[0]) == (3, "configuring")
+    assert ended(submit(project, SHELL, {"script": "echo still here"})).status == Status.SUCCEEDED
+
+
+def test_an_agent_reaches_its_manager_through_a_proxy(begin: Begin, manager: Manager, project: Scope) -> None:
+    """The name of the manager is known to the proxy alone."""
+    asked: list[str] = []
+    port = int(manager.url.rpartition(":")[2])
+    with proxy(("127.0.0.1", port), asked) as at:
+        login = {"PROXY_USER": "me", "PROXY_PASSWORD": "p@ss"}
+        variables = {"PROXY_HOST": "127.0.0.1", "PROXY_PORT": str(at), **login}
+        part = begin(HARNESS_URL="http://manager.invalid:8000", **variables)
+        assert ended(submit(project, SHELL, {"script": "env"})).status == Status.SUCCEEDED
+        part.kill()
+    assert any(head.startswith("CONNECT manager.invalid:8000") for head in asked)
+    assert all("Proxy-Authorization: Basic bWU6cEBzcw==" in _cased(head) for head in asked)
+
+
+def _cased(head: str) -> str:
+    return head.replace("proxy-authorization: basic", "Proxy-Authorization: Basic")
+
+
+def test_an_agent_trusts_a_certificate_that_it_was_given(
+    begin: Begin, manager: Manager, project: Scope, certificates: Certificates
+) -> None:
+    port = int(manager.url.rpartition(":")[2])
+    with tls_end(("127.0.0.1", port), certificates) as at:
+        url = f"https://localhost:{at}"
+        part = begin(HARNESS_URL=url, SLIPWAY_CA_BUNDLE=str(certificates.authority))
+        assert ended(submit(project, SHELL, {"script": "echo"})).status == Status.SUCCEEDED
+        part.kill()
 
 
 def test_a_wrong_token_is_refused_with_a_sentence(

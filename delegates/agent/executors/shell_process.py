@@ -12,7 +12,7 @@ from delegates.agent.executors.answers import Surroundings
 from delegates.agent.work import Held
 from guards.output import Output
 
-LOOK_SECONDS, KILL_SECONDS = 0.1, 5.0
+LOOK_SECONDS, KILL_SECONDS = 0.1, 3.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,16 @@
+"""What scripts may not read of the agent."""
+
+import subprocess
+import sys
+
+ASK = """
+import ctypes
+from delegates.agent.secrecy import hide_memory
+hide_memory()
+print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
+"""
+
+
+def test_a_process_that_hides_cannot_be_read_by_others_of_its_user() -> None:
+    done = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"
