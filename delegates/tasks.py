@@ -8,7 +8,7 @@ from celery import shared_task
 
 from delegates.clock import database_now
 from delegates.offers import route_waiting
-from delegates.protocol import built_in, leases, lives, pruning
+from delegates.protocol import built_in, leases, lives, outage, pruning
 from web.outages import OUTAGES, is_outage
 
 logger = logging.getLogger(__name__)
@@ -19,6 +19,7 @@ def tick(**_: Any) -> None:
     """Take tasks from who lost them, offer what waits, and see who is not heard any more."""
     try:
         now = database_now()
+        outage.forgive(now)
         built_in.beat(now)
         leases.stop_overdue(now)
         leases.sweep(now=now)

@@ -24,7 +24,7 @@ from delegates.protocol.problems import StaleFence
 from delegates.protocol.terms import RENEW_SECONDS
 
 KEY = "workers"
-BEAT_EVERY = timedelta(seconds=20)
+BEAT_EVERY = timedelta(seconds=5)
 # Celery ends what takes longer; a task of the built-in delegate answers before.
 LONGEST_SECONDS = 40
 CAPACITY = 10

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateToken
-from delegates.protocol import notices
+from delegates.protocol import notices, outage
 from delegates.protocol.problems import DelegateRejected, SessionInvalid, TokenRevoked
 from delegates.protocol.terms import ROTATION_GRACE, SESSION
 
@@ -34,6 +34,7 @@ def instance_of(session: str) -> DelegateInstance:
 
     Raises `SessionInvalid`, `TokenRevoked`, `DelegateRejected`.
     """
+    outage.forgive_once()
     named = _SESSION.fullmatch(session)
     rows = DelegateInstance.objects.select_related("delegate__configuration", "delegate__scope", "token")
     found = rows.filter(pk=int(named[1])).first() if named else None
