@@ -146,13 +146,17 @@ class Undelivered(AwsError):
 
 
 def from_record(record: dict[str, Any]) -> AwsError:
-    """Make the exception again that `to_record` wrote down; an unknown kind becomes a plain `AwsError`."""
-    fields = {key: str(value) for key, value in record.items() if key != "kind"}
+    """Make the exception again that `to_record` wrote down; an unknown kind becomes a plain `AwsError`.
+
+    Agents send such records too: what else they hold is left out.
+    """
     kind = _KINDS.get(str(record.get("kind")), AwsError)
-    return kind(**fields) if kind is Denied else kind(**{key: fields.get(key, "") for key in _COMMON})
+    known = (*_COMMON, *_OF_DENIED) if kind is Denied else _COMMON
+    return kind(**{key: str(record.get(key) or "") for key in known})
 
 
 _COMMON = ("code", "message", "service", "operation")
+_OF_DENIED = ("action", "resource", "principal")
 _KINDS: dict[str, type[AwsError]] = {
     kind.__name__: kind
     for kind in (

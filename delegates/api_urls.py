@@ -6,6 +6,11 @@ from delegates.api import delegates, doors, specs, tasks, tokens
 
 urlpatterns = [
     path("connectors/<int:pk>/test", doors.ConnectorTest.as_view(), name="api-connector-test"),
+    path(
+        "connectors/<int:pk>/tests/<uuid:inquiry>",
+        doors.ConnectorTestByDelegate.as_view(),
+        name="api-connector-test-by-delegate",
+    ),
     path("connectors/<int:pk>/clusters", doors.ConnectorClusters.as_view(), name="api-connector-clusters"),
     path("delegate-tasks", tasks.DelegateTasks.as_view(), name="api-delegate-tasks"),
     path("delegate-tasks/<uuid:pk>", tasks.OneDelegateTask.as_view(), name="api-delegate-task"),

@@ -8,3 +8,9 @@ class DelegatesConfig(AppConfig):
 
     name = "delegates"
     verbose_name = "Delegates"
+
+    def ready(self) -> None:
+        from delegates.inquiries import OWNER, InquiryOwner
+        from delegates.owners import register_owner
+
+        register_owner(OWNER, InquiryOwner())

@@ -12,7 +12,7 @@ from aws.errors import AwsError
 from aws.sts import Identity, Sts
 from connectors.aws_accounts import AwsSpec, read_spec
 from connectors.models import Connector
-from delegates.doors import DelegateDoor, DoorClosed, open_door
+from delegates.doors import DoorClosed, call_here
 from delegates.next_steps import NextStep, next_step
 from rbac.audit import record
 from rbac.policy import Principal, require
@@ -41,6 +41,7 @@ class ConnectorTest:
     checks: tuple[Check, ...] = ()
     next_step: str = ""
     policy: str = ""
+    delegate: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "checks": [asdict(one) for one in self.checks]}
@@ -52,6 +53,7 @@ class _Trial:
 
     spec: AwsSpec
     region: str
+    delegate: str = ""
     checks: list[Check] = field(default_factory=list)
     identity: Identity = field(default_factory=lambda: Identity("", ""))
     next_step: NextStep = field(default_factory=lambda: NextStep(""))
@@ -76,6 +78,7 @@ class _Trial:
             checks=tuple(self.checks),
             next_step=self.next_step.text,
             policy=self.next_step.policy,
+            delegate=self.delegate,
         )
 
 
@@ -85,9 +88,24 @@ def try_connector(
     connector: Connector,
     region: str = "",
 ) -> ConnectorTest:
-    """Ask AWS who we are and for the clusters of a region (R152); the result is kept on the connector."""
+    """Ask AWS from here who we are and for the clusters of a region (R152); the connector keeps the result.
+
+    Through a delegate it is `inquiries.ask`.
+    """
     require(actor, "core_connector_access", connector)
-    tested = _try(connector, region or read_spec(connector.spec).test_region)
+    region = region or read_spec(connector.spec).test_region
+    try:
+        tested = examine(connector, region, call_here(connector, region))
+    except DoorClosed as closed:
+        trial = _Trial(read_spec(connector.spec), region)
+        trial.failed(IDENTITY, closed)
+        tested = trial.result()
+    keep_test(actor=actor, connector=connector, tested=tested)
+    return tested
+
+
+def keep_test(*, actor: Principal, connector: Connector, tested: ConnectorTest) -> None:
+    """Write down on the connector what came of its test."""
     connector.last_tested_at = timezone.now()
     connector.last_test_ok = tested.ok
     connector.last_test_message = tested.message
@@ -98,17 +116,14 @@ def try_connector(
         )
         after = {"ok": tested.ok, "message": tested.message}
         record(actor=actor, action="connector.test", thing=connector, after=after)
-    return tested
 
 
-def _try(connector: Connector, region: str) -> ConnectorTest:
-    trial = _Trial(read_spec(connector.spec), region)
+def examine(connector: Connector, region: str, caller: Caller, *, delegate: str = "") -> ConnectorTest:
+    """Make the calls of a test; `delegate` is who makes them, where it is not this Slipway."""
+    trial = _Trial(read_spec(connector.spec), region, delegate)
     try:
-        caller = open_door(connector, region)
-        if isinstance(caller, DelegateDoor):
-            raise DoorClosed("Calls through a delegate are not tested yet.")
         trial.identity = Sts(caller).identity()
-    except (AwsError, DoorClosed) as problem:
+    except AwsError as problem:
         trial.failed(IDENTITY, problem)
         return trial.result()
     trial.passed(IDENTITY, f"Connected to account {trial.identity.account_id} as {trial.identity.arn}.")

@@ -121,14 +121,24 @@ def door_key(connector: Connector) -> str:
     return f"{way}:{connector.pk}:{connector.updated_at.timestamp():.6f}"
 
 
+def call_here(connector: Connector, region: str) -> Caller:
+    """The caller of a connector whose calls go out from this Slipway. Raises `DoorClosed`."""
+    found = open_door(connector, region)
+    if isinstance(found, DelegateDoor):
+        raise DoorClosed(f"The connector {connector} makes its calls through a delegate.")
+    return found
+
+
 def list_clusters(*, actor: Principal, connector: Connector, region: str) -> list[Cluster]:
     """The clusters of a region, by name (R183). Raises `DoorClosed` with AWS's reason if it refuses."""
     require(actor, "core_connector_access", connector)
-    caller = open_door(connector, region)
-    if isinstance(caller, DelegateDoor):
-        raise DoorClosed("Ask through a delegate.")
     try:
-        arns = Ecs(caller).list_clusters()
+        return clusters_seen_by(call_here(connector, region))
     except AwsError as error:
         raise DoorClosed(error.sentence) from error
+
+
+def clusters_seen_by(caller: Caller) -> list[Cluster]:
+    """The clusters that a caller sees, by name. Raises `AwsError`."""
+    arns = Ecs(caller).list_clusters()
     return sorted((Cluster(arn.rsplit("/", 1)[-1], arn) for arn in arns), key=lambda one: one.name)

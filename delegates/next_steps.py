@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from aws.errors import AwsError, Denied, NotSent, Throttled, Unanswered, Unauthenticated
+from aws.errors import AwsError, Denied, NotSent, Throttled, Unanswered, Unauthenticated, Undelivered
 from connectors.aws_accounts import AwsSpec
 
 _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/")
@@ -28,10 +28,16 @@ def next_step(error: AwsError, spec: AwsSpec, region: str) -> NextStep:
         return _trust(error, spec) if error.action == "sts:AssumeRole" else _allow(error)
     if isinstance(error, Unauthenticated):
         return NextStep(_about_credentials(error.code, spec))
+    if isinstance(error, Undelivered):
+        return NextStep(
+            "Start a delegate that may do this, or give one the tags that the connector asks for. "
+            "The page of delegates shows which are there."
+        )
     if isinstance(error, NotSent):
         where = spec.endpoint_url or f"AWS in {region}"
+        who = "the delegate" if spec.is_remote else "Slipway"
         return NextStep(
-            f"Make sure that Slipway reaches {where}: name resolution, a proxy or firewall on the way, "
+            f"Make sure that {who} reaches {where}: name resolution, a proxy or firewall on the way, "
             "and the region's name."
         )
     if isinstance(error, Throttled):
@@ -82,6 +88,11 @@ def _about_credentials(code: str, spec: AwsSpec) -> str:
         )
     if code in _EXPIRED:
         return "The credentials have expired, or this machine's clock is wrong: renew them, check the clock."
+    if spec.is_remote and not spec.needs_secret:
+        return (
+            "The delegate has no AWS credentials of its own: give its ECS task or instance a role, or choose "
+            "an access key."
+        )
     if not spec.needs_secret:
         return (
             "This Slipway has no AWS credentials of its own: give its task or instance a role, or choose an "

@@ -29,6 +29,7 @@ urlpatterns = [
     path("delegates/tasks/<uuid:pk>/", tasks.task, name="delegate-task"),
     path("delegates/tasks/<uuid:pk>/abort/", tasks.abort, name="abort-delegate-task"),
     path("connectors/<int:pk>/test/", connector_tests.test, name="test-connector"),
+    path("connectors/<int:pk>/tests/<uuid:inquiry>/", connector_tests.under_way, name="connector-test"),
     path("delegates/new/", new_delegate.new_delegate, name="delegate-new"),
     path("delegates/<int:pk>/install/", new_delegate.install, name="install-delegate"),
     path("delegates/<int:pk>/install/download/", new_delegate.download, name="download-delegate"),

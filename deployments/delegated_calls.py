@@ -48,6 +48,8 @@ class CallOwner:
         if call is None:
             return
         error = error_of(answer, call)
+        # The call keeps it, and forgets it when its phase ends.
+        DelegateTask.objects.filter(pk=task.pk).update(result="")
         if self._answer(call, error, answer) and error is None:
             _learn_account(task, call, answer)
 

@@ -6,6 +6,7 @@ from typing import Any
 from delegates.agent.backoff import Backoff
 from delegates.agent.executors import Answer, Lines, Surroundings, execute
 from delegates.agent.executors.answers import failed
+from delegates.agent.failpoints import failpoint
 from delegates.agent.logs.uploading import upload
 from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import Agent, NotRegistered, log
@@ -19,8 +20,11 @@ def perform(agent: Agent, held: Held) -> None:
     """Run a task, send its log as far as that goes now, and complete it."""
     started = time.monotonic()
     task = held.task
+    what = str(task.params.get("operation", task.kind))
+    failpoint("task.acquired", what)
     lines = agent.spool.open(task.id, task.fence)
     answer = execute(held, _surroundings(agent, lines))
+    failpoint("task.performed", what)
     lines.close()
     upload(agent, lines)
     body = answer.to_json() | {
@@ -28,7 +32,9 @@ def perform(agent: Agent, held: Held) -> None:
         "next_sequence": lines.next_sequence,
         "duration_ms": round((time.monotonic() - started) * 1000),
     }
+    failpoint("task.completing", what)
     _complete(agent, held, body)
+    failpoint("task.completed", what)
     agent.work.let_go(held, failed=answer.status != Answer.SUCCEEDED)
     agent.look_for_tasks.set()
 

@@ -1,5 +1,6 @@
 """Routes that need a connector's door: trying it, and what can be seen through it."""
 
+import uuid
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -9,10 +10,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from aws.regions import regions
+from connectors.aws_accounts import read_spec
 from connectors.models import Connector
 from delegates import doors
 from delegates.connector_tests import try_connector
-from rbac.policy import require
+from delegates.inquiries import ask, clusters_by_delegate
+from delegates.models import Inquiry
+from rbac.policy import NotVisible, require
 from web.problems import BadInput
 from web.rest import Route
 
@@ -50,6 +54,19 @@ class TestDocument(serializers.Serializer[Any]):
     checks = TestCheck(many=True)
     next_step = serializers.CharField()
     policy = serializers.CharField()
+    delegate = serializers.CharField(default="")
+
+
+class InquiryDocument(serializers.Serializer[Any]):
+    """A question that a delegate asks AWS; `result` is there once it is DONE, `reason` while it waits."""
+
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(choices=["RUNNING", "DONE"])
+    region = serializers.CharField()
+    task = serializers.UUIDField(allow_null=True)
+    reason = serializers.CharField()
+    delegate = serializers.CharField()
+    result = TestDocument(allow_null=True)
 
 
 class ClusterDocument(serializers.Serializer[Any]):
@@ -90,25 +107,63 @@ class DoorRoute(Route):
 
 
 class ConnectorTest(DoorRoute):
-    """Trying a connector."""
+    """Trying a connector: at once from this Slipway, or as tasks of a delegate."""
 
-    @extend_schema(request=TestInput, responses=TestDocument)
+    @extend_schema(request=TestInput, responses={200: TestDocument, 202: InquiryDocument})
     def post(self, request: Request, pk: int) -> Response:
         connector = self._usable(pk)
         region = known_region(self.given(TestInput)["region"])
+        if read_spec(connector.spec).is_remote:
+            begun = ask(actor=self.principal, connector=connector, kind=Inquiry.Kind.TEST, region=region)
+            return Response(_shown(begun), status=202)
         tested = try_connector(actor=self.principal, connector=connector, region=region)
         return Response(TestDocument(tested).data)
 
 
-class ConnectorClusters(DoorRoute):
-    """The ECS clusters that a connector can see."""
+class ConnectorTestByDelegate(DoorRoute):
+    """How far the test of a connector through a delegate has come."""
 
-    @extend_schema(parameters=[REGION], responses=ClusterList)
+    @extend_schema(responses=InquiryDocument)
+    def get(self, request: Request, pk: int, inquiry: uuid.UUID) -> Response:
+        connector = self._usable(pk)
+        asked = Inquiry.objects.filter(connector=connector, kind=Inquiry.Kind.TEST).select_related("task")
+        found = asked.filter(pk=inquiry).first()
+        if found is None:
+            raise NotVisible("There is no such test.")
+        return Response(_shown(found))
+
+
+class ConnectorClusters(DoorRoute):
+    """The ECS clusters that a connector can see; asked again while a delegate still looks for them."""
+
+    @extend_schema(parameters=[REGION], responses={200: ClusterList, 202: InquiryDocument})
     def get(self, request: Request, pk: int) -> Response:
         connector = self._usable(pk)
         region = known_region(request.GET.get("region", ""), required=True)
+        if read_spec(connector.spec).is_remote:
+            return self._by_delegate(connector, region)
         found = doors.list_clusters(actor=self.principal, connector=connector, region=region)
         return Response({"results": ClusterDocument(found, many=True).data, "next": None})
+
+    def _by_delegate(self, connector: Connector, region: str) -> Response:
+        found = clusters_by_delegate(actor=self.principal, connector=connector, region=region)
+        if isinstance(found, Inquiry):
+            return Response(_shown(found), status=202)
+        return Response({"results": ClusterDocument(found, many=True).data, "next": None})
+
+
+def _shown(inquiry: Inquiry) -> dict[str, Any]:
+    is_test = inquiry.kind == Inquiry.Kind.TEST
+    document = {
+        "id": inquiry.pk,
+        "status": "RUNNING" if inquiry.finished_at is None else "DONE",
+        "region": inquiry.region,
+        "task": inquiry.task_id,
+        "reason": inquiry.reason,
+        "delegate": inquiry.answered_by,
+        "result": inquiry.report if is_test else None,
+    }
+    return dict(InquiryDocument(document).data)
 
 
 class AwsRegions(Route):

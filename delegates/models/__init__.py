@@ -4,6 +4,7 @@ from delegates.models.account import AccountId, account_id
 from delegates.models.configuration import ConfigurationRun, DelegateConfiguration
 from delegates.models.delegate import Delegate
 from delegates.models.event import DelegateEvent
+from delegates.models.inquiry import Inquiry
 from delegates.models.instance import DelegateInstance, DelegateLogChunk, InstanceSample
 from delegates.models.routing import AllowlistEntry, BlocklistEntry, LastServed, RoutingDecision
 from delegates.models.task import DelegateTask, LateAnswer, TaskAttempt, TaskLogChunk
@@ -21,6 +22,7 @@ __all__ = [
     "DelegateLogChunk",
     "DelegateTask",
     "DelegateToken",
+    "Inquiry",
     "InstanceSample",
     "LastServed",
     "LateAnswer",

@@ -13,7 +13,9 @@ from aws.regions import regions
 from connectors.aws_accounts import read_spec
 from connectors.models import Connector
 from connectors.queries import connectors_for
-from delegates.doors import list_clusters
+from delegates.doors import Cluster, list_clusters
+from delegates.inquiries import clusters_by_delegate
+from delegates.models import Inquiry
 from deployments import catalog
 from deployments.forms.environments import InfrastructureForm, NewInfrastructureForm
 from deployments.forms.resources import DeleteForm
@@ -112,12 +114,22 @@ def clusters(request: PageRequest, pk: int) -> HttpResponse:
     try:
         content["connector"] = connector = _named(request, environment)
         _refuse_region(content["region"])
-        found = list_clusters(actor=request.user, connector=connector, region=content["region"])
-        content["names"] = [one.name for one in found]
+        found = _clusters(request, connector, content["region"])
+        if isinstance(found, Inquiry):
+            # The same question asked again finds the answer, or waits on.
+            content["waits"], content["again"] = found, request.get_full_path()
+        else:
+            content["names"] = [one.name for one in found]
     except Problem as problem:
         content["refusal"] = problem.detail
         content["next_step"] = reverse("connectors")
     return render(request, "deployments/environments/_clusters.html", content)
+
+
+def _clusters(request: PageRequest, connector: Connector, region: str) -> list[Cluster] | Inquiry:
+    if read_spec(connector.spec).is_remote:
+        return clusters_by_delegate(actor=request.user, connector=connector, region=region)
+    return list_clusters(actor=request.user, connector=connector, region=region)
 
 
 def _named(request: PageRequest, environment: Environment) -> Connector:

@@ -17,12 +17,22 @@ function errorText(error) {
   return h("span", { class: "sub" }, typeof error === "string" ? error : [error.code, error.message].filter(Boolean).join(": "));
 }
 
+const LOST = "LOST";
+
+// Who made it, and whom it was taken over from; the task says why it was that delegate.
+function madeBy({ by, served_by: hands, task }) {
+  if (!by) return null;
+  const lost = (hands || []).slice(0, -1).filter((hand) => hand.delegate !== by || hand.end === LOST).map((hand) => hand.delegate);
+  const why = task ? [" \u00b7 ", h("a", { href: `/delegates/tasks/${task}/` }, "Why this delegate?")] : [];
+  return h("span", { class: "sub" }, `by ${by}`, lost.length ? `, taken over from ${[...new Set(lost)].join(", ")}` : "", ...why);
+}
+
 function row(call) {
   const times = call.repeats > 1 ? ` \u00d7 ${call.repeats.toLocaleString()}` : "";
   return h("tr", {},
     h("td", { class: "tight muted mono" }, h("time", { datetime: call.at, title: call.at }, clock(call.at, "local"))),
     h("th", { scope: "row" }, h("code", {}, `${call.service}:${call.operation}`), call.write ? h("strong", { class: "small" }, " write") : null, times,
-      h("span", { class: "sub" }, [call.action, call.phase].filter(Boolean).join(" \u00b7 ")), details(call)),
+      h("span", { class: "sub" }, [call.action, call.phase].filter(Boolean).join(" \u00b7 ")), madeBy(call), details(call)),
     h("td", {}, chip(call.state), errorText(call.error)),
     h("td", { class: "num tight" }, call.duration_ms === null || call.duration_ms === undefined ? "" : `${call.duration_ms.toLocaleString()} ms`),
   );

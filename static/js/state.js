@@ -34,6 +34,12 @@ function failureNotice({ message, step, container, exit_code: exit, code }) {
   return box;
 }
 
+// Queued: why no delegate has the next call, who asked for which tags, and where to see more.
+function delegateNotice({ step, selectors, selectors_from: from, reason, task }) {
+  const tags = selectors.length ? ` with the ${selectors.length > 1 ? "tags" : "tag"} ${selectors.join(", ")} (from the ${(from || "task").toLowerCase()})` : "";
+  return notice("queued", "queued", h("strong", {}, `Queued: step ${step} waits for a delegate${tags}.`), ` ${reason} `, h("a", { href: `/delegates/tasks/${task}/` }, "Why this delegate?"));
+}
+
 function notices(state) {
   const found = [];
   if (state.failure) found.push(failureNotice(state.failure));
@@ -41,6 +47,7 @@ function notices(state) {
     const text = `Waits for its turn on this ECS service: position ${state.queue.position}.`;
     found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` Execution ${state.queue.waits_for} is ahead of it.` : "")));
   }
+  if (state.waits_for_delegate) found.push(delegateNotice(state.waits_for_delegate));
   if (state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
   return found;
 }
@@ -154,7 +161,7 @@ export class StatePage {
     this.state = state;
     const stage = state.stages.find((found) => found.identifier === this.stage) || currentStage(state);
     this.put("status", [state.status, state.outcome], () => statusNodes(state));
-    this.put("notices", [state.failure, state.queue, state.status], () => notices(state));
+    this.put("notices", [state.failure, state.queue, state.waits_for_delegate, state.status], () => notices(state));
     this.part("notices").hidden = !this.part("notices").children.length;
     this.put("began", [state.started_at, state.created_at], () => [timeNode(state.started_at || state.created_at)]);
     this.put("took", [state.started_at, state.ended_at], () => [tookNode(state.started_at, state.ended_at)]);

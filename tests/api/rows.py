@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.urls import URLPattern, URLResolver
+from django.utils import timezone
 
-from delegates.models import DelegateTask
+from delegates.models import DelegateTask, Inquiry
+from rbac.models import User
 from tests.api.asks import (
     ADMIN_LIST,
     CHANGE,
@@ -59,6 +61,18 @@ def delegate_task(world: World) -> dict[str, Any]:
     """A delegate task of the world's project that nobody has ended yet."""
     found = DelegateTask.objects.filter(scope=world.scope).order_by("queued_at").first()
     return {"pk": (found or make_task(world.scope)).pk}
+
+
+def inquiry(world: World) -> dict[str, Any]:
+    """A test of the world's connector through a delegate."""
+    asked = Inquiry.objects.filter(connector=world.connector).first() or Inquiry.objects.create(
+        connector=world.connector,
+        kind=Inquiry.Kind.TEST,
+        region="us-east-1",
+        asked_by=User.objects.earliest("pk"),
+        asked_at=timezone.now(),
+    )
+    return {"pk": world.connector.pk, "inquiry": asked.pk}
 
 
 ROWS: dict[str, Row] = {
@@ -164,6 +178,7 @@ ROWS: dict[str, Row] = {
     "connectors": only(PAGE),
     "help-with-delegates": only(PAGE),
     "test-connector": Row((Ask("post", (302, 404, 403, 302, 302), is_form=True),), of("connector")),
+    "connector-test": only((302, 404, 403, 302, 302), inquiry),
     "connector": only(PAGE_OF_ONE, of("connector")),
     "new-connector": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=connector_form, is_form=True))),
     "edit-connector": Row(
@@ -328,6 +343,7 @@ ROWS: dict[str, Row] = {
         (Ask("post", (401, 404, 403, 400, 400), body=lambda world: {"region": "nowhere"}),), of("connector")
     ),
     "api-connector-clusters": Row((get((401, 404, 403, 400, 400)),), of("connector")),
+    "api-connector-test-by-delegate": only((401, 404, 403, 200, 200), inquiry),
     "api-delegate-tasks": Row((get(LIST), get(LIST, "?status=QUEUED&delegate=1"))),
     "api-delegate-task": only(READ, delegate_task),
     "api-abort-delegate-task": Row((Ask("post", CHANGE),), delegate_task),

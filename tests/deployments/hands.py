@@ -37,6 +37,8 @@ class Hand:
             task.status = DelegateTask.Status.ABORTED
             task.save()
             return None
+        task.instance_name = f"{self.instance.delegate.name} on {self.instance.hostname}"
+        task.save()
         self.taken.append(str(payload.params["operation"]))
         self.payloads.append(payload)
         return task

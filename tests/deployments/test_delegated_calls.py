@@ -212,3 +212,11 @@ def test_a_connector_of_this_slipway_needs_the_built_in_delegate(drive: Drive) -
     assert execution.failure is not None
     assert execution.failure["code"] == "CONNECTOR_NOT_USABLE"
     assert "built-in delegate is disabled" in execution.failure["message"]
+
+
+def test_a_refusal_by_aws_is_told_as_from_here(remote: Drive) -> None:
+    remote.sandbox.fault("denied", service="ecs", operation="CreateService", count=1)
+    execution = _until_over(remote, remote.start("1.27"), hand("prod-eu", tags=("prod", "eu")))
+    assert execution.failure is not None
+    assert execution.failure["code"] == "ACCESS_DENIED"
+    assert "AWS denied ecs:CreateService" in execution.failure["message"]

@@ -1,0 +1,202 @@
+"""Asking AWS through a remote delegate on behalf of a person, without holding a worker or a request.
+
+The questions are those that a connector of this Slipway answers at once: they are asked again from the start
+with each answer that has come, until none is missing.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+
+from aws.caller import CallPending
+from aws.errors import AwsError, Unanswered, Undelivered, from_record
+from connectors.aws_accounts import read_spec
+from connectors.models import Connector
+from delegates.clock import database_now
+from delegates.connector_tests import examine, keep_test
+from delegates.doors import Cluster, DelegateDoor, DoorClosed, call_payload, clusters_seen_by, open_door
+from delegates.models import DelegateTask, Inquiry
+from delegates.operations.tasks import submit_task
+from delegates.owners import Answer, Payload
+from rbac.models import User
+from rbac.policy import require
+
+OWNER = "inquiry"
+PATIENCE = timedelta(seconds=60)
+# Who asks the same again so soon means the question that is under way, or its answer.
+SAME_QUESTION = timedelta(seconds=30)
+
+
+@transaction.atomic
+def ask(*, actor: User, connector: Connector, kind: str, region: str = "") -> Inquiry:
+    """Ask through a delegate; the answer is in the inquiry once it is finished. Raises `DoorClosed`."""
+    require(actor, "core_connector_access", connector)
+    region = region or read_spec(connector.spec).test_region
+    _door(connector, region)
+    now = database_now()
+    begun = Inquiry.objects.create(
+        connector=connector, kind=kind, region=region, asked_by=actor, asked_at=now
+    )
+    _go_on(begun)
+    return begun
+
+
+def ask_or_join(*, actor: User, connector: Connector, kind: str, region: str) -> Inquiry:
+    """The same person's question of a moment ago, or a new one."""
+    require(actor, "core_connector_access", connector)
+    since = max(database_now() - SAME_QUESTION, connector.updated_at)
+    same = Inquiry.objects.filter(connector=connector, kind=kind, region=region, asked_by=actor)
+    found = same.filter(asked_at__gt=since).select_related("task").order_by("-asked_at").first()
+    return found or ask(actor=actor, connector=connector, kind=kind, region=region)
+
+
+def clusters_by_delegate(*, actor: User, connector: Connector, region: str) -> list[Cluster] | Inquiry:
+    """The clusters that a delegate sees, or the inquiry while it looks. Raises `DoorClosed`."""
+    asked = ask_or_join(actor=actor, connector=connector, kind=Inquiry.Kind.CLUSTERS, region=region)
+    if asked.report is None:
+        return asked
+    if "error" in asked.report:
+        raise DoorClosed(asked.report["error"])
+    return [Cluster(**one) for one in asked.report["clusters"]]
+
+
+@dataclass(frozen=True)
+class InquiryCaller:
+    """Answers from what has come; the first question without an answer becomes a delegate task."""
+
+    inquiry: Inquiry
+    door: DelegateDoor
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The next answer. Raises its error, or `CallPending` where it is still to come."""
+        if self._left:
+            answer = self._left.pop(0)
+            if answer["error"] is not None:
+                raise from_record(answer["error"])
+            return dict(answer["result"])
+        said = {"service": service, "operation": operation, "params": dict(params)}
+        self.inquiry.task = submit_task(
+            scope=self.door.connector.scope,
+            kind=DelegateTask.Kind.AWS,
+            title=f"{service}:{operation} for {self.inquiry}",
+            payload=said,
+            owner=OWNER,
+            owner_ref=str(self.inquiry.pk),
+            selectors=self.door.selectors,
+            selectors_from="CONNECTOR" if self.door.selectors else "",
+            criterion=self.door.criterion(service),
+            connector=self.door.connector,
+            deadline=database_now() + PATIENCE,
+        )
+        self.inquiry.save(update_fields=["task"])
+        raise CallPending
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_answers", json.loads(self.inquiry.answers))
+
+    @property
+    def _left(self) -> list[dict[str, Any]]:
+        left: list[dict[str, Any]] = self.__dict__["_answers"]
+        return left
+
+
+class InquiryOwner:
+    """The owner of the tasks that inquiries are asked by; all of them only read."""
+
+    def acquire(self, task: DelegateTask) -> Payload | None:
+        """The call with the connector's credentials; None if the inquiry is over or cannot be made."""
+        inquiry = _of(task)
+        if inquiry is None:
+            return None
+        said = json.loads(task.payload)
+        try:
+            return call_payload(
+                inquiry.connector, inquiry.region, said["service"], said["operation"], said["params"]
+            )
+        except DoorClosed as closed:
+            _take(inquiry, error=Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
+            return None
+
+    def complete(self, task: DelegateTask, answer: Answer) -> None:
+        """Take the answer, and ask what comes next."""
+        if (inquiry := _of(task)) is None:
+            return
+        inquiry.answered_by = task.instance_name
+        if answer.status == "SUCCEEDED":
+            _take(inquiry, result=answer.result or {})
+        else:
+            _take(inquiry, error=_error_of(answer))
+
+    def again(self, task: DelegateTask) -> None:
+        """The task itself goes to the next delegate."""
+
+    def lost(self, task: DelegateTask) -> None:
+        """Too late to ask anybody else."""
+        if (inquiry := _of(task)) is not None:
+            _take(inquiry, error=Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
+
+    def gave_up(self, task: DelegateTask) -> None:
+        """No delegate took the task: that is the answer."""
+        if (inquiry := _of(task)) is not None:
+            _take(inquiry, error=Undelivered("NO_DELEGATE", task.reason or "No delegate took this."))
+
+
+def _of(task: DelegateTask) -> Inquiry | None:
+    rows = Inquiry.objects.select_related("connector__scope", "connector__secret", "asked_by")
+    return rows.filter(pk=task.owner_ref, task=task, finished_at=None).first()
+
+
+def _error_of(answer: Answer) -> AwsError:
+    record = {key: str(value) for key, value in (answer.error or {}).items()}
+    known = record.get("kind") not in (None, "TaskError")
+    message = record.get("message", "The delegate gave no reason.")
+    return from_record(record) if known else Undelivered(record.get("code", answer.status), message)
+
+
+def _take(
+    inquiry: Inquiry, *, result: Mapping[str, Any] | None = None, error: AwsError | None = None
+) -> None:
+    answer = {"result": dict(result or {}), "error": error.to_record() if error else None}
+    inquiry.answers = json.dumps([*json.loads(inquiry.answers), answer])
+    inquiry.save(update_fields=["answers", "answered_by"])
+    _go_on(inquiry)
+
+
+def _go_on(inquiry: Inquiry) -> None:
+    """Ask from the start; where no answer is missing any more, the inquiry is finished."""
+    try:
+        caller = InquiryCaller(inquiry, _door(inquiry.connector, inquiry.region))
+        inquiry.report = _test(inquiry, caller) if inquiry.kind == Inquiry.Kind.TEST else _clusters(caller)
+    except CallPending:
+        return
+    except DoorClosed as closed:
+        # The connector was changed meanwhile.
+        inquiry.report = {"error": str(closed)} if inquiry.kind == Inquiry.Kind.CLUSTERS else None
+    inquiry.answers, inquiry.finished_at = "[]", database_now()
+    inquiry.save(update_fields=["answers", "finished_at", "report"])
+
+
+def _door(connector: Connector, region: str) -> DelegateDoor:
+    door = open_door(connector, region)
+    if not isinstance(door, DelegateDoor):
+        raise DoorClosed(f"The connector {connector} makes its calls from this Slipway.")
+    return door
+
+
+def _test(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
+    connector = inquiry.connector
+    tested = examine(connector, inquiry.region, caller, delegate=inquiry.answered_by)
+    if connector.updated_at <= inquiry.asked_at:
+        keep_test(actor=inquiry.asked_by, connector=connector, tested=tested)
+    return tested.to_json()
+
+
+def _clusters(caller: InquiryCaller) -> dict[str, Any]:
+    try:
+        return {"clusters": [asdict(one) for one in clusters_seen_by(caller)]}
+    except AwsError as error:
+        return {"error": error.sentence}

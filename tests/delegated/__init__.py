@@ -1,0 +1,1 @@
+"""Deployments that run through agents: real processes, killed and handed over."""

@@ -1,0 +1,52 @@
+"""Deployments of the demo, and what must be true of them whoever made their calls."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from deployments.models import Call, Execution, Pipeline
+from deployments.operations import run_pipeline
+from rbac.models import User
+from sandbox.process import SandboxProcess
+from tests.fixtures.processes import wait_until
+
+
+@dataclass(frozen=True)
+class Work:
+    """One pipeline of one account."""
+
+    aws: SandboxProcess
+    deployer: User
+
+    def run(self, tag: str) -> Execution:
+        pipeline = Pipeline.objects.get(identifier="rolling_demo")
+        return run_pipeline(actor=self.deployer, pipeline=pipeline, artifact_tag=tag)
+
+    def until_over(self, execution: Execution, seconds: float = 180) -> Execution:
+        def is_over() -> bool:
+            execution.refresh_from_db()
+            return execution.is_over
+
+        wait_until(is_over, f"the end of {execution}", seconds)
+        return execution
+
+    def deploy(self, tag: str) -> Execution:
+        return self.until_over(self.run(tag))
+
+    def mark(self) -> int:
+        journal = self.aws.journal()
+        return int(journal[-1]["number"]) if journal else 0
+
+    def effects(self, after: int) -> Counter[str]:
+        """How often each operation has changed something since then."""
+        return Counter(entry["operation"] for entry in self.aws.journal(after) if entry["effect"])
+
+    def hands(self, execution: Execution) -> list[list[dict[str, Any]]]:
+        """Who had each call, in order."""
+        return [call.served_by for call in Call.objects.filter(execution=execution).order_by("pk")]
+
+    def check_once(self, execution: Execution, *, after: int) -> None:
+        """It is COMPLETED, and nothing took effect twice."""
+        assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
+        twice = {what: count for what, count in self.effects(after).items() if count > 1}
+        assert not twice
