@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 from delegates.models import Delegate
 from delegates.sizes import SIZES
 from delegates.specs import CaBundle, Network, Proxy, Secret, SpecRequest
+from delegates.specs.documented import DOCUMENTED_NAMES
 
 Target = Literal["FARGATE", "EC2", "DOCKER"]
 TARGETS: Final = ("FARGATE", "EC2", "DOCKER")
@@ -96,6 +97,7 @@ class Wish:
             cpu=picked.instance_cpu if picked else 0,
             memory_mib=picked.instance_memory_mib if picked else 0,
             desired_count=picked.instances if picked else 1,
+            own_names=name not in DOCUMENTED_NAMES,
         )
 
     @property

@@ -97,6 +97,10 @@ PRESETS: Final[dict[tuple[Flavour, LaunchType], Preset]] = {
 }
 
 
+# Who takes a documented name gets the documented service and family too.
+DOCUMENTED_NAMES: Final = frozenset(preset.name for preset in PRESETS.values())
+
+
 @dataclass(frozen=True)
 class Placeholders:
     """What stands where somebody still has to put a value (R111, R125, R127)."""

@@ -12,7 +12,9 @@ from django.test import Client
 from django.utils import timezone
 
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateToken
+from delegates.operations.new_delegates import request_for
 from delegates.operations.tokens import create_token, revoke_token
+from delegates.specs import write_spec
 from delegates.wishes import Wish
 from rbac.models import AuditEntry, Scope, User
 from tests.delegates.making import make_delegate, make_instance
@@ -71,6 +73,21 @@ def test_the_page_holds_files_and_commands_with_the_token_and_writes_down_who_sa
     assert "Waiting for the delegate to connect" in page
     entry = AuditEntry.objects.get(action="delegatetoken.reveal")
     assert (entry.actor, entry.after) == (admin, {"shown_for": "the spec of eu"})
+
+
+def test_two_delegates_of_one_cluster_get_services_and_families_of_their_own(
+    project: Scope, admin: User, browse: Browse
+) -> None:
+    for name in ("eu", "us", "fargate-delegate"):
+        browse(admin).post("/delegates/new/", answers(project, name=name))
+    made = [request_for(one) for one in Delegate.objects.filter(is_built_in=False).order_by("pk")]
+    services = [write_spec(one).service for one in made]
+    assert [one["serviceName"] for one in services] == [
+        "eu-service",
+        "us-service",
+        "harness-delegate-fargate-service",
+    ]
+    assert len({one["taskDefinition"] for one in services}) == 3
 
 
 def test_who_may_not_edit_delegates_sees_a_placeholder(
