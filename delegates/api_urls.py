@@ -45,5 +45,6 @@ urlpatterns = [
         name="api-delegate-token-revoke",
     ),
     path("delegates/task-spec", specs.TaskSpec.as_view(), name="api-task-spec"),
+    path("delegates/<int:pk>/task-spec", specs.DelegateSpec.as_view(), name="api-delegate-task-spec"),
     path("delegates/task-spec/check", specs.TaskSpecCheck.as_view(), name="api-task-spec-check"),
 ]

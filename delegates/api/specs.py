@@ -14,7 +14,8 @@ from rest_framework.response import Response
 
 from connectors.models import Connector
 from delegates.api.doors import known_region
-from delegates.models.token import DelegateToken
+from delegates.models import Delegate, DelegateToken
+from delegates.operations.new_delegates import installation
 from delegates.operations.specs import wanted_spec, write_task_spec
 from delegates.spec_checks import check_spec
 from delegates.specs import CaBundle, Network, Proxy, Secret, Spec, SpecRequest
@@ -120,6 +121,12 @@ class SpecInput(serializers.Serializer[Any]):
     project = serializers.CharField(required=False, help_text="Of a spec without a token.")
 
 
+class SpecOfDelegateInput(serializers.Serializer[Any]):
+    """Which image the spec of a delegate is to have; without one, that of the settings."""
+
+    image = SpecText(max_length=500, default="")
+
+
 class CommandDocument(serializers.Serializer[Any]):
     """One line for a shell."""
 
@@ -204,16 +211,30 @@ class TaskSpec(Route):
         token = self._token(given.pop("token_id", None))
         scope = token.scope if token else self.scope_named()
         spec = write_task_spec(actor=self.principal, scope=scope, token=token, request=_wanted(given))
-        return Response(_document(spec) | self._script(spec), headers={"Cache-Control": "no-store"})
+        return _answer(self.request, spec)
 
     def _token(self, pk: int | None) -> DelegateToken | None:
         if pk is None:
             return None
         return self.one(VIEW, DelegateToken.objects.select_related("scope"), pk=pk)
 
-    def _script(self, spec: Spec) -> dict[str, str]:
-        is_zip = isinstance(self.request.accepted_renderer, ZipRenderer)
-        return {"script": script(spec.of("find", "create", "verify"))} if is_zip else {}
+
+class DelegateSpec(Route):
+    """The spec of a delegate that is there, as it was made or with another image: what an upgrade needs."""
+
+    renderer_classes = [JSONRenderer, ZipRenderer]
+
+    @extend_schema(
+        parameters=[FORMAT],
+        request=SpecOfDelegateInput,
+        responses={(200, "application/json"): SpecDocument, (200, "application/zip"): OpenApiTypes.BINARY},
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        rows = Delegate.objects.filter(is_built_in=False).select_related("scope", "token__scope")
+        delegate = self.one(VIEW, rows, pk=pk)
+        image = self.given(SpecOfDelegateInput)["image"]
+        spec, lacking = installation(actor=self.principal, delegate=delegate, image=image)
+        return _answer(self.request, spec, *([lacking] if lacking else []))
 
 
 class TaskSpecCheck(Route):
@@ -249,6 +270,15 @@ def _wanted(given: Mapping[str, Any]) -> SpecRequest:
 
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+def _answer(request: Request, spec: Spec, *further: str) -> Response:
+    """A spec as a document, or as what becomes a zip; a token may be in it."""
+    document = _document(spec)
+    document["warnings"] = [*further, *document["warnings"]]
+    if isinstance(request.accepted_renderer, ZipRenderer):
+        document["script"] = script(spec.of("find", "create", "verify"))
+    return Response(document, headers={"Cache-Control": "no-store"})
 
 
 def _document(spec: Spec) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """Creating a delegate with the wizard, and writing what it is installed with."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
 from connectors.operations.naming import clean_name
 from delegates.models import Delegate, DelegateConfiguration, DelegateToken
-from delegates.operations.specs import wanted_spec, write_task_spec
+from delegates.operations.specs import wanted_spec, write_task_spec, written_spec
 from delegates.operations.tokens import create_token
 from delegates.sizes import SIZES
 from delegates.specs import BadSpec, Spec, SpecRequest, write_spec
@@ -76,16 +77,19 @@ def request_for(delegate: Delegate) -> SpecRequest:
     return wish.completed(common, name=delegate.name, tags=tags, size=delegate.size)
 
 
-def installation(*, actor: User, delegate: Delegate) -> tuple[Spec, str]:
+def installation(*, actor: User, delegate: Delegate, image: str = "") -> tuple[Spec, str]:
     """What a delegate is installed with, and why its token is not in it; empty where it is.
 
-    The token is put in for who may edit delegates, which the audit trail keeps.
+    The token is put in for who may edit delegates, which the audit trail keeps. `image` is another one than
+    that of the settings. Raises `BadInput`.
     """
     request, token = request_for(delegate), delegate.token
+    if image:
+        request = replace(request, image=image)
     if not can(actor, EDIT, delegate):
-        return write_spec(request), f"Who has the permission {EDIT} sees the token in its place."
+        return written_spec(request), f"Who has the permission {EDIT} sees the token in its place."
     if token is None or not token.is_usable:
-        return write_spec(request), "Its token is revoked, expired or deleted: choose another one for it."
+        return written_spec(request), "Its token is revoked, expired or deleted: choose another one for it."
     return write_task_spec(actor=actor, scope=delegate.scope, token=token, request=request), ""
 
 

@@ -35,16 +35,17 @@ def write_task_spec(*, actor: User, scope: Scope, token: DelegateToken | None, r
     require(actor, EDIT, token or scope)
     if token is not None:
         _check_usable(token)
-    spec = _written(request)
+    spec = written_spec(request)
     if token is None or (request.uses_secret and request.secret.kind == "EXISTING"):
         return spec
     # Only now: what is refused reveals nothing.
     shown_for = f"the spec of {request.name}" if request.name else "a spec"
     value = reveal_token(actor=actor, token=token, shown_for=shown_for)
-    return _written(replace(request, token=value))
+    return written_spec(replace(request, token=value))
 
 
-def _written(request: SpecRequest) -> Spec:
+def written_spec(request: SpecRequest) -> Spec:
+    """Make the files and commands of a request. Raises `BadInput` with what has to be changed in it."""
     try:
         return write_spec(request)
     except BadSpec as exc:

@@ -379,6 +379,7 @@ ROWS: dict[str, Row] = {
     "api-delegate-token-reveal": Row((Ask("post", CHANGE),), of("token")),
     "api-delegate-token-revoke": Row((Ask("post", CHANGE),), of("token")),
     "api-task-spec": Row((Ask("post", CHANGE, body=here(name="d1")),)),
+    "api-delegate-task-spec": Row((Ask("post", READ, body=lambda world: {"image": "x:1"}),), of("delegate")),
     "api-task-spec-check": Row((Ask("post", SIGNED_IN, body=lambda world: {"task_definition": {}}),)),
     "api-secrets": Row(
         (get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X", value="a good secret")))

@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from delegates.models import Delegate, DelegateToken
 from delegates.models.account import account_id
-from delegates.models.token import DelegateToken
 from rbac.models import AuditEntry, Scope, User
 from tests.specs.matrix import ACCOUNT, ARN, SUBNETS
 
@@ -178,3 +178,26 @@ def test_the_linter_can_be_asked_about_a_task_definition(as_admin: APIClient, to
     answer = as_admin.post(f"{ADDRESS}/check", asked, format="json").json()
     assert not answer["ok"]
     assert answer["findings"][0]["place"] == "containerDefinitions[0].hostname"
+
+
+def test_the_spec_of_a_delegate_that_is_there_takes_another_image(
+    as_admin: APIClient, viewer: User, token: DelegateToken, project: Scope
+) -> None:
+    wish = {"target": "EC2", "flavour": "v3", "region": "eu-west-1", "cluster": "c9"}
+    delegate = Delegate.objects.create(scope=project, name="blue", token=token, spec=wish)
+    address = f"/api/v1/delegates/{delegate.pk}/task-spec"
+    answer = as_admin.post(address, {"image": "newer:2"}, format="json").json()
+    (container,) = json.loads(answer["files"]["task-definition.json"])["containerDefinitions"]
+    assert container["image"] == "newer:2"
+    assert VALUE in answer["files"]["task-definition.json"]
+    assert [one["command"] for one in answer["upgrade"]] == [
+        "aws ecs register-task-definition --cli-input-json file://task-definition.json --region eu-west-1",
+        "aws ecs update-service --cluster c9 --service blue-service --task-definition blue-task"
+        " --force-new-deployment --region eu-west-1",
+    ]
+    assert len(revealed()) == 1
+    seen = signed_in(viewer).post(address, {}, format="json")
+    assert (seen.status_code, VALUE in seen.content.decode()) == (200, False)
+    assert len(revealed()) == 1
+    refused = as_admin.post(address, {"image": "--help"}, format="json")
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "image")
