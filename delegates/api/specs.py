@@ -17,6 +17,7 @@ from delegates.api.doors import known_region
 from delegates.models import Delegate, DelegateToken
 from delegates.operations.new_delegates import installation
 from delegates.operations.specs import wanted_spec, write_task_spec
+from delegates.sizes import SIZES
 from delegates.spec_checks import check_spec
 from delegates.specs import CaBundle, Network, Proxy, Secret, Spec, SpecRequest
 from delegates.specs.archive import SCRIPT, script, zip_of
@@ -111,9 +112,12 @@ class SpecInput(serializers.Serializer[Any]):
     log_group = SpecText()
     execution_role = SpecText(default=EXECUTION_ROLE, allow_blank=False)
     task_role = SpecText()
+    size = serializers.ChoiceField(
+        list(SIZES), required=False, help_text="Stands for cpu, memory_mib and desired_count."
+    )
     cpu = serializers.IntegerField(required=False, min_value=0, help_text="CPU units; 1024 are one vCPU.")
     memory_mib = serializers.IntegerField(required=False, min_value=0)
-    desired_count = serializers.IntegerField(default=1)
+    desired_count = serializers.IntegerField(required=False)
     own_names = serializers.BooleanField(
         default=False, help_text="Calls service and family after the delegate, for two in one cluster."
     )
@@ -264,6 +268,13 @@ def _wanted(given: Mapping[str, Any]) -> SpecRequest:
     for name, part in parts.items():
         if plain.get(name) is not None:
             plain[name] = part(**{key: _frozen(value) for key, value in plain[name].items()})
+    if size := SIZES.get(given.get("size", "")):
+        plain = {
+            "cpu": size.instance_cpu,
+            "memory_mib": size.instance_memory_mib,
+            "desired_count": size.instances,
+            **plain,
+        }
     values = {name: _frozen(value) for name, value in plain.items()}
     return replace(wanted_spec(flavour=given["flavour"], image=given.get("image", "")), **values)
 

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from delegates.specs import Command, Network, Secret, SpecRequest, write_spec
+from delegates.specs import (
+    Command,
+    Network,
+    Secret,
+    SpecRequest,
+    causes_of_disconnects,
+    likely_causes,
+    write_spec,
+)
 from tests.clients.programs import Program
 from tests.contract.account import Aws
 from tests.fixtures.processes import wait_until
@@ -80,3 +88,18 @@ def test_its_commands_make_the_service_of_a_delegate_and_tell_about_it(
 def test_those_commands_are_all_that_a_spec_can_hold() -> None:
     ran = {shape(one) for request in MADE.values() for one in write_spec(request).commands}
     assert {shape(one) for request in MATRIX for one in write_spec(request).commands} <= ran
+
+
+def test_what_tells_why_a_delegate_stays_away_are_commands_that_the_cli_knows(shell: Program) -> None:
+    ran = {shape(one) for request in MADE.values() for one in write_spec(request).commands}
+    told = {shape(one): one.command for request in MATRIX for one in commands_of_causes(request)}
+    further = [command for known, command in told.items() if known not in ran]
+    assert len(further) > 3
+    for command in further:
+        # Checks the flags and asks nobody.
+        shell(f"{command} --generate-cli-skeleton input")
+
+
+def commands_of_causes(request: SpecRequest) -> list[Command]:
+    causes = [*likely_causes(request), *causes_of_disconnects(request)]
+    return [one for cause in causes for one in cause.commands]

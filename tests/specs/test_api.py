@@ -201,3 +201,14 @@ def test_the_spec_of_a_delegate_that_is_there_takes_another_image(
     assert len(revealed()) == 1
     refused = as_admin.post(address, {"image": "--help"}, format="json")
     assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "image")
+
+
+def test_a_size_stands_for_what_each_task_gets_and_for_their_number(
+    as_admin: APIClient, token: DelegateToken
+) -> None:
+    made = as_admin.post(ADDRESS, body(token, size="small"), format="json").json()["files"]
+    task = json.loads(made["fargate-task-definition.json"])
+    assert (task["cpu"], task["memory"]) == ("512", "2048")
+    assert json.loads(made["fargate-service.json"])["desiredCount"] == 2
+    one = as_admin.post(ADDRESS, body(token, size="small", desired_count=1), format="json").json()["files"]
+    assert json.loads(one["fargate-service.json"])["desiredCount"] == 1

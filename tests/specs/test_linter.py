@@ -4,6 +4,8 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aws.ec2 import SecurityGroup, Subnet
 from delegates.specs import Finding, Secret, lint, write_spec
@@ -170,3 +172,39 @@ def test_a_service_that_wants_no_task(task: Document, service: Document) -> None
 )
 def test_what_is_no_task_definition_at_all_is_told_too(document: Document) -> None:
     assert any(not one.is_warning for one in lint(document, document))
+
+
+KEYS = st.sampled_from(
+    [
+        "family",
+        "containerDefinitions",
+        "environment",
+        "secrets",
+        "name",
+        "value",
+        "valueFrom",
+        "logConfiguration",
+        "options",
+        "executionRoleArn",
+        "networkConfiguration",
+        "awsvpcConfiguration",
+        "subnets",
+        "x",
+    ]
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
+DOCUMENTS = st.dictionaries(
+    KEYS,
+    st.recursive(
+        LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4)
+    ),
+    max_size=6,
+)
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_nothing_that_json_can_hold_makes_it_fail(document: Document, service: Document) -> None:
+    lint(document, service)
+    container = {"name": "c", "image": "i", **document}
+    for one in lint({"family": "f", "containerDefinitions": [container]}, service):
+        assert one.message
