@@ -1,4 +1,4 @@
-"""Delegate tokens in the admin site: to be looked at, never what they are."""
+"""Tokens and configurations of delegates in the admin site: to be looked at, never what a token is."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from connectors.admin import LookedAt
-from delegates.models import DelegateToken
+from delegates.models import DelegateConfiguration, DelegateToken
 
 
 @admin.register(DelegateToken)
@@ -34,3 +34,13 @@ class DelegateTokenAdmin(LookedAt):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("value")
+
+
+@admin.register(DelegateConfiguration)
+class DelegateConfigurationAdmin(LookedAt):
+    """What delegates share."""
+
+    permission = "core_delegateconfiguration_view"
+    list_display = ("identifier", "name", "scope", "requires_approval", "is_primary", "updated_at")
+    list_filter = ("requires_approval",)
+    search_fields = ("identifier", "name")

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from delegates.api import delegates, doors, specs, tasks, tokens
+from delegates.api import configurations, delegates, doors, specs, tasks, tokens
 
 urlpatterns = [
     path("connectors/<int:pk>/test", doors.ConnectorTest.as_view(), name="api-connector-test"),
@@ -32,6 +32,26 @@ urlpatterns = [
     path("delegates/<int:pk>/tags", delegates.DelegateOwnTags.as_view(), name="api-delegate-tags"),
     path("delegates/<int:pk>/logs", delegates.DelegateLogs.as_view(), name="api-delegate-logs"),
     path("delegates/<int:pk>/events", delegates.DelegateEvents.as_view(), name="api-delegate-events"),
+    path(
+        "delegate-configurations",
+        configurations.DelegateConfigurations.as_view(),
+        name="api-delegate-configurations",
+    ),
+    path(
+        "delegate-configurations/<int:pk>",
+        configurations.OneDelegateConfiguration.as_view(),
+        name="api-delegate-configuration",
+    ),
+    path(
+        "delegate-configurations/<int:pk>/runs",
+        configurations.DelegateConfigurationRuns.as_view(),
+        name="api-delegate-configuration-runs",
+    ),
+    path(
+        "delegate-configurations/<int:pk>/apply",
+        configurations.DelegateConfigurationApplication.as_view(),
+        name="api-apply-delegate-configuration",
+    ),
     path("delegate-tokens", tokens.DelegateTokens.as_view(), name="api-delegate-tokens"),
     path("delegate-tokens/<int:pk>", tokens.OneDelegateToken.as_view(), name="api-delegate-token"),
     path(

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from delegates.views import (
+    configurations,
     connector_tests,
     delegate,
     delegate_decisions,
@@ -34,6 +35,26 @@ urlpatterns = [
     path("delegates/<int:pk>/install/", new_delegate.install, name="install-delegate"),
     path("delegates/<int:pk>/install/download/", new_delegate.download, name="download-delegate"),
     path("delegates/<int:pk>/install/waiting/", new_delegate.waiting, name="delegate-waiting"),
+    path("delegates/configurations/", configurations.configurations, name="delegate-configurations"),
+    path(
+        "delegates/configurations/new/", configurations.new_configuration, name="new-delegate-configuration"
+    ),
+    path("delegates/configurations/<int:pk>/", configurations.configuration, name="delegate-configuration"),
+    path(
+        "delegates/configurations/<int:pk>/edit/",
+        configurations.edit_configuration,
+        name="edit-delegate-configuration",
+    ),
+    path(
+        "delegates/configurations/<int:pk>/apply/",
+        configurations.apply_configuration,
+        name="apply-delegate-configuration",
+    ),
+    path(
+        "delegates/configurations/<int:pk>/delete/",
+        configurations.remove_configuration,
+        name="delete-delegate-configuration",
+    ),
     path("delegates/tokens/", tokens.tokens, name="delegate-tokens"),
     path("delegates/tokens/new/", tokens.new_token, name="new-delegate-token"),
     path("delegates/tokens/<int:pk>/", tokens.token, name="delegate-token"),

@@ -56,6 +56,8 @@ AGENT_BYTES: Final = Limit(1024 * 1024, "bytes", "a message of an agent, also wh
 AGENT_TAGS: Final = Limit(50, "tags", "an agent, of its own", OWN)
 AGENT_TASKS: Final = Limit(1000, "tasks", "an agent at once", OWN)
 AGENT_LINES: Final = Limit(10_000, "lines", "a message of an agent's log, or of its task's", OWN)
+SCRIPT_BYTES: Final = Limit(64 * 1024, "bytes", "a start script", OWN)
+SCRIPT_SECONDS: Final = Limit(3600, "seconds", "a run of a start script", OWN)
 AGENT_CONFIGURATION_OUTPUT: Final = Limit(256 * 1024, "characters", "what a start script prints", OWN)
 AGENT_REFUSALS: Final = Limit(
     5, "refusals", "registering one name from one address in a minute", "ASVS 6.1.1"

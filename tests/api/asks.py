@@ -118,6 +118,14 @@ def delegate_form(world: World) -> dict[str, Any]:
     return given | {"region": "us-east-1", "secret_kind": "PLAINTEXT", "proxy_scheme": "http"}
 
 
+def configuration(world: World) -> dict[str, Any]:
+    return {"pk": world.delegate.configuration_id}
+
+
+def configuration_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "name": "Made here", "timeout_seconds": 60}
+
+
 def folder_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "path": "/made"}
 

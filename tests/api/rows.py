@@ -30,6 +30,8 @@ from tests.api.asks import (
     SIGNED_IN,
     Ask,
     Row,
+    configuration,
+    configuration_form,
     connector_form,
     delegate_form,
     edited_delegate_form,
@@ -191,6 +193,26 @@ ROWS: dict[str, Row] = {
     "install-delegate": only(PAGE_OF_ONE, of("delegate")),
     "download-delegate": only(PAGE_OF_ONE, of("delegate")),
     "delegate-waiting": only(PAGE_OF_ONE, of("delegate")),
+    "delegate-configurations": only(PAGE),
+    # An executor of pipelines has no right to see these.
+    "delegate-configuration": only((302, 404, 200, 404, 200), configuration),
+    "new-delegate-configuration": Row(
+        (get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=configuration_form, is_form=True))
+    ),
+    "edit-delegate-configuration": Row(
+        (
+            get((302, 404, 403, 404, 200)),
+            Ask("post", (302, 404, 403, 404, 302), body=configuration_form, is_form=True),
+        ),
+        configuration,
+    ),
+    "apply-delegate-configuration": Row(
+        (Ask("post", (302, 404, 403, 404, 400), is_form=True),), configuration
+    ),
+    "delete-delegate-configuration": Row(
+        (get((302, 404, 403, 404, 200)), Ask("post", (302, 404, 403, 404, 409), is_form=True)),
+        configuration,
+    ),
     "delegate-tokens": only(PAGE),
     "delegate-token": only(PAGE_OF_ONE, of("token")),
     "new-delegate-token": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=token_form, is_form=True))),
@@ -369,6 +391,28 @@ ROWS: dict[str, Row] = {
     ),
     "api-delegate-logs": Row((get(READ), get(READ, "?after=1")), of("delegate")),
     "api-delegate-events": only(READ, of("delegate")),
+    "api-delegate-configurations": Row(
+        (get(LIST), Ask("post", (401, 404, 403, 404, 201), body=here(identifier="x", name="X")))
+    ),
+    "api-delegate-configuration": Row(
+        (
+            get((401, 404, 200, 404, 200)),
+            Ask("patch", (401, 404, 403, 404, 200), body=lambda world: {"name": "X"}),
+            Ask("delete", (401, 404, 403, 404, 409)),
+        ),
+        configuration,
+    ),
+    "api-delegate-configuration-runs": only((401, 404, 200, 404, 200), configuration),
+    "api-apply-delegate-configuration": Row(
+        (
+            Ask(
+                "post",
+                (401, 404, 403, 404, 200),
+                body=lambda world: {"delegates": [world.delegate.pk]},
+            ),
+        ),
+        configuration,
+    ),
     "api-delegate-tokens": Row(
         (get(LIST), get(LIST, "?status=REVOKED"), Ask("post", CREATE, body=here(name="new")))
     ),

@@ -1,0 +1,152 @@
+"""Routes of delegate configurations."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from delegates.models import Delegate, DelegateConfiguration
+from delegates.operations import configurations as operations
+from delegates.queries.configurations import configurations_with_use, runs_of
+from rbac.policy import visible_to
+from web.problems import BadInput
+from web.rest import LISTED, Route
+
+VIEW = "core_delegateconfiguration_view"
+
+
+class DelegateConfigurationDocument(serializers.Serializer[Any]):
+    """A configuration and how many delegates have it."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    script = serializers.CharField()
+    timeout_seconds = serializers.IntegerField()
+    requires_approval = serializers.BooleanField()
+    is_primary = serializers.BooleanField()
+    environments = serializers.ListField(child=serializers.CharField())
+    delegates = serializers.IntegerField(source="delegate_count")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class DelegateConfigurationChange(serializers.Serializer[Any]):
+    """What can be changed of a configuration."""
+
+    name = serializers.CharField(max_length=128, required=False)
+    script = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False)
+    timeout_seconds = serializers.IntegerField(required=False, help_text="How long the script may run.")
+    requires_approval = serializers.BooleanField(required=False)
+    environments = serializers.ListField(
+        child=serializers.CharField(max_length=512),
+        required=False,
+        max_length=200,
+        help_text="Such as account/acme/shop/production; none means all.",
+    )
+
+
+class DelegateConfigurationInput(DelegateConfigurationChange):
+    """What a configuration is made of."""
+
+    identifier = serializers.CharField(max_length=128)
+    name = serializers.CharField(max_length=128)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class DelegatesToConfigure(serializers.Serializer[Any]):
+    """Ids of delegates."""
+
+    delegates = serializers.ListField(child=serializers.IntegerField(min_value=1), max_length=200)
+
+
+class ConfigurationRunDocument(serializers.Serializer[Any]):
+    """One run of a script on one instance."""
+
+    id = serializers.IntegerField()
+    delegate = serializers.CharField(source="instance.delegate.name")
+    instance = serializers.CharField(source="instance.key")
+    started_at = serializers.DateTimeField()
+    duration_ms = serializers.IntegerField()
+    exit_code = serializers.IntegerField()
+    output = serializers.CharField()
+
+
+class ConfigurationRunList(serializers.Serializer[Any]):
+    """The newest runs of a script."""
+
+    results = ConfigurationRunDocument(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class DelegateConfigurations(Route):
+    """Configurations of delegates."""
+
+    @extend_schema(parameters=LISTED, responses=DelegateConfigurationDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, configurations_with_use(), DelegateConfigurationDocument)
+
+    @extend_schema(request=DelegateConfigurationInput, responses={201: DelegateConfigurationDocument})
+    def post(self, request: Request) -> Response:
+        given = self.given(DelegateConfigurationInput)
+        values = {name: value for name, value in given.items() if name not in ("org", "project")}
+        made = operations.create_configuration(actor=self.principal, scope=self.scope_named(), **values)
+        return Response(_document(made.pk), status=201)
+
+
+class OneDelegateConfiguration(Route):
+    """One configuration of delegates."""
+
+    @extend_schema(responses=DelegateConfigurationDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(_document(_found(self, pk).pk))
+
+    @extend_schema(request=DelegateConfigurationChange, responses=DelegateConfigurationDocument)
+    def patch(self, request: Request, pk: int) -> Response:
+        given = self.given(DelegateConfigurationChange)
+        operations.update_configuration(actor=self.principal, configuration=_found(self, pk), **given)
+        return Response(_document(pk))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        operations.delete_configuration(actor=self.principal, configuration=_found(self, pk))
+        return Response(status=204)
+
+
+class DelegateConfigurationRuns(Route):
+    """What became of the script of a configuration, the newest 50 runs."""
+
+    @extend_schema(responses=ConfigurationRunList)
+    def get(self, request: Request, pk: int) -> Response:
+        runs = runs_of(_found(self, pk), self.principal)
+        return Response({"results": ConfigurationRunDocument(runs, many=True).data, "next": None})
+
+
+class DelegateConfigurationApplication(Route):
+    """Giving a configuration to delegates."""
+
+    @extend_schema(request=DelegatesToConfigure, responses=DelegateConfigurationDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        configuration = _found(self, pk)
+        wanted = set(self.given(DelegatesToConfigure)["delegates"])
+        rows = Delegate.objects.filter(pk__in=wanted).select_related("scope", "configuration")
+        found = list(visible_to(self.principal, "core_delegate_view", rows))
+        if missing := sorted(wanted - {one.pk for one in found}):
+            message = f"there is no delegate {missing[0]}"
+            raise BadInput("No such delegate.", errors=[{"path": "delegates", "message": message}])
+        operations.apply_configuration(actor=self.principal, configuration=configuration, delegates=found)
+        return Response(_document(pk))
+
+
+def _found(route: Route, pk: int) -> DelegateConfiguration:
+    return route.one(VIEW, DelegateConfiguration.objects.select_related("scope"), pk=pk)
+
+
+def _document(pk: int) -> Any:
+    return DelegateConfigurationDocument(configurations_with_use().get(pk=pk)).data

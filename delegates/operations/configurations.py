@@ -1,0 +1,156 @@
+"""Configurations of delegates: made, changed, given to delegates, deleted; the primary one always stays."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+
+from connectors.operations.naming import check_identifier, clean_name, taken
+from delegates.models import Delegate, DelegateConfiguration
+from delegates.protocol.notices import notify_configuration
+from delegates.telling import tell
+from guards.limits import SCRIPT_BYTES, SCRIPT_SECONDS
+from guards.text import control_fault, size_fault
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.problems import BadInput, Conflict
+
+EDIT = "core_delegateconfiguration_edit"
+DELETE = "core_delegateconfiguration_delete"
+EDIT_DELEGATE = "core_delegate_edit"
+FIELDS = ("name", "script", "timeout_seconds", "requires_approval", "environments")
+
+
+def create_configuration(
+    *, actor: User, scope: Scope, identifier: str, name: str, **values: Any
+) -> DelegateConfiguration:
+    """Make a configuration; `values` are of `script`, `timeout_seconds`, `requires_approval`, `environments`.
+
+    Raises `BadInput`, or `Conflict` if the identifier is taken.
+    """
+    require(actor, EDIT, scope)
+    check_identifier(identifier)
+    made = DelegateConfiguration(scope=scope, identifier=identifier)
+    _fill_in(made, {"name": name, **values})
+    try:
+        with transaction.atomic():
+            made.save()
+            record(actor=actor, action="delegateconfiguration.create", thing=made, after=_shown(made))
+    except IntegrityError as exc:
+        raise taken("configuration", identifier) from exc
+    return made
+
+
+def update_configuration(*, actor: User, configuration: DelegateConfiguration, **values: Any) -> None:
+    """Change what is given of a configuration; delegates that have it run a changed script.
+
+    Raises `BadInput`.
+    """
+    require(actor, EDIT, configuration)
+    before = _shown(configuration)
+    _fill_in(configuration, values)
+    with transaction.atomic():
+        configuration.save(update_fields=[*FIELDS, "updated_at"])
+        after = _shown(configuration)
+        record(
+            actor=actor,
+            action="delegateconfiguration.update",
+            thing=configuration,
+            before=before,
+            after=after,
+        )
+        if before != after:
+            notify_configuration(configuration.delegates.values_list("pk", flat=True))
+
+
+def apply_configuration(
+    *, actor: User, configuration: DelegateConfiguration, delegates: Sequence[Delegate]
+) -> list[Delegate]:
+    """Give a configuration to delegates, and return those that had another one (R055, R058).
+
+    Raises `BadInput` where a configuration does not lie above a delegate, and then changes none.
+    """
+    for delegate in delegates:
+        require(actor, EDIT_DELEGATE, delegate)
+        if configuration.scope.path not in delegate.scope.ancestor_paths():
+            message = f"{configuration} lies in {configuration.scope}, which is not above {delegate}."
+            raise BadInput(message, errors=[{"path": "delegates", "message": message}])
+    changed = [one for one in delegates if one.configuration_id != configuration.pk]
+    with transaction.atomic():
+        for delegate in changed:
+            before = {"configuration": str(delegate.configuration) if delegate.configuration else None}
+            delegate.configuration = configuration
+            delegate.save(update_fields=["configuration", "updated_at"])
+            after = {"configuration": str(configuration)}
+            record(actor=actor, action="delegate.update", thing=delegate, before=before, after=after)
+        notify_configuration(one.pk for one in changed)
+        tell(*(one.pk for one in changed))
+    return changed
+
+
+def delete_configuration(*, actor: User, configuration: DelegateConfiguration) -> None:
+    """Forget a configuration and its runs. Raises `Conflict` for the primary one, or one in use."""
+    require(actor, DELETE, configuration)
+    if configuration.is_primary:
+        raise Conflict("The primary configuration is always there. Empty its script, if it shall do nothing.")
+    try:
+        with transaction.atomic():
+            before = _shown(configuration)
+            record(actor=actor, action="delegateconfiguration.delete", thing=configuration, before=before)
+            configuration.delete()
+    except ProtectedError as exc:
+        number = len(exc.protected_objects)
+        having = f"{number} delegate{' has' if number == 1 else 's have'}"
+        raise Conflict(f"{having} {configuration}. Give them another configuration first.") from exc
+
+
+def _fill_in(configuration: DelegateConfiguration, values: dict[str, Any]) -> None:
+    if "name" in values:
+        values = {**values, "name": clean_name(values["name"])}
+    if "script" in values:
+        values = {**values, "script": _clean_script(values["script"])}
+    if "environments" in values:
+        values = {**values, "environments": _clean_environments(configuration, values["environments"])}
+    seconds = values.get("timeout_seconds", configuration.timeout_seconds)
+    if not 1 <= seconds <= SCRIPT_SECONDS:
+        raise _refusal("timeout_seconds", f"A script may run for 1 to {SCRIPT_SECONDS}.")
+    for name, value in values.items():
+        setattr(configuration, name, value)
+
+
+def _clean_script(script: str) -> str:
+    """The script with the line ends of the machine that runs it: a browser sends those of another."""
+    cleaned = script.replace("\r\n", "\n")
+    if fault := control_fault(cleaned) or size_fault(cleaned, SCRIPT_BYTES):
+        raise BadInput(
+            f"No agent can run this: {fault.sentence}", errors=[fault.as_error() | {"path": "script"}]
+        )
+    return cleaned
+
+
+def _clean_environments(configuration: DelegateConfiguration, paths: Sequence[str]) -> list[str]:
+    below = f"{configuration.scope.path}/"
+    for path in paths:
+        if not path.startswith(below) or path.count("/") > 3 or not path.isprintable() or len(path) > 512:
+            message = f"{path} is no environment of {configuration.scope}: begin with {below}."
+            raise _refusal("environments", message)
+    return sorted(set(paths))
+
+
+def _refusal(path: str, message: str) -> BadInput:
+    return BadInput(message, errors=[{"path": path, "message": message}])
+
+
+def _shown(configuration: DelegateConfiguration) -> dict[str, Any]:
+    """What the audit trail keeps: of the script, which may hold anything, only that it is another one."""
+    return {
+        "identifier": configuration.identifier,
+        "name": configuration.name,
+        "script_sha256": hashlib.sha256(configuration.script.encode()).hexdigest(),
+        "timeout_seconds": configuration.timeout_seconds,
+        "requires_approval": configuration.requires_approval,
+        "environments": list(configuration.environments),
+    }

@@ -1,0 +1,142 @@
+"""Pages of delegate configurations: which there are, their scripts, who has them, what came of it."""
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from delegates.forms.configurations import ApplyConfigurationForm, ConfigurationForm, NewConfigurationForm
+from delegates.models import Delegate, DelegateConfiguration
+from delegates.operations import configurations as operations
+from delegates.queries.configurations import configurations_with_use, runs_of
+from rbac.policy import can_anywhere, permissions_at, require, visible_to
+from web.lists import visible_here
+from web.page_forms import posted
+from web.pages import PageRequest, get_visible, page
+from web.paging import keyset
+from web.problems import Problem
+
+VIEW: Final = "core_delegateconfiguration_view"
+EDIT: Final = "core_delegateconfiguration_edit"
+DELETE: Final = "core_delegateconfiguration_delete"
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+SHOWN_DELEGATES: Final = 50
+
+
+@page
+@require_safe
+def configurations(request: PageRequest) -> HttpResponse:
+    """This will list the configurations of the chosen scope."""
+    found = visible_here(request, VIEW, configurations_with_use().defer("script"))
+    content = {"page": keyset(found, request), "can_add": can_anywhere(request.user, EDIT)}
+    return render(request, "delegates/configurations/list.html", content)
+
+
+@page
+@require_safe
+def configuration(request: PageRequest, pk: int) -> HttpResponse:
+    """This will show a configuration, the delegates that have it, and the runs of its script."""
+    found = _found(request, pk)
+    form = ApplyConfigurationForm(person=request.user, configuration=found)
+    return render(request, "delegates/configurations/configuration.html", _content(request, found, form))
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def new_configuration(request: PageRequest) -> HttpResponse:
+    """This will make a configuration."""
+    form = NewConfigurationForm(posted(request), person=request.user, scope=request.current_scope)
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            made = operations.create_configuration(
+                actor=request.user, scope=given["in_scope"], identifier=given["identifier"], **form.values
+            )
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"The configuration {made.name} is there. Give it to delegates.")
+            return redirect("delegate-configuration", pk=made.pk)
+    return render(request, "delegates/configurations/form.html", {"form": form}, status=form.http_status)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def edit_configuration(request: PageRequest, pk: int) -> HttpResponse:
+    """This will change a configuration."""
+    found = _found(request, pk)
+    require(request.user, EDIT, found)
+    initial = {name: getattr(found, name) for name in operations.FIELDS}
+    form = ConfigurationForm(posted(request), initial=initial, person=request.user, scope=found.scope)
+    if request.method == "POST" and form.is_valid():
+        try:
+            operations.update_configuration(actor=request.user, configuration=found, **form.values)
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{found.name} is saved.")
+            return redirect("delegate-configuration", pk=pk)
+    content = {"form": form, "configuration": _found(request, pk)}
+    return render(request, "delegates/configurations/form.html", content, status=form.http_status)
+
+
+@page
+@require_POST
+def apply_configuration(request: PageRequest, pk: int) -> HttpResponse:
+    """This will give a configuration to the delegates that were ticked."""
+    found = _found(request, pk)
+    require(request.user, "core_delegate_edit", found)
+    form = ApplyConfigurationForm(request.POST, person=request.user, configuration=found)
+    if form.is_valid():
+        try:
+            changed = operations.apply_configuration(
+                actor=request.user, configuration=found, delegates=list(form.cleaned_data["delegates"])
+            )
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            number = f"{len(changed)} delegate{' has' if len(changed) == 1 else 's have'}"
+            messages.success(request, f"{number} {found.name} now.")
+            return redirect("delegate-configuration", pk=pk)
+    content = _content(request, found, form)
+    return render(request, "delegates/configurations/configuration.html", content, status=form.http_status)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def remove_configuration(request: PageRequest, pk: int) -> HttpResponse:
+    """This will forget a configuration that no delegate has."""
+    found = _found(request, pk)
+    require(request.user, DELETE, found)
+    refusal = ""
+    if request.method == "POST":
+        try:
+            operations.delete_configuration(actor=request.user, configuration=found)
+        except Problem as problem:
+            refusal = problem.detail
+        else:
+            messages.success(request, f"The configuration {found.name} is deleted.")
+            return redirect("delegate-configurations")
+    content = {"configuration": found, "refusal": refusal}
+    return render(request, "delegates/configurations/delete.html", content, status=409 if refusal else 200)
+
+
+def _content(
+    request: PageRequest, found: DelegateConfiguration, form: ApplyConfigurationForm
+) -> dict[str, Any]:
+    having = Delegate.objects.filter(configuration=found).select_related("scope")
+    rights = permissions_at(request.user, found)
+    return {
+        "configuration": found,
+        "having": visible_to(request.user, "core_delegate_view", having).order_by("name")[:SHOWN_DELEGATES],
+        "runs": runs_of(found, request.user),
+        "rights": rights,
+        "form": form,
+        "can_apply": "core_delegate_edit" in rights,
+    }
+
+
+def _found(request: PageRequest, pk: int) -> DelegateConfiguration:
+    return get_visible(request, VIEW, configurations_with_use(), pk=pk)

@@ -1,0 +1,201 @@
+"""Configurations: a script and rules that many delegates share; the primary one is always there."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from delegates.models import ConfigurationRun, Delegate, DelegateConfiguration
+from delegates.operations.configurations import (
+    apply_configuration,
+    create_configuration,
+    delete_configuration,
+    update_configuration,
+)
+from deployments.models import Environment
+from rbac.models import AuditEntry, Scope, User
+from rbac.policy import Forbidden
+from tests.delegates.making import make_delegate, make_instance
+from web.problems import BadInput, Conflict
+
+Browse = Callable[[User], Client]
+Call = Callable[[User], APIClient]
+HERE = "?org=default&project=demo"
+
+
+@pytest.fixture
+def tools(project: Scope, admin: User) -> DelegateConfiguration:
+    return create_configuration(
+        actor=admin, scope=project, identifier="tools", name="Tools", script="echo ready"
+    )
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def test_a_configuration_is_made_in_the_browser(project: Scope, admin: User, browse: Browse) -> None:
+    Environment.objects.create(scope=project, identifier="prod", name="Production")
+    client = browse(admin)
+    assert "Production (account/default/demo/prod)" in text_of(client.get("/delegates/configurations/new/"))
+    form = {
+        "in_scope": project.path,
+        "name": "Build tools",
+        "script": "apt-get update\r\necho ready\r\n",
+        "timeout_seconds": "90",
+        "requires_approval": "on",
+        "environments": ["account/default/demo/prod"],
+    }
+    page = text_of(client.post("/delegates/configurations/new/", form, follow=True))
+    made = DelegateConfiguration.objects.get(identifier="build_tools")
+    assert made.script == "apt-get update\necho ready\n"
+    assert (made.timeout_seconds, made.requires_approval) == (90, True)
+    assert made.environments == ["account/default/demo/prod"]
+    assert "The configuration Build tools is there" in page
+    assert "Wait for approval" in page
+
+
+def test_who_may_not_see_environments_keeps_those_that_are_chosen(
+    project: Scope, admin: User, browse: Browse
+) -> None:
+    made = create_configuration(
+        actor=admin,
+        scope=project,
+        identifier="old",
+        name="Old",
+        environments=["account/default/demo/went-away"],
+    )
+    page = text_of(browse(admin).get(f"/delegates/configurations/{made.pk}/edit/"))
+    assert 'value="account/default/demo/went-away"' in page
+    assert "checked" in page
+
+
+def test_one_configuration_applies_to_many_delegates(
+    tools: DelegateConfiguration, admin: User, call: Call
+) -> None:
+    delegates = [make_delegate(tools.scope, name) for name in ("eu", "us")]
+    body = {"delegates": [one.pk for one in delegates]}
+    answer = call(admin).post(f"/api/v1/delegate-configurations/{tools.pk}/apply", body, "json")
+    assert (answer.status_code, answer.json()["delegates"]) == (200, 2)
+    assert {one.configuration for one in Delegate.objects.filter(is_built_in=False)} == {tools}
+    entries = AuditEntry.objects.filter(action="delegate.update").order_by("pk")
+    assert [entry.after for entry in entries] == [{"configuration": "Tools"}] * 2
+
+
+def test_ticked_delegates_get_a_configuration_in_the_browser(
+    tools: DelegateConfiguration, admin: User, browse: Browse
+) -> None:
+    delegate = make_delegate(tools.scope, "eu")
+    page = text_of(browse(admin).get(f"/delegates/configurations/{tools.pk}/"))
+    assert "eu in account/default/demo, which has Primary" in page
+    address = f"/delegates/configurations/{tools.pk}/apply/"
+    page = text_of(browse(admin).post(address, {"delegates": [delegate.pk]}, follow=True))
+    assert "1 delegate has Tools now." in page
+
+
+def test_a_delegate_that_lies_elsewhere_gets_none_and_nobody_else_does(
+    tools: DelegateConfiguration, other_project: Scope, admin: User
+) -> None:
+    here, elsewhere = make_delegate(tools.scope, "eu"), make_delegate(other_project, "us")
+    with pytest.raises(BadInput, match="not above"):
+        apply_configuration(actor=admin, configuration=tools, delegates=[here, elsewhere])
+    assert not tools.delegates.exists()
+
+
+def test_an_unknown_delegate_is_named(tools: DelegateConfiguration, admin: User, call: Call) -> None:
+    answer = call(admin).post(
+        f"/api/v1/delegate-configurations/{tools.pk}/apply", {"delegates": [99999]}, "json"
+    )
+    assert answer.json()["errors"] == [{"path": "delegates", "message": "there is no delegate 99999"}]
+
+
+def test_the_primary_configuration_cannot_be_deleted(admin: User, browse: Browse) -> None:
+    primary = DelegateConfiguration.objects.get(is_primary=True)
+    with pytest.raises(Conflict, match="always there"):
+        delete_configuration(actor=admin, configuration=primary)
+    page = text_of(browse(admin).get(f"/delegates/configurations/{primary.pk}/"))
+    assert ">Delete<" not in page
+    assert browse(admin).post(f"/delegates/configurations/{primary.pk}/delete/").status_code == 409
+    assert DelegateConfiguration.objects.filter(is_primary=True).exists()
+
+
+def test_a_script_can_be_given_to_the_primary_one(admin: User, call: Call) -> None:
+    primary = DelegateConfiguration.objects.get(is_primary=True)
+    assert primary.script == ""
+    address = f"/api/v1/delegate-configurations/{primary.pk}"
+    assert call(admin).patch(address, {"script": "echo hello"}, "json").status_code == 200
+    primary.refresh_from_db()
+    assert primary.script == "echo hello"
+
+
+def test_a_configuration_in_use_stays(tools: DelegateConfiguration, admin: User) -> None:
+    make_delegate(tools.scope, "eu", configuration=tools)
+    with pytest.raises(Conflict, match="1 delegate has Tools"):
+        delete_configuration(actor=admin, configuration=tools)
+    assert DelegateConfiguration.objects.filter(pk=tools.pk).exists()
+    assert not AuditEntry.objects.filter(action="delegateconfiguration.delete").exists()
+
+
+def test_the_audit_trail_says_that_a_script_changed_but_not_what_it_is(
+    tools: DelegateConfiguration, admin: User
+) -> None:
+    update_configuration(actor=admin, configuration=tools, script="export PASSWORD=wonderful")
+    entry = AuditEntry.objects.get(action="delegateconfiguration.update")
+    assert entry.before is not None
+    assert entry.after is not None
+    assert entry.before["script_sha256"] != entry.after["script_sha256"]
+    assert "wonderful" not in str(entry.after)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"name": " "}, "name"),
+        ({"script": "echo \x07"}, "script"),
+        ({"script": "x" * (64 * 1024 + 1)}, "script"),
+        ({"timeout_seconds": 0}, "timeout_seconds"),
+        ({"timeout_seconds": 3601}, "timeout_seconds"),
+        ({"environments": ["account/other/elsewhere/prod"]}, "environments"),
+    ],
+)
+def test_what_no_agent_could_use_is_refused(
+    tools: DelegateConfiguration, admin: User, values: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        update_configuration(actor=admin, configuration=tools, **values)
+    assert refused.value.errors[0]["path"] == field
+
+
+def test_runs_are_shown_with_what_they_printed(
+    tools: DelegateConfiguration, admin: User, browse: Browse, call: Call
+) -> None:
+    instance = make_instance(make_delegate(tools.scope, "eu", configuration=tools))
+    for number, (code, output) in enumerate([(0, "ready"), (127, "<b>helm: not found</b>")]):
+        ConfigurationRun.objects.create(
+            configuration=tools,
+            instance=instance,
+            started_at=timezone.now() + timedelta(seconds=number),
+            duration_ms=12,
+            exit_code=code,
+            output=output,
+        )
+    page = text_of(browse(admin).get(f"/delegates/configurations/{tools.pk}/"))
+    assert "exit code 127" in page
+    assert "&lt;b&gt;helm: not found" in page
+    rows = call(admin).get(f"/api/v1/delegate-configurations/{tools.pk}/runs").json()["results"]
+    assert [(row["delegate"], row["exit_code"]) for row in rows] == [("eu", 127), ("eu", 0)]
+
+
+def test_permissions_of_configurations_are_their_own(
+    tools: DelegateConfiguration, viewer: User, browse: Browse, call: Call
+) -> None:
+    assert browse(viewer).get(f"/delegates/configurations/{tools.pk}/").status_code == 200
+    assert call(viewer).post(f"/api/v1/delegate-configurations{HERE}", {}, "json").status_code == 400
+    body = {"identifier": "x", "name": "X"}
+    assert call(viewer).post(f"/api/v1/delegate-configurations{HERE}", body, "json").status_code == 403
+    with pytest.raises(Forbidden):
+        update_configuration(actor=viewer, configuration=tools, name="Mine")
