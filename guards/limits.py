@@ -66,6 +66,21 @@ AGENT_REFUSALS_PER_ADDRESS: Final = Limit(
     60, "refusals", "registering from one address in a minute", "ASVS 6.1.1"
 )
 
+# --- Tasks of agents --------------------------------------------------------------------------------
+TASK_ANSWER_BYTES: Final = Limit(512 * 1024, "bytes", "an HTTP answer that a task asked for", OWN)
+SCRIPT_OUTPUTS_BYTES: Final = Limit(256 * 1024, "bytes", "the outputs of a script", OWN)
+SCRIPT_OPEN_FILES: Final = Limit(1024, "files", "a script, open at once", OWN)
+SCRIPT_PROCESSES: Final = Limit(4096, "processes", "the user that scripts run as", OWN)
+SCRIPT_FILE_BYTES: Final = Limit(2 * 1024**3, "bytes", "a file that a script writes", OWN)
+GIT_FILES: Final = Limit(500, "files", "what one task fetches from git", OWN)
+GIT_FILE_BYTES: Final = Limit(256 * 1024, "bytes", "a file from git", "a file of ours")
+GIT_BYTES: Final = Limit(512 * 1024, "bytes", "the files that one task fetches from git", OWN)
+REGISTRY_TAGS: Final = Limit(10_000, "tags", "what one task lists of a repository", OWN)
+SPOOL_BYTES: Final = Limit(64 * 1024**2, "bytes", "task logs that an agent keeps until they are sent", OWN)
+DELEGATE_LOG_BYTES: Final = Limit(50_000_000, "bytes", "delegate.log before a new one begins", "R073")
+DELEGATE_LOGS_BYTES: Final = Limit(1_000_000_000, "bytes", "delegate.log with its older files", "R076")
+DELEGATE_LOG_DAYS: Final = Limit(10, "days", "older files of delegate.log, before today", "R076")
+
 # --- Documents --------------------------------------------------------------------------------------
 JSON_DEPTH: Final = Limit(64, "levels", "the nesting of a JSON body", OWN)
 JSON_VALUES: Final = Limit(20_000, "values", "a JSON body", OWN)

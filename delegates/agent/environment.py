@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from guards.limits import SPOOL_BYTES
+
 KINDS = ("ECS", "DOCKER", "KUBERNETES", "SHELL_SCRIPT")
 DEFAULT_NAME = "harness-delegate"
+_MIB = 1024 * 1024
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _OPERATION = re.compile(r"[a-z0-9-]+:[A-Za-z0-9]+\Z")
 
@@ -36,7 +39,7 @@ class AgentSettings:
     heartbeat_seconds: float | None = None
     allowed_operations: frozenset[str] = frozenset()
     ca_bundle: Path | None = None
-    spool_bytes: int = 64 * 1024 * 1024
+    spool_bytes: int = SPOOL_BYTES
 
 
 def read_environment(environ: Mapping[str, str]) -> AgentSettings:
@@ -60,7 +63,8 @@ def read_environment(environ: Mapping[str, str]) -> AgentSettings:
         heartbeat_seconds=_seconds(environ, "SLIPWAY_DELEGATE_HEARTBEAT"),
         allowed_operations=_operations(environ.get("SLIPWAY_DELEGATE_ALLOW_OPERATIONS", "")),
         ca_bundle=_bundle(environ),
-        spool_bytes=_whole(environ, "SLIPWAY_DELEGATE_SPOOL_MIB", 64, least=1, most=65_536) * 1024 * 1024,
+        spool_bytes=_whole(environ, "SLIPWAY_DELEGATE_SPOOL_MIB", SPOOL_BYTES // _MIB, least=1, most=65_536)
+        * _MIB,
     )
 
 

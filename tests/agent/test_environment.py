@@ -1,5 +1,6 @@
 """What the agent takes from its environment, and how it says what is wrong with it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,14 @@ def test_the_older_family_is_understood() -> None:
 def test_the_newer_family_wins_where_both_are_set() -> None:
     settings = read_environment(LEGACY | V3 | {"HARNESS_NAME": "new", "HARNESS_TAGS": "aws, ecs ,,aws"})
     assert (settings.name, settings.token, settings.tags) == ("new", "slp_dlt_new", ("aws", "ecs"))
+
+
+def test_the_page_of_the_agent_has_every_variable_that_it_reads() -> None:
+    root = Path(__file__).resolve().parents[2]
+    code = "".join((root / "delegates/agent" / name).read_text() for name in ("environment.py", "network.py"))
+    read = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', code)) - {"SHELL_SCRIPT"}
+    told = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", (root / "docs/agent.md").read_text()))
+    assert read - told - {"AWS_CA_BUNDLE", "SSL_CERT_FILE"} == set()
 
 
 def test_a_token_is_not_printed_with_the_settings() -> None:

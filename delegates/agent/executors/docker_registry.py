@@ -9,8 +9,9 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
 from delegates.agent.executors.requests import Reply, ask
 from delegates.agent.work import Held
+from guards.limits import REGISTRY_TAGS
 
-MOST_TAGS, MOST_PAGES = 10_000, 100
+MOST_PAGES = 100
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
 _TAG = re.compile(r"[\w][\w.-]{0,127}\Z", re.ASCII)
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
@@ -66,10 +67,10 @@ class _Registry:
             reply = self._ask("GET", url)
             found += [str(tag) for tag in _json(reply).get("tags") or ()]
             following = re.match(r"<([^>]+)>;\s*rel=\"?next", reply.headers.get("link", ""))
-            if following is None or len(found) >= MOST_TAGS:
+            if following is None or len(found) >= REGISTRY_TAGS:
                 break
             url = self._own(urljoin(url, following[1]))
-        return found[:MOST_TAGS]
+        return found[:REGISTRY_TAGS]
 
     def digest(self, tag: str) -> str:
         url = f"{self.base}/v2/{self.repository}/manifests/{quote(tag)}"

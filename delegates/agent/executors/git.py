@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from delegates.agent.executors.addresses import Place, find_place
 from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
 from delegates.agent.work import Held
+from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES
 
 _PROGRAM = "git"
 FETCH_SECONDS, READ_SECONDS = 60.0, 10.0
-MOST_FILES, FILE_BYTES, ALL_BYTES = 500, 1024 * 1024, 8 * 1024 * 1024
 _SHORT_SSH = re.compile(r"(?:([\w.-]+)@)?([\w.-]+):(?!//|:)(.+)\Z")
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
 _REF = re.compile(r"[\w./@+-]{1,255}\Z", re.ASCII)
@@ -63,11 +63,11 @@ class _Git:
 
     def _files(self, commit: str, paths: Sequence[str]) -> dict[str, str]:
         found: dict[str, str] = {}
-        left = ALL_BYTES
+        left = int(GIT_BYTES)
         for path in paths:
             for name, size in self._listed(commit, path):
                 left -= size
-                if size > FILE_BYTES or left < 0 or len(found) >= MOST_FILES:
+                if size > GIT_FILE_BYTES or left < 0 or len(found) >= GIT_FILES:
                     raise GitFailed(f"{name} is too large, or with the others too much for one task")
                 content = self._run("cat-file", "blob", f"{commit}:{name}")
                 found[name] = content.decode("utf-8", "replace")

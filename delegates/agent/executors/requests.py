@@ -11,8 +11,9 @@ import certifi
 import httpx
 
 from delegates.agent.executors.addresses import find_place, refuse
+from guards.limits import TASK_ANSWER_BYTES
 
-CONNECT_SECONDS, READ_SECONDS, MOST_BYTES = 5.0, 10.0, 1024 * 1024
+CONNECT_SECONDS, READ_SECONDS = 5.0, 10.0
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -57,7 +58,7 @@ def ask(
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
     auth: tuple[str, str] | None = None,
-    most: int = MOST_BYTES,
+    most: int = TASK_ANSWER_BYTES,
 ) -> Reply:
     """Ask once. Raises `BadAddress`, `AddressRefused`, `NameNotResolved`, `NotReached`, `TooMuch`."""
     target, named, extensions = _target(url)

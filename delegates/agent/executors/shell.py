@@ -10,10 +10,9 @@ from typing import Any
 from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed
 from delegates.agent.executors.shell_process import Ended, run_until
 from delegates.agent.work import Held
+from guards.limits import SCRIPT_FILE_BYTES, SCRIPT_OPEN_FILES, SCRIPT_OUTPUTS_BYTES, SCRIPT_PROCESSES
 
 INTERPRETERS = ("bash", "sh")
-OUTPUT_BYTES = 256 * 1024
-OPEN_FILES, PROCESSES, FILE_MIB = 1024, 4096, 2048
 # The role of the task or machine may be used by scripts; keys that the agent itself was given may not.
 _KEPT = re.compile(
     r"(PATH|LANG|LC_\w+|TZ|(HTTPS?|NO)_PROXY|(https?|no)_proxy|SSL_CERT_FILE|AWS_(DEFAULT_)?REGION|AWS_CA_BUNDLE"
@@ -66,8 +65,8 @@ def _write(path: Path, text: str) -> None:
 def _command(interpreter: str, home: Path) -> list[str]:
     # Shells differ in what they call the number of processes.
     limits = (
-        f"ulimit -n {OPEN_FILES}; ulimit -c 0; ulimit -f {FILE_MIB * 2048}; "
-        f"{{ ulimit -u {PROCESSES} || ulimit -p {PROCESSES}; }} 2>/dev/null"
+        f"ulimit -n {SCRIPT_OPEN_FILES:d}; ulimit -c 0; ulimit -f {SCRIPT_FILE_BYTES // 512}; "
+        f"{{ ulimit -u {SCRIPT_PROCESSES:d} || ulimit -p {SCRIPT_PROCESSES:d}; }} 2>/dev/null"
     )
     start = f'{limits}; cd "$1" && exec "$2" -c \'. "$0/prologue"; . "$0/script"\' "$1"'
     return ["/bin/sh", "-c", start, "slipway", str(home), interpreter]
@@ -94,9 +93,9 @@ def _answer(ended: Ended, path: Path) -> Answer:
         return aborted()
     if ended.timed_out:
         return failed("TimedOut", "the script did not end in time and was killed")
-    content = path.read_bytes()[: OUTPUT_BYTES + 1] if path.exists() else b""
-    if len(content) > OUTPUT_BYTES:
-        return failed("OutputsTooLarge", f"the outputs are larger than {OUTPUT_BYTES // 1024} KiB")
+    content = path.read_bytes()[: SCRIPT_OUTPUTS_BYTES + 1] if path.exists() else b""
+    if len(content) > SCRIPT_OUTPUTS_BYTES:
+        return failed("OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}")
     parts = content.decode("utf-8", "replace").split("\0")
     result = {"exit_code": ended.exit_code, "outputs": dict(zip(parts[::2], parts[1::2], strict=False))}
     if ended.exit_code == 0:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+from guards.limits import DELEGATE_LOG_BYTES, DELEGATE_LOG_DAYS, DELEGATE_LOGS_BYTES
 from guards.masks import Mask
 
 NAME = "delegate.log"
-FILE_BYTES, ALL_BYTES, DAYS = 50 * 1000 * 1000, 1000 * 1000 * 1000, 10
 _OLD = re.compile(r"delegate-(\d{4}-\d{2}-\d{2})(?:\.(\d+))?\.log\Z")
 
 
@@ -52,8 +52,8 @@ class DelegateLog(logging.Handler):
         folder: Path,
         *,
         day: Callable[[], date] = today,
-        file_bytes: int = FILE_BYTES,
-        all_bytes: int = ALL_BYTES,
+        file_bytes: int = DELEGATE_LOG_BYTES,
+        all_bytes: int = DELEGATE_LOGS_BYTES,
     ) -> None:
         super().__init__()
         self._path, self._day = folder / NAME, day
@@ -98,7 +98,10 @@ class DelegateLog(logging.Handler):
 
     def _remove_old(self, today: date) -> None:
         """Keep today and ten days before it, and no more in all than there may be with a full new file."""
-        oldest, left = (today - timedelta(days=DAYS)).isoformat(), self._all_bytes - self._file_bytes
+        oldest, left = (
+            (today - timedelta(days=DELEGATE_LOG_DAYS)).isoformat(),
+            self._all_bytes - self._file_bytes,
+        )
         for day, _, path in sorted(self._old(), reverse=True):
             size = path.stat().st_size
             if day < oldest or size > left:
