@@ -10,8 +10,9 @@ from delegates.clock import database_now
 from delegates.models import DelegateInstance, DelegateTask
 from delegates.protocol.terms import LEASE
 
-# The workers' instance is heard each five seconds. Shorter than a lease less the pause between two renewals.
-AWAY_AFTER = timedelta(seconds=12)
+# The workers' instance is heard each five seconds. A shorter outage ends before the leases do: they have 15
+# seconds left at least, and are renewed within five of its end.
+AWAY_AFTER = timedelta(seconds=8)
 logger = logging.getLogger(__name__)
 _asked = threading.Event()
 

@@ -1,6 +1,7 @@
 """What is cut, killed or flushed between agents and manager costs neither a result nor a line of a log."""
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -46,13 +47,15 @@ def agent(api: Api, network: Proxy, start_agent: StartAgent, live_broker: str) -
     return started
 
 
-def submit(scope: Scope, script: str = SCRIPT) -> DelegateTask:
+def submit(scope: Scope, script: str = SCRIPT, *, to: str = "survivor") -> DelegateTask:
     return submit_task(
         scope=scope,
         kind=DelegateTask.Kind.SHELL,
         title="Sixty lines",
         payload={"script": script, "environment": {}, "outputs": [], "interpreter": "bash"},
-        timeout_seconds=60,
+        timeout_seconds=600,
+        # Else the workers might do it themselves.
+        selectors=[to],
     )
 
 
@@ -73,12 +76,11 @@ def until_writing(task: DelegateTask) -> None:
     wait_until(lambda: lines(task), "the first line")
 
 
-def expect_all(task: DelegateTask) -> None:
-    wait_until(lambda: status(task) not in DelegateTask.OPEN, "the end of the task")
+def expect_all(task: DelegateTask, *, within: float = 30) -> None:
+    wait_until(lambda: status(task) not in DelegateTask.OPEN, "the end of the task", within)
     assert (task.status, task.attempts) == (DelegateTask.Status.SUCCEEDED, 1), task.reason
-    expected = [f"line {n}" for n in range(1, LINES + 1)]
     wait_until(lambda: len(lines(task)) >= LINES, "the last line")
-    assert lines(task) == expected
+    assert lines(task) == [f"line {n}" for n in range(1, LINES + 1)]
 
 
 def test_a_network_that_is_cut_loses_nothing(agent: Part, network: Proxy, account: Scope, api: Api) -> None:
@@ -108,7 +110,8 @@ def test_a_manager_that_is_killed_finds_its_agents_and_their_tasks_again(
 ) -> None:
     task = submit(account)
     until_writing(task)
-    manager.kill_and_restart_web()
+    manager.kill()
+    manager.start()
     expect_all(task)
     expect_all(submit(account))
 
@@ -122,9 +125,58 @@ def test_a_flushed_broker_costs_nothing(agent: Part, broker_url: str, account: S
     expect_all(submit(account))
 
 
+def _slowly(seconds: float) -> str:
+    """The same lines, over so many seconds."""
+    return SCRIPT.replace(f"sleep {PAUSE}", f"sleep {seconds / LINES:.2f}")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_five_minutes_without_sockets_cost_a_running_task_nothing(
+    agent: Part, network: Proxy, account: Scope, api: Api
+) -> None:
+    task = submit(account, _slowly(310))
+    until_writing(task)
+    network.bar_sockets()
+    time.sleep(300)
+    assert api.delegate("survivor")["status"] == "CONNECTED"
+    network.mend()
+    expect_all(task, within=60)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seconds", [10, 25, 120])
+def test_an_outage_of_slipway_itself_costs_a_running_task_nothing(
+    agent: Part, manager: Manager, account: Scope, seconds: int
+) -> None:
+    task = submit(account, _slowly(seconds + 20))
+    until_writing(task)
+    manager.kill()
+    time.sleep(seconds)
+    manager.start()
+    expect_all(task, within=60)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_network_cut_for_longer_than_a_lease_is_told_as_such_and_what_came_late_is_kept(
+    agent: Part, network: Proxy, account: Scope
+) -> None:
+    task = submit(account, _slowly(20))
+    DelegateTask.objects.filter(pk=task.pk).update(repeatable=False)
+    until_writing(task)
+    network.cut()
+    wait_until(lambda: status(task) == DelegateTask.Status.FAILED, "the loss", 60)
+    assert (task.error or {})["code"] == "DELEGATE_LOST"
+    network.mend()
+    wait_until(lambda: task.late_answers.exists(), "the late answer", 60)
+    assert status(task) == DelegateTask.Status.FAILED
+
+
 def test_an_answer_under_an_old_fence_is_refused(manager: Manager, api: Api, account: Scope) -> None:
     slow = _registered(manager.url, api.token("slow")["token"], "slow")
-    task = submit(account, "echo done")
+    task = submit(account, "echo done", to="slow")
     wait_until(lambda: _offered(task) == "slow", "the offer")
     taken = _acquire(manager.url, slow)
     assert taken["id"] == str(task.pk)
