@@ -12,6 +12,7 @@ urlpatterns = [
         name="api-connector-test-by-delegate",
     ),
     path("connectors/<int:pk>/clusters", doors.ConnectorClusters.as_view(), name="api-connector-clusters"),
+    path("delegates/<int:pk>/check", tasks.DelegateCheck.as_view(), name="api-check-delegate"),
     path("delegate-tasks", tasks.DelegateTasks.as_view(), name="api-delegate-tasks"),
     path("delegate-tasks/<uuid:pk>", tasks.OneDelegateTask.as_view(), name="api-delegate-task"),
     path("delegate-tasks/<uuid:pk>/abort", tasks.AbortDelegateTask.as_view(), name="api-abort-delegate-task"),

@@ -36,6 +36,11 @@ def wanted_by(task: DelegateTask) -> Wanted:
     )
 
 
+def own_tag(delegate_id: int) -> str:
+    """The tag that only one delegate answers to; nobody can set it, for it has a blank."""
+    return f"delegate {delegate_id}"
+
+
 def live_tags(instances: Iterable[DelegateInstance], now: datetime) -> frozenset[str]:
     """What the connected instances say of themselves; where none is, what the one heard last said."""
     known = list(instances)
@@ -52,7 +57,7 @@ def effective_tags(
 
     In lower case: a selector does not ask for the case of a tag.
     """
-    tags = {*delegate.tags, delegate.name, *live_tags(instances, now)}
+    tags = {*delegate.tags, delegate.name, own_tag(delegate.pk), *live_tags(instances, now)}
     return frozenset(tag.casefold() for tag in tags)
 
 

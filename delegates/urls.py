@@ -26,6 +26,7 @@ urlpatterns = [
     path("delegates/<int:pk>/drain/", delegate_decisions.drain_delegate, name="drain-delegate"),
     path("delegates/<int:pk>/blocks/<int:entry>/", delegate_decisions.lift_block, name="lift-block"),
     path("delegates/help/", installing.help_with_delegates, name="help-with-delegates"),
+    path("delegates/<int:pk>/check/", tasks.check, name="check-delegate"),
     path("delegates/tasks/", tasks.tasks, name="delegate-tasks"),
     path("delegates/tasks/<uuid:pk>/", tasks.task, name="delegate-task"),
     path("delegates/tasks/<uuid:pk>/abort/", tasks.abort, name="abort-delegate-task"),

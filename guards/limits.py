@@ -98,6 +98,7 @@ PATH_PART_CHARACTERS: Final = Limit(255, "characters", "one name in a path", "fi
 SECRET_BYTES: Final = Limit(64 * 1024, "bytes", "the value of a secret", "AWS Secrets Manager")
 VARIABLES: Final = Limit(200, "variables", "a service, an environment", OWN)
 DELEGATE_TAGS: Final = Limit(50, "tags", "what people call one delegate by", OWN)
+CHECKED_URL_CHARACTERS: Final = Limit(512, "characters", "an address that a delegate is asked to reach", OWN)
 DELEGATE_TASKS: Final = Limit(20, "tasks", "the service of a new delegate", OWN)
 DELEGATE_ANSWER_CHARACTERS: Final = Limit(1024, "characters", "one answer about a new delegate", OWN)
 VALUE_CHARACTERS: Final = Limit(4096, "characters", "the value of a variable", OWN)

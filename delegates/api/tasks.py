@@ -10,11 +10,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from delegates.clock import database_now
-from delegates.models import DelegateTask, RoutingDecision
+from delegates.models import Delegate, DelegateTask, RoutingDecision
+from delegates.operations.checks import start_check
 from delegates.operations.tasks import abort_task
 from delegates.queries import tasks as queries
 from delegates.queries.why import decision_rows
-from rbac.policy import visible_to
+from guards.limits import CHECKED_URL_CHARACTERS
+from rbac.policy import require, visible_to
 from web.problems import BadInput
 from web.rest import ORG, PAGED, PROJECT, Route, narrowed
 
@@ -165,6 +167,24 @@ class AbortDelegateTask(TaskRoute):
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         task = abort_task(actor=self.principal, task=self.task(pk))
         return Response(DelegateTaskDocument(task).data)
+
+
+class ReachInput(serializers.Serializer[Any]):
+    """An address to reach."""
+
+    url = serializers.CharField(max_length=int(CHECKED_URL_CHARACTERS))
+
+
+class DelegateCheck(Route):
+    """Asking a delegate whether it reaches an address; the task's status and reason tell."""
+
+    @extend_schema(request=ReachInput, responses={202: DelegateTaskDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        delegate = self.one(VIEW, Delegate.objects.select_related("scope"), pk=pk)
+        require(self.principal, "core_delegate_edit", delegate)
+        url = self.given(ReachInput)["url"]
+        started = start_check(actor=self.principal, delegate=delegate, url=url)
+        return Response(DelegateTaskDocument(started).data, status=202)
 
 
 class TaskDecisions(TaskRoute):

@@ -70,6 +70,14 @@ def _waits(task: DelegateTask, now: datetime) -> bool:
     return task.status == DelegateTask.Status.QUEUED and not is_offered(task, now)
 
 
+def reached(task: DelegateTask) -> str:
+    """The address that a connectivity check ended at, where it is known; of other tasks nothing is told."""
+    if task.kind != DelegateTask.Kind.CHECK or task.status != DelegateTask.Status.SUCCEEDED:
+        return ""
+    answer = json.loads(task.result) if task.result else {}
+    return str(answer.get("address") or "")
+
+
 def lines_of(task: DelegateTask, after: int = 0, most: int = LINES) -> Lines:
     """The lines with higher numbers than `after`, at most so many."""
     chunks = TaskLogChunk.objects.filter(task=task, sequence__gte=_first_chunk(task, after))

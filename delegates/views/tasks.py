@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
+from delegates.operations.checks import start_check
 from delegates.operations.tasks import abort_task
 from delegates.queries import tasks as queries
 from delegates.queries.why import decisions_of, why_now
@@ -17,6 +18,7 @@ from rbac.policy import can, visible_to
 from web.lists import visible_here
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
+from web.problems import Problem
 
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
@@ -78,6 +80,7 @@ def task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "position": queries.positions([found], now).get(found.pk),
         "why": why_now(found, request.user, now) if waits else (decisions[0] if decisions else None),
         "earlier": decisions if waits else decisions[1:],
+        "reached": queries.reached(found),
         "lines": queries.last_lines(found),
         "attempts": found.taken.select_related("instance__delegate").order_by("-fence"),
         "late": found.late_answers.select_related("instance").defer("body").order_by("-at"),
@@ -101,3 +104,16 @@ def abort(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     if ended.is_open:
         messages.info(request, "The delegate was asked to stop.")
     return redirect("delegate-task", pk=pk)
+
+
+@page
+@require_POST
+def check(request: PageRequest, pk: int) -> HttpResponse:
+    """This will ask a delegate whether it reaches an address, and lead to where the answer appears."""
+    delegate = get_visible(request, VIEW, Delegate.objects.select_related("scope"), pk=pk)
+    try:
+        started = start_check(actor=request.user, delegate=delegate, url=request.POST.get("url", ""))
+    except Problem as problem:
+        messages.error(request, problem.detail)
+        return redirect("delegate", pk=pk)
+    return redirect("delegate-task", pk=started.pk)

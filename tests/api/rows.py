@@ -151,6 +151,10 @@ ROWS: dict[str, Row] = {
     "delete-infrastructure": to_delete(place),
     "environments": only(PAGE),
     "delegates": only(PAGE),
+    "check-delegate": Row(
+        (Ask("post", FORM_TO_CHANGE, body=lambda world: {"url": "https://example.com"}, is_form=True),),
+        of("delegate"),
+    ),
     "delegate-tasks": only(PAGE),
     "delegate-task": only(PAGE_OF_ONE, delegate_task),
     "abort-delegate-task": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), delegate_task),
@@ -366,6 +370,10 @@ ROWS: dict[str, Row] = {
     ),
     "api-connector-clusters": Row((get((401, 404, 403, 400, 400)),), of("connector")),
     "api-connector-test-by-delegate": only((401, 404, 403, 200, 200), inquiry),
+    "api-check-delegate": Row(
+        (Ask("post", (401, 404, 403, 403, 202), body=lambda world: {"url": "https://example.com"}),),
+        of("delegate"),
+    ),
     "api-delegate-tasks": Row((get(LIST), get(LIST, "?status=QUEUED&delegate=1"))),
     "api-delegate-task": only(READ, delegate_task),
     "api-abort-delegate-task": Row((Ask("post", CHANGE),), delegate_task),
