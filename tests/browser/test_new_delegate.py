@@ -1,0 +1,109 @@
+"""A new delegate in a browser: few clicks to its task definition, and the page turns when it connects."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from delegates import telling
+from delegates.models import Delegate, DelegateEvent
+from rbac.models import Scope, User
+from tests.delegates.making import make_delegate, make_instance
+from tests.fixtures.people import make_person
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+# Goal of the product: a first delegate in six clicks at most.
+MOST_CLICKS = 6
+COUNT_CLICKS = """
+addEventListener("click", () => { sessionStorage.clicks = Number(sessionStorage.clicks || 0) + 1; }, true);
+"""
+
+
+@pytest.fixture
+def manager(project: Scope) -> User:
+    """Somebody who is new here and may make delegates."""
+    return make_person("manager", "delegate_manager", project)
+
+
+@pytest.fixture
+def signed_in(page: Page, complaints: list[str], live_broker: str, site: str, manager: User) -> str:
+    """The address of a web server that has sockets, where the manager is signed in."""
+    client = Client()
+    client.force_login(manager)
+    page.context.add_cookies(
+        [{"name": name, "value": one.value, "url": site} for name, one in client.cookies.items()]
+    )
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site)
+    return site
+
+
+def register(delegate: Delegate) -> None:
+    """As if an agent had come: a row, and a word to who watches, where no loop of Playwright runs."""
+
+    def came() -> None:
+        make_instance(delegate)
+        telling.tell(delegate.pk)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(came).result()
+
+
+def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed_in: str) -> None:
+    page.add_init_script(COUNT_CLICKS)
+    page.goto(f"{signed_in}/delegates/")
+    page.get_by_role("link", name="New delegate").first.click()
+    page.get_by_label("Name", exact=True).click()
+    page.keyboard.type("prod-eu")
+    page.get_by_role("button", name="Create and show how to install").click()
+    page.get_by_role("button", name="Copy fargate-task-definition.json").click()
+    expect(page.get_by_text("Waiting for the delegate to connect…")).to_be_visible()
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    made = Delegate.objects.select_related("token").get(name="prod-eu")
+    assert made.token is not None
+    values = {one["name"]: one["value"] for one in copied["containerDefinitions"][0]["environment"]}
+    assert (values["HARNESS_NAME"], values["HARNESS_TOKEN"]) == ("prod-eu", made.token.value)
+    assert 0 < int(page.evaluate("sessionStorage.clicks")) <= MOST_CLICKS
+    page.evaluate("window.stayed = true")
+    register(made)
+    expect(page.get_by_text("prod-eu is here with 1 instance, and takes work.")).to_be_visible()
+    expect(page.locator("#announcer")).to_have_text("Connected")
+    assert page.evaluate("window.stayed")
+
+
+def test_a_delegate_that_does_not_come_gets_its_likely_causes(
+    page: Page, signed_in: str, project: Scope
+) -> None:
+    delegate = make_delegate(project, "lost")
+    page.clock.install()
+    page.goto(f"{signed_in}/delegates/{delegate.pk}/install/")
+    expect(page.get_by_text("Waiting for the delegate to connect…")).to_be_visible()
+    expect(page.get_by_role("heading", name="Likely causes")).to_have_count(0)
+    Delegate.objects.filter(pk=delegate.pk).update(created_at=timezone.now() - timedelta(minutes=3))
+    page.clock.fast_forward(121_000)
+    expect(page.get_by_role("heading", name="Likely causes")).to_be_visible()
+    expect(page.get_by_text("Nobody has tried to register by this name")).to_be_visible()
+    DelegateEvent.objects.create(
+        scope=project, name="lost", at=timezone.now(), kind="REFUSED", text="The token is revoked."
+    )
+    page.get_by_role("link", name="Look again").click()
+    expect(page.get_by_text("The token is revoked.", exact=True)).to_be_visible()
+    expect(page.get_by_text("Slipway refused it")).to_be_visible()
+
+
+def test_the_form_asks_for_what_fits_the_target_alone(page: Page, signed_in: str) -> None:
+    page.goto(f"{signed_in}/delegates/new/")
+    subnets, region = page.get_by_label("Subnets"), page.get_by_label("Region")
+    expect(subnets).to_be_visible()
+    page.get_by_role("radio", name="ECS on EC2").check()
+    expect(subnets).to_be_hidden()
+    expect(region).to_be_visible()
+    page.get_by_role("radio", name="Docker on a virtual machine").check()
+    expect(region).to_be_hidden()
+    page.get_by_text("Token, configuration, proxy and more").click()
+    expect(page.get_by_label("Hostname")).to_be_visible()
