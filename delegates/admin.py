@@ -1,4 +1,4 @@
-"""Tokens and configurations of delegates in the admin site: to be looked at, never what a token is."""
+"""Delegates, their tokens and configurations in the admin site: to be looked at, never what a token is."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from connectors.admin import LookedAt
-from delegates.models import DelegateConfiguration, DelegateToken
+from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance, DelegateToken
 
 
 @admin.register(DelegateToken)
@@ -44,3 +44,71 @@ class DelegateConfigurationAdmin(LookedAt):
     list_display = ("identifier", "name", "scope", "requires_approval", "is_primary", "updated_at")
     list_filter = ("requires_approval",)
     search_fields = ("identifier", "name")
+
+
+@admin.register(Delegate)
+class DelegateAdmin(LookedAt):
+    """Delegates as rows; what may be done with them is on their pages."""
+
+    permission = "core_delegate_view"
+    list_display = ("name", "scope", "kind", "admission", "draining", "is_built_in", "updated_at")
+    list_filter = ("kind", "admission")
+    fields = (
+        "scope",
+        "name",
+        "description",
+        "kind",
+        "flavour",
+        "size",
+        "tags",
+        "configuration",
+        "admission",
+        "draining",
+        "is_built_in",
+        "spec",
+        "aws_account",
+        "created_by",
+        "created_at",
+        "updated_at",
+    )
+    search_fields = ("name",)
+
+
+@admin.register(DelegateInstance)
+class DelegateInstanceAdmin(LookedAt):
+    """Which processes registered; never their sessions."""
+
+    permission = "core_delegate_view"
+    list_display = ("hostname", "delegate", "status", "connection", "version", "last_heartbeat_at")
+    list_select_related = ("delegate__scope",)
+    list_filter = ("status", "connection")
+    fields = (
+        "delegate",
+        "key",
+        "hostname",
+        "private_ip",
+        "version",
+        "flavour",
+        "tags",
+        "capacity",
+        "connection",
+        "status",
+        "suspect_since",
+        "last_heartbeat_at",
+        "registered_at",
+        "running",
+        "ecs",
+        "clock_skew_seconds",
+    )
+    search_fields = ("hostname", "key")
+
+
+@admin.register(DelegateEvent)
+class DelegateEventAdmin(LookedAt):
+    """What happened to delegates, those included that are no more."""
+
+    permission = "core_delegate_view"
+    list_display = ("at", "name", "kind", "text", "address", "scope")
+    list_filter = ("kind",)
+    date_hierarchy = "at"
+    search_fields = ("name",)

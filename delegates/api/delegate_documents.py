@@ -9,7 +9,14 @@ from rest_framework import serializers
 
 from delegates.connectivity import Connectivity
 from delegates.models import Delegate, DelegateEvent, DelegateInstance
-from delegates.queries.delegates import DelegateFacts, InstanceFacts, facts, instance_facts, running_on
+from delegates.queries.delegates import (
+    DelegateFacts,
+    InstanceFacts,
+    facts,
+    instance_facts,
+    last_ends,
+    running_on,
+)
 from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS
 
 STATUSES = [(one.value, one.value) for one in Connectivity]
@@ -127,5 +134,9 @@ def documents_of(delegates: Iterable[Delegate], now: datetime) -> list[dict[str,
     """Delegates that came from `with_instances`, each as its document; one query more for all of them."""
     found = list(delegates)
     running = running_on(instance.pk for one in found for instance in one.instances.all())
-    shown = [Shown(one, facts(one, running, now), instance_facts(one, running, now)) for one in found]
+    ends = last_ends(found)
+    shown = [
+        Shown(one, facts(one, running, now, ends.get(one.pk)), instance_facts(one, running, now))
+        for one in found
+    ]
     return [dict(one) for one in DelegateDocument(shown, many=True).data]

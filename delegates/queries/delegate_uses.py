@@ -3,12 +3,11 @@
 from django.db.models import QuerySet
 from django.urls import reverse
 
+from connectors.aws_accounts import read_spec
 from connectors.models import Connector
 from connectors.uses import Use, Uses
 from delegates.models import Delegate, DelegateInstance
 from rbac.policy import Principal, at_or_below, visible_to
-
-VIA_DELEGATE = "Delegate"
 
 
 def served_by(delegate: Delegate, tags: frozenset[str]) -> list[Connector]:
@@ -24,7 +23,7 @@ def uses_of_delegate(delegate: Delegate, principal: Principal) -> Uses:
     said = DelegateInstance.objects.filter(delegate=delegate).exclude(status=DelegateInstance.Status.GONE)
     tags = {tag for found in said.values_list("tags", flat=True) for tag in found}
     served = served_by(delegate, frozenset([*delegate.tags, delegate.name, *tags]))
-    named = [one for one in served if delegate.is_built_in or one.spec.get("delegate_selectors")]
+    named = [one for one in served if delegate.is_built_in or read_spec(one.spec).delegate_selectors]
     return as_uses(named, principal)
 
 
@@ -42,7 +41,7 @@ def _in_reach(delegate: Delegate) -> QuerySet[Connector]:
 
 
 def _is_served(connector: Connector, delegate: Delegate, tags: frozenset[str]) -> bool:
-    is_remote = connector.spec.get("connect_through") == VIA_DELEGATE
-    if not is_remote or delegate.is_built_in:
-        return delegate.is_built_in and not is_remote
-    return {str(tag) for tag in connector.spec.get("delegate_selectors") or ()} <= tags
+    spec = read_spec(connector.spec)
+    if not spec.is_remote or delegate.is_built_in:
+        return delegate.is_built_in and not spec.is_remote
+    return set(spec.delegate_selectors) <= tags

@@ -4,16 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from delegates.connectivity import Connectivity, instance_status, status_of
-from delegates.models import Delegate, DelegateInstance, DelegateTask
+from delegates.models import Delegate, DelegateEvent, DelegateInstance, DelegateTask
 from delegates.queries.connectivities import connectivity_at
 from rbac.models import Scope
 from rbac.policy import Principal, at_or_below, visible_to
 
 VIEW = "core_delegate_view"
+Kind = DelegateEvent.Kind
 # Instances of these statuses count among those that a delegate should have.
 EXPECTED = (DelegateInstance.Status.REGISTERED, DelegateInstance.Status.DRAINING)
 HERE = (Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING)
@@ -96,7 +97,8 @@ def facts_of(delegates: Iterable[Delegate], now: datetime | None = None) -> list
     """Facts of delegates that came from `with_instances`; one query more, for the tasks that run."""
     found = list(delegates)
     running = running_on(instance.pk for one in found for instance in one.instances.all())
-    return [facts(one, running, now or timezone.now()) for one in found]
+    ends = last_ends(found)
+    return [facts(one, running, now or timezone.now(), ends.get(one.pk)) for one in found]
 
 
 def instance_facts(delegate: Delegate, running: dict[int, int], now: datetime) -> list[InstanceFacts]:
@@ -113,13 +115,27 @@ def running_on(instances: Iterable[int]) -> dict[int, int]:
     return {pk: number for pk, number in counted if pk is not None}
 
 
-def facts(delegate: Delegate, running: dict[int, int], now: datetime) -> DelegateFacts:
-    """One delegate; `running` counts tasks by instance."""
+def last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
+    """The last time that each delegate was refused, or lost its session, by delegate; in one query."""
+    known = DelegateEvent.objects.filter(
+        scope=OuterRef("scope"), name=OuterRef("name"), kind__in=(Kind.REFUSED, Kind.SESSION_ENDED)
+    )
+    newest = Subquery(known.order_by("-at").values("pk")[:1])
+    found = Delegate.objects.filter(pk__in=[one.pk for one in delegates]).annotate(end=newest)
+    events = DelegateEvent.objects.filter(pk__in=found.values("end")).only("scope", "name", "at", "text")
+    by_name = {(one.scope_id, one.name): one for one in events}
+    return {one.pk: by_name[key] for one in delegates if (key := (one.scope_id, one.name)) in by_name}
+
+
+def facts(
+    delegate: Delegate, running: dict[int, int], now: datetime, end: DelegateEvent | None = None
+) -> DelegateFacts:
+    """One delegate; `running` counts tasks by instance, `end` is what `last_ends` found."""
     instances = list(delegate.instances.all())
     status = status_of(delegate, instances, now)
     expected = [one for one in instances if one.status in EXPECTED]
     here = [one for one in expected if instance_status(one, now) in HERE]
-    heard = [one.last_heartbeat_at for one in instances if one.last_heartbeat_at is not None]
+    heard_at = max((one.last_heartbeat_at for one in instances if one.last_heartbeat_at), default=None)
     return DelegateFacts(
         pk=delegate.pk,
         name=delegate.name,
@@ -128,9 +144,9 @@ def facts(delegate: Delegate, running: dict[int, int], now: datetime) -> Delegat
         description=delegate.description,
         is_built_in=delegate.is_built_in,
         status=status.value,
-        reason=reason_of(status, expected),
+        reason=reason_of(status, expected, _since(end, heard_at)),
         tags=tags_of(delegate, instances, now),
-        heard_at=max(heard, default=None),
+        heard_at=heard_at,
         connections=tuple(sorted({one.get_connection_display() for one in here})),
         versions=tuple(sorted({one.version for one in here or expected if one.version})),
         here=len(here),
@@ -140,8 +156,15 @@ def facts(delegate: Delegate, running: dict[int, int], now: datetime) -> Delegat
     )
 
 
-def reason_of(status: Connectivity, expected: list[DelegateInstance]) -> str:
-    """Why a delegate takes no work, in one sentence; nothing where it does."""
+def _since(end: DelegateEvent | None, heard_at: datetime | None) -> str:
+    """What is said of an end, if nothing was heard after it."""
+    return "" if end is None or (heard_at is not None and end.at < heard_at) else end.text
+
+
+def reason_of(status: Connectivity, expected: list[DelegateInstance], end: str = "") -> str:
+    """Why a delegate takes no work, in a sentence; nothing where it does. `end` is what ended it last."""
+    if end and status in (Connectivity.DISCONNECTED, Connectivity.NEVER_CONTACTED):
+        return end
     if status == Connectivity.LATE and any(one.suspect_since for one in expected):
         return "Its socket closed: it gets no new tasks until it is heard again."
     if status == Connectivity.DISCONNECTED and not expected:

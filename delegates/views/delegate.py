@@ -46,7 +46,7 @@ def delegate(request: PageRequest, pk: int) -> HttpResponse:
     tab = next((one for one in TABS if one.name == request.GET.get("tab")), TABS[0])
     content = {
         "delegate": found,
-        "facts": queries.facts(found, running, now),
+        "facts": queries.facts(found, running, now, queries.last_ends([found]).get(found.pk)),
         "instances": queries.instance_facts(found, running, now),
         "rights": permissions_at(request.user, found),
         "tabs": TABS,

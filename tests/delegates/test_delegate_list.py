@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from delegates.connectivity import Connectivity, status_of
-from delegates.models import Delegate
+from delegates.models import Delegate, DelegateEvent
 from delegates.queries import delegates as queries
 from delegates.queries.connectivities import connectivity_at
 from rbac.models import Scope, User
@@ -81,6 +81,30 @@ def test_a_delegate_without_a_heartbeat_says_why_it_takes_no_work(project: Scope
     facts = queries.facts_of(queries.with_instances(Delegate.objects.filter(pk=delegate.pk)))[0]
     assert (facts.status, facts.capacity) == ("DISCONNECTED", 0)
     assert facts.reason == "No heartbeat came for two and a half minutes."
+
+
+def test_a_refused_or_ended_session_is_the_reason_until_it_is_heard_again(project: Scope) -> None:
+    now = timezone.now()
+    delegate = make_delegate(project, "eu")
+
+    def reason() -> str:
+        return queries.facts_of(queries.with_instances(Delegate.objects.filter(pk=delegate.pk)), now)[
+            0
+        ].reason
+
+    said = {"scope": project, "name": "eu", "at": now - timedelta(minutes=4)}
+    DelegateEvent.objects.create(**said, kind="REFUSED", text="The token is not known.")
+    assert reason() == "The token is not known."
+    one = make_instance(delegate, heard=now - timedelta(minutes=3))
+    assert reason() == "No heartbeat came for two and a half minutes."
+    said["at"] = now - timedelta(minutes=1)
+    DelegateEvent.objects.create(
+        **said, delegate=delegate, kind="SESSION_ENDED", text="Its token was revoked."
+    )
+    assert reason() == "Its token was revoked."
+    one.last_heartbeat_at = now
+    one.save()
+    assert reason() == ""
 
 
 def test_the_list_is_narrowed_by_status_tag_and_name(project: Scope, viewer: User, client: Client) -> None:
