@@ -11,7 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from delegates import telling
-from delegates.models import Delegate, DelegateInstance
+from delegates.models import Delegate, DelegateInstance, DelegateLogChunk
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance
 
@@ -93,3 +93,26 @@ def test_a_new_delegate_appears_in_the_open_list(
     made.delete()
     tell(made_once)
     expect(page.get_by_role("link", name="second")).to_have_count(0)
+
+
+def test_the_page_of_a_delegate_follows_its_log_and_its_status(
+    page: Page, site: str, delegate: Delegate, open_list: Callable[[], None]
+) -> None:
+    instance = delegate.instances.get()
+    DelegateLogChunk.objects.create(instance=instance, sequence=1, count=1, text="The <b>first</b> line")
+    open_list()
+    page.goto(f"{site}/delegates/{delegate.pk}/?tab=log")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    expect(page.get_by_role("log")).to_have_text("The <b>first</b> line")
+    more = "\n".join(f"line {number}" for number in range(2, 202))
+    DelegateLogChunk.objects.create(instance=instance, sequence=2, count=200, text=more)
+    last = page.get_by_text("line 201", exact=True)
+    expect(last).to_be_in_viewport()
+    follow = page.get_by_role("button", name="Follow")
+    follow.click()
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    DelegateLogChunk.objects.create(instance=instance, sequence=202, count=3, text="more\nmore\nunseen")
+    expect(page.get_by_text("unseen")).to_have_count(1)
+    expect(page.get_by_text("unseen")).not_to_be_in_viewport()
+    hear_nothing_from(delegate, seconds=200)
+    expect(page.locator("[data-live=status]")).to_have_text("Disconnected")
