@@ -19,6 +19,7 @@ from deployments.states import CallState
 from tests.deployments.simulator.fake_ecs import FakeEcs
 
 LONGEST = timedelta(hours=3)
+LEASE = timedelta(seconds=20)
 
 
 class Death(BaseException):
@@ -81,7 +82,8 @@ class Schedule:
     odds: Odds
     ecs: FakeEcs
     moment: datetime = field(default_factory=lambda: datetime.now(UTC) + timedelta(minutes=1))
-    deliveries: list[tuple[datetime, int, str]] = field(default_factory=list)
+    deliveries: list[tuple[datetime, int, int]] = field(default_factory=list)
+    """When which call is taken; with a send number, when the lease of that send ends."""
     history: list[str] = field(default_factory=list)
     depth: int = 0
     quiet_after: datetime | None = None
@@ -140,12 +142,28 @@ class Schedule:
 
     def _queue(self, call_id: int) -> None:
         when = self.moment + timedelta(seconds=self.dice.uniform(0.1, 6))
-        self.deliveries.append((when, call_id, "acquire"))
+        self.deliveries.append((when, call_id, 0))
 
     def _deliver_due(self) -> None:
         for item in [one for one in self.deliveries if one[0] <= self.moment]:
             self.deliveries.remove(item)
-            self._take(item[1])
+            if item[2]:
+                self._lose(item[1], item[2])
+            else:
+                self._take(item[1])
+
+    def _die(self, row: Call) -> None:
+        """The manager notices by the lease, unless it is away itself; then nobody ever does."""
+        if self.dice.random() < 0.8:
+            self.deliveries.append((self.moment + LEASE, row.pk, row.send_number))
+
+    def _lose(self, call_id: int, send_number: int) -> None:
+        """A lost read goes to the other delegate; of a lost write the world is asked."""
+        if remote.plan_again(call_id, send_number):
+            self.history.append("  a lost read goes to the other delegate")
+            self._queue(call_id)
+        elif remote.lose(call_id, send_number, self.world):
+            self.history.append("  a lost write is UNKNOWN")
 
     def _take(self, call_id: int) -> None:
         row = remote.acquire(call_id, self.world)
@@ -153,6 +171,7 @@ class Schedule:
             return
         if self._strikes(self.odds.delegate_dies / 2):
             self.history.append(f"  the delegate died before {row.operation}")
+            self._die(row)
             return
         send_number, operation = row.send_number, row.operation
         try:
@@ -161,6 +180,7 @@ class Schedule:
             answer, error = None, raised
         if self._strikes(self.odds.delegate_dies / 2):
             self.history.append(f"  the delegate died after {operation}")
+            self._die(row)
             return
         self.moment += timedelta(seconds=self.dice.choice((0.1, 1, 3)))
         late = timedelta(seconds=70) if self._strikes(self.odds.delegate_dies / 4) else timedelta(0)
