@@ -87,6 +87,3 @@ def start(work: Work, manager: Manager, tmp_path: Path) -> Iterator[StartDying]:
     yield begin
     for part in started:
         part.kill()
-    # What the manager notes of their sockets must not fall on the rows of the next test.
-    open_sockets = DelegateInstance.objects.filter(connection="WEBSOCKET", suspect_since=None)
-    wait_until(lambda: not open_sockets.exists(), "the end of the agents' sockets")
