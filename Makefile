@@ -58,6 +58,10 @@ migrate: $(VENV)/run.stamp ## Bring the database up to date
 bench: $(VENV)/dev.stamp ## Measure, and print ratios
 	@$(BIN)/python -m benchmarks
 
+.PHONY: bench-agents
+bench-agents: $(VENV)/dev.stamp ## Measure agents on one web server; AGENTS_SOCKETS=100 for fewer
+	@$(BIN)/python -m benchmarks agents
+
 .PHONY: bench-clients
 bench-clients: $(VENV)/dev.stamp ## Measure rollouts beside other clients; ROUNDS=6 for more of them
 	@$(BIN)/python -m benchmarks clients

@@ -12,9 +12,10 @@ django.setup()
 
 from django.core.management import call_command
 
-from benchmarks import clients, crowd, delegate, in_flight, lines, logs, pages, policy
+from benchmarks import agents, clients, crowd, delegate, in_flight, lines, logs, pages, policy
 
 MEASUREMENTS = {
+    "agents": agents,
     "policy": policy,
     "lines": lines,
     "clients": clients,

@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from delegates.protocol.heartbeats import Answer, Beat, write
+from delegates.protocol.beats import Beat
+from delegates.protocol.heartbeats import Answer, write
 from delegates.protocol.threads import in_thread
 from web.outages import OUTAGES, is_outage
 

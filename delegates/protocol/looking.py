@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from delegates.clock import database_now
-from delegates.models import Delegate, DelegateInstance, DelegateTask
-from delegates.protocol.sessions import is_trusted
+from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken
 
 MOST_OFFERS = 1000
+SESSION_COLUMNS = ("session_hash", "token__status", "delegate__admission")
+INVALID = "session_invalid"
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,19 @@ def look(instance_ids: Sequence[int]) -> Seen:
     """What all agents are offered just now, and which of these instances have no session any more."""
     queued = DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_until__gt=database_now())
     offers = queued.exclude(offered_to=None).order_by("queued_at").values_list("offered_to", "pk")
-    found = DelegateInstance.objects.select_related("token", "delegate").in_bulk(list(instance_ids))
+    sessions = DelegateInstance.objects.filter(pk__in=list(instance_ids)).values_list("pk", *SESSION_COLUMNS)
+    found = {pk: end_of(*columns) for pk, *columns in sessions}
     return Seen(
         offers=tuple((delegate_id, str(pk)) for delegate_id, pk in offers[:MOST_OFFERS]),
-        ended=tuple((pk, code) for pk in instance_ids if (code := end_of(found.get(pk)))),
+        ended=tuple((pk, code) for pk in instance_ids if (code := found.get(pk, INVALID))),
     )
 
 
-def end_of(instance: DelegateInstance | None) -> str:
-    """Why the session of an instance is over, as the code of a refusal; empty while it goes on."""
-    if instance is None or not instance.session_hash:
-        return "session_invalid"
-    if not is_trusted(instance.token):
+def end_of(session_hash: str, token_status: str | None, admission: str) -> str:
+    """Why a session with `SESSION_COLUMNS` is over, as the code of a refusal; empty while it goes on."""
+    if not session_hash:
+        return INVALID
+    # A token that is there no more was revoked first.
+    if token_status != DelegateToken.Status.ACTIVE:
         return "token_revoked"
-    return "delegate_rejected" if instance.delegate.admission == Delegate.Admission.REJECTED else ""
+    return "delegate_rejected" if admission == Delegate.Admission.REJECTED else ""

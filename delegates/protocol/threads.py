@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 
 THREADS = 8
 Given = ParamSpec("Given")
@@ -19,10 +19,17 @@ async def in_thread(work: Callable[Given, Result], *args: Given.args, **kwargs: 
     context = contextvars.copy_context()
 
     def connected() -> Result:
-        close_old_connections()
         try:
             return work(*args, **kwargs)
         finally:
-            close_old_connections()
+            _give_back()
 
     return await asyncio.get_running_loop().run_in_executor(_pool, context.run, connected)
+
+
+def _give_back() -> None:
+    """Give the connection back to its pool. A file has none, and to open it costs more than to ask it."""
+    if connection.vendor != "sqlite":
+        close_old_connections()
+    elif connection.errors_occurred:
+        connection.close()

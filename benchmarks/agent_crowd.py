@@ -1,0 +1,134 @@
+"""Many agents in one process, which note how soon they hear of tasks: a process of `benchmarks.agents`."""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from websockets.asyncio.client import ClientConnection, connect
+
+OPENING_AT_ONCE = 50
+
+
+class Crowd:
+    """Agents on sockets and agents that poll; delays in milliseconds since a task was submitted."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.sockets: list[ClientConnection] = []
+        self.polling: list[asyncio.Task[None]] = []
+        self.heard: dict[str, float] = {}
+        self.taken: dict[str, float] = {}
+        self.acknowledged = 0
+        self._jobs: list[asyncio.Task[None]] = []
+
+    async def open(self, sessions: list[str], path: str) -> None:
+        """Open a socket for each session."""
+        at_once = asyncio.Semaphore(OPENING_AT_ONCE)
+
+        async def one(session: str) -> None:
+            async with at_once:
+                socket = await connect(
+                    self.url.replace("http", "ws", 1) + path,
+                    additional_headers={"Authorization": f"Bearer {session}"},
+                    compression=None,
+                    ping_interval=None,
+                    max_queue=4,
+                )
+            self.sockets.append(socket)
+            self._jobs.append(asyncio.create_task(self._listen(socket, session)))
+
+        await asyncio.gather(*(one(session) for session in sessions))
+
+    async def _listen(self, socket: ClientConnection, session: str) -> None:
+        async for text in socket:
+            if '"heartbeat_ack"' in str(text):
+                self.acknowledged += 1
+                continue
+            notice = json.loads(text)
+            if notice["type"] == "task_available" and notice["task_id"] not in self.heard:
+                self.heard[notice["task_id"]] = time.time()
+                await self._acquire(session, 0)
+
+    async def poll(self, sessions: list[str]) -> None:
+        """Let each session wait for tasks, again and again."""
+        self.polling += [asyncio.create_task(self._poll(session)) for session in sessions]
+
+    async def _poll(self, session: str) -> None:
+        while True:
+            await self._acquire(session, 50)
+
+    async def _acquire(self, session: str, seconds: float) -> None:
+        answer = await self._post("tasks/acquire", {"wait_seconds": seconds, "free": 10}, session)
+        now = time.time()
+        for task in answer.get("tasks", ()):
+            self.taken[task["id"]] = now
+            body = {"fence": task["fence"], "status": "SUCCEEDED", "result": {}, "error": None}
+            await self._post(f"tasks/{task['id']}/complete", body, session)
+
+    async def _post(self, path: str, body: Mapping[str, Any], session: str) -> Any:
+        where = urlsplit(self.url)
+        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        content = json.dumps(body).encode()
+        head = (
+            f"POST /agent/v1/{path} HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {session}\r\n"
+            f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+        )
+        writer.write(head.encode() + content)
+        answer = await reader.read()
+        writer.close()
+        return json.loads(answer.partition(b"\r\n\r\n")[2] or b"{}")
+
+    async def beat(self, seconds: float, per_second: float) -> float:
+        """Send heartbeats over all sockets at a rate; give back how many were answered a second."""
+        text = json.dumps(
+            {"type": "heartbeat", "running": [], "cpu_process": 1, "cpu_system": 2, "memory_mib": 50}
+        )
+        clock = asyncio.get_running_loop().time
+        began, sent, before = clock(), 0, self.acknowledged
+        while clock() < began + seconds:
+            wanted = int((clock() - began) * per_second)
+            while sent < wanted:
+                await self.sockets[sent % len(self.sockets)].send(text)
+                sent += 1
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(2.5)
+        return (self.acknowledged - before) / seconds
+
+
+async def main() -> None:
+    """Answer each line of input, an order, with a line."""
+    loop = asyncio.get_running_loop()
+    crowd = Crowd("")
+
+    async def opened(order: dict[str, Any]) -> Any:
+        crowd.url = order["url"]
+        await crowd.open(order["sessions"], order["path"])
+        return len(crowd.sockets)
+
+    async def polling(order: dict[str, Any]) -> Any:
+        await crowd.poll(order["sessions"])
+        return len(crowd.polling)
+
+    async def beat(order: dict[str, Any]) -> Any:
+        return await crowd.beat(order["seconds"], order["per_second"])
+
+    async def figures(_order: dict[str, Any]) -> Any:
+        return {"heard": crowd.heard, "taken": crowd.taken}
+
+    orders: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {
+        "open": opened,
+        "poll": polling,
+        "beat": beat,
+        "figures": figures,
+    }
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        order = json.loads(line)
+        print(json.dumps({"answer": await orders[order["do"]](order)}), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

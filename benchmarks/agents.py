@@ -1,0 +1,241 @@
+"""A web server's agents: memory of an idle socket, heartbeats, and how soon a task is told and taken."""
+
+import contextlib
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import redis
+from django.db import connection, transaction
+from django.test import override_settings
+from django.utils import timezone
+
+from benchmarks.logs import Helper
+from delegates.models import DelegateInstance, DelegateTask
+from delegates.operations.tasks import submit_task
+from delegates.protocol.notices import notify_task
+from delegates.protocol.sessions import hash_of, new_session
+from delegates.protocol.terms import SESSION, SOCKET_PATH
+from ops.valkey import find_server
+from rbac.models import Scope
+from tests.delegates.making import make_delegate, make_instance, make_task, make_token
+from tests.fixtures.processes import _is_up, running, wait_until
+from tests.ports import free_port
+
+SOCKETS = int(os.environ.get("AGENTS_SOCKETS", "1000"))
+POLLING = int(os.environ.get("AGENTS_POLLING", "1000"))
+TASKS = int(os.environ.get("AGENTS_TASKS", "300"))
+TASKS_PER_SECOND = float(os.environ.get("AGENTS_TASKS_PER_SECOND", "20"))
+ROUTED = int(os.environ.get("AGENTS_ROUTED", "40"))
+# Seldom enough that none is overtaken by the next of the same agent before it is written.
+BEATS_PER_SECOND = float(os.environ.get("AGENTS_BEATS_PER_SECOND", str(SOCKETS / 2)))
+SECONDS = float(os.environ.get("AGENTS_SECONDS", "10"))
+TICKS = os.sysconf("SC_CLK_TCK")
+UVICORN = ("--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--ws-max-size", "65536")
+QUIET = ("--lifespan", "off", "--no-server-header", "--log-level", "warning", "--backlog", "4096")
+SLIPWAY, BARE = "config.asgi:application", "benchmarks.bare_sockets:application"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A web server of one process."""
+
+    url: str
+    pid: int
+
+    @property
+    def kibibytes(self) -> int:
+        """What it holds in memory."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+    @property
+    def cpu_seconds(self) -> float:
+        """What it used of the processor so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+@dataclass(frozen=True)
+class Member:
+    """One agent: its session, and the delegate that it is the only instance of."""
+
+    session: str
+    instance: DelegateInstance
+
+
+@dataclass(frozen=True)
+class Sockets:
+    """What sockets cost one server."""
+
+    each_kibibytes: float
+    beats: float
+    cpu_share: float
+
+    @property
+    def beats_per_core(self) -> float:
+        return self.beats / self.cpu_share
+
+
+def report() -> Iterator[str]:
+    """Measure a server that knows nothing, then Slipway, with as many sockets and the same heartbeats."""
+    with _broker() as broker_url, override_settings(CHANNEL_LAYERS=_layers(broker_url)):
+        members = _members(SOCKETS + POLLING)
+        on_sockets, polling = members[:SOCKETS], members[SOCKETS:]
+        environment = {**os.environ, "REDIS_URL": broker_url, "DATABASE_URL": _database_url()}
+        with _serving(BARE, environment) as bare, _crowd() as crowd:
+            base = _sockets(bare, crowd, on_sockets)
+        with _serving(SLIPWAY, environment) as server, _crowd() as crowd:
+            yield from _compared(_sockets(server, crowd, on_sockets), base)
+            before = server.kibibytes
+            crowd.ask(do="poll", sessions=[one.session for one in polling])
+            wait_until(lambda: _waiting() >= POLLING, "the polls to wait", seconds=120)
+            grown = max(server.kibibytes - before, 0) / max(POLLING, 1)
+            yield f"  {POLLING:,} long polls: {grown:.0f} KiB each, {_threads(server)} threads in the server"
+            yield "  told and taken                       p50 ms    p99 ms    max ms"
+            yield from _told(crowd, "by socket, offered", on_sockets, TASKS, _offer)
+            yield from _told(crowd, "by long poll, offered", polling, TASKS, _offer)
+            yield from _told(crowd, "submitted and routed", on_sockets, ROUTED, _submit)
+
+
+def _sockets(server: Server, crowd: Helper, members: Sequence[Member]) -> Sockets:
+    # What the first requests load belongs to no socket.
+    crowd.ask(do="open", url=server.url, path=SOCKET_PATH, sessions=[members[0].session])
+    crowd.ask(do="beat", seconds=1, per_second=1)
+    before = server.kibibytes
+    sessions = [one.session for one in members[1:]]
+    crowd.ask(do="open", url=server.url, path=SOCKET_PATH, sessions=sessions)
+    time.sleep(1)
+    grown = (server.kibibytes - before) / max(len(sessions), 1)
+    used, began = server.cpu_seconds, time.monotonic()
+    beats = crowd.ask(do="beat", seconds=SECONDS, per_second=BEATS_PER_SECOND)["answer"]
+    share = (server.cpu_seconds - used) / (time.monotonic() - began)
+    return Sockets(grown, beats * SECONDS / (time.monotonic() - began), share)
+
+
+def _compared(slipway: Sockets, bare: Sockets) -> Iterator[str]:
+    yield f"  {SOCKETS:,} sockets                 Slipway      bare ASGI"
+    yield f"  memory of an idle socket      {slipway.each_kibibytes:7.1f} KiB  {bare.each_kibibytes:7.1f} KiB"
+    yield f"  heartbeats a second           {slipway.beats:7,.0f}      {bare.beats:7,.0f}"
+    yield f"  of a core                     {slipway.cpu_share:7.0%}      {bare.cpu_share:7.0%}"
+    yield (
+        f"  heartbeats per second of core {slipway.beats_per_core:7,.0f}      {bare.beats_per_core:7,.0f}"
+        f"   ratio {slipway.beats_per_core / bare.beats_per_core:.2f}"
+    )
+
+
+Send = Callable[[DelegateInstance], DelegateTask]
+
+
+def _offer(instance: DelegateInstance) -> DelegateTask:
+    """A task that routing has decided on: one row and one notice."""
+    delegate, soon = instance.delegate, timezone.now() + timedelta(seconds=5)
+    with transaction.atomic():
+        task = make_task(delegate.scope, offered_to=delegate, offered_until=soon)
+        notify_task(delegate.pk, task.pk)
+    return task
+
+
+def _submit(instance: DelegateInstance) -> DelegateTask:
+    """A task as deployments submit one: routing looks at every delegate."""
+    url = f"https://{instance.pk}.example.com"
+    scope, name = instance.delegate.scope, instance.delegate.name
+    return submit_task(scope=scope, kind="check", title="Look", payload={"url": url}, selectors=[name])
+
+
+def _told(crowd: Helper, what: str, members: Sequence[Member], count: int, send: Send) -> Iterator[str]:
+    began: dict[str, float] = {}
+    for number in range(count if members else 0):
+        due = time.monotonic() + 1 / TASKS_PER_SECOND
+        at = time.time()
+        began[str(send(members[number * 7 % len(members)].instance).pk)] = at
+        time.sleep(max(due - time.monotonic(), 0))
+    time.sleep(3)
+    found: Mapping[str, Mapping[str, float]] = crowd.ask(do="figures")["answer"]
+    for kind in ("heard", "taken"):
+        times = [(found[kind][pk] - at) * 1000 for pk, at in began.items() if pk in found[kind]]
+        if len(times) > 1:
+            yield _row(f"{what}, {kind}", times, len(began))
+
+
+def _row(what: str, times: Sequence[float], sent: int) -> str:
+    cuts = statistics.quantiles(times, n=100, method="inclusive")
+    return f"  {what:<35}{cuts[49]:8.1f}  {cuts[98]:8.1f}  {max(times):8.1f}   {len(times)} of {sent}"
+
+
+def _members(count: int) -> list[Member]:
+    """Delegates of one instance each, with sessions as if they had registered."""
+    scope, members = Scope.objects.account(), []
+    token = make_token(scope, f"bench {time.time()}")
+    with transaction.atomic():
+        for number in range(count):
+            delegate = make_delegate(scope, f"bench-{time.time_ns()}-{number}")
+            delegate.tags = [delegate.name]
+            delegate.save()
+            instance = make_instance(delegate, token=token, connection="NONE", capacity=50)
+            session = new_session(instance.pk)
+            DelegateInstance.objects.filter(pk=instance.pk).update(
+                session_hash=hash_of(session), session_expires_at=timezone.now() + SESSION
+            )
+            members.append(Member(session, instance))
+    return members
+
+
+def _waiting() -> int:
+    return DelegateInstance.objects.filter(connection="POLLING").count()
+
+
+def _threads(server: Server) -> int:
+    return len(list(Path(f"/proc/{server.pid}/task").iterdir()))
+
+
+def _database_url() -> str:
+    return f"sqlite:///{connection.settings_dict['NAME']}"
+
+
+def _layers(broker_url: str) -> dict[str, Any]:
+    hosts = {"hosts": [f"{broker_url}?db=1"], "prefix": "slipway"}
+    return {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": hosts}}
+
+
+@contextlib.contextmanager
+def _broker() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="slipway-bench-") as folder:
+        path = f"{folder}/v.sock"
+        server = [find_server(), "--save", "", "--dir", folder, "--loglevel", "warning", "--port", "0"]
+        with running([*server, "--unixsocket", path], os.environ):
+            wait_until(lambda: _answers(path), "Valkey's answer")
+            yield f"unix://{path}"
+
+
+def _answers(path: str) -> bool:
+    with contextlib.suppress(redis.RedisError), redis.Redis(unix_socket_path=path) as client:
+        return bool(client.ping())
+    return False
+
+
+@contextlib.contextmanager
+def _serving(application: str, environment: Mapping[str, str]) -> Iterator[Server]:
+    port = str(free_port())
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "uvicorn", application, "--port", port, *UVICORN, *QUIET]
+    with running(command, {**environment, "PORT": port, "PUBLIC_URL": url}) as process:
+        wait_until(_is_up(url), "the web server's answer")
+        yield Server(url, process.pid)
+
+
+@contextlib.contextmanager
+def _crowd() -> Iterator[Helper]:
+    helper = Helper("benchmarks.agent_crowd", {})
+    try:
+        yield helper
+    finally:
+        helper.process.terminate()
+        helper.process.wait()
