@@ -20,7 +20,9 @@ from delegates.routing_rules import Verdict, Wanted
 OFFER = timedelta(seconds=5)
 # So many at once, the oldest first; more wait for the next second.
 BATCH = 2000
-# And so many where something changed between two looks.
+# So many are written in one transaction: others want to write too.
+TOGETHER = 100
+# So many are routed where something changed between two looks.
 SOON = 50
 
 
@@ -36,7 +38,9 @@ class Routed:
 def waiting(now: datetime) -> QuerySet[DelegateTask]:
     """Queued tasks that are offered to nobody at this moment, the oldest first."""
     nobody = Q(offered_to=None) | Q(offered_until=None) | Q(offered_until__lte=now)
-    return DelegateTask.objects.filter(nobody, status=DelegateTask.Status.QUEUED).order_by("queued_at", "pk")
+    queued = DelegateTask.objects.filter(nobody, status=DelegateTask.Status.QUEUED)
+    # What a task carries is decrypted where it is read; nobody needs it to route the task.
+    return queued.defer("payload", "result").order_by("queued_at", "pk")
 
 
 def route_waiting(now: datetime) -> Routed:
@@ -101,8 +105,10 @@ def _differs(task: DelegateTask, decision: Decision) -> bool:
 
 def _write(changed: Sequence[tuple[DelegateTask, Decision]], now: datetime) -> int:
     """Offer and explain; what another process routed, withdrew or gave away meanwhile is left alone."""
-    if not changed:
-        return 0
+    return sum(_write_some(changed[at : at + TOGETHER], now) for at in range(0, len(changed), TOGETHER))
+
+
+def _write_some(changed: Sequence[tuple[DelegateTask, Decision]], now: datetime) -> int:
     offered = 0
     with transaction.atomic():
         told = []
@@ -119,13 +125,17 @@ def _write(changed: Sequence[tuple[DelegateTask, Decision]], now: datetime) -> i
 
 
 def _update(task: DelegateTask, decision: Decision, now: datetime) -> bool:
+    """Write it where the task is as it was read; False where somebody else changed it since."""
     chosen = decision.chosen.key if decision.chosen else None
-    values = {
-        "offered_to": chosen,
-        "offered_until": now + OFFER if chosen else None,
-        "reason": decision.sentence,
-    }
-    return waiting(now).order_by().filter(pk=task.pk).update(**values) == 1
+    as_read = DelegateTask.objects.filter(
+        pk=task.pk,
+        status=DelegateTask.Status.QUEUED,
+        offered_to=task.offered_to_id,
+        offered_until=task.offered_until,
+        reason=task.reason,
+    )
+    until = now + OFFER if chosen else None
+    return as_read.update(offered_to=chosen, offered_until=until, reason=decision.sentence) == 1
 
 
 def _is_news(task: DelegateTask, decision: Decision) -> bool:
