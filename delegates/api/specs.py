@@ -229,6 +229,7 @@ class DelegateSpec(Route):
     renderer_classes = [JSONRenderer, ZipRenderer]
 
     @extend_schema(
+        operation_id="delegates_own_task_spec_create",
         parameters=[FORMAT],
         request=SpecOfDelegateInput,
         responses={(200, "application/json"): SpecDocument, (200, "application/zip"): OpenApiTypes.BINARY},
