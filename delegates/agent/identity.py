@@ -25,7 +25,8 @@ class Identity:
 
 def read_identity(environ: Mapping[str, str], manager_url: str) -> Identity:
     """Who we are. Raises `NoIdentity` if ECS named an address for metadata that gives no task."""
-    hostname = socket.gethostname()
+    # Container runtimes say it there, too; in the sandbox, whose containers share this machine, only there.
+    hostname = environ.get("HOSTNAME", "").strip() or socket.gethostname()
     metadata = environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
     if not metadata:
         address = _private_ip(manager_url)

@@ -56,12 +56,14 @@ def test_the_generated_spec_ends_connected_and_its_service_s_end_says_why_it_is_
     api: Api, pretend_aws: SandboxProcess, flavour: str, launch_type: str
 ) -> None:
     name = f"{flavour}-{launch_type.lower()}"
-    made = spec(api, pretend_aws, name, flavour=flavour, launch_type=launch_type)
+    made = spec(api, pretend_aws, name, flavour=flavour, launch_type=launch_type, hostname="told")
     follow(pretend_aws, made)
     row = api.until(name, "CONNECTED")
     (instance,) = row["instances"]
     (program,) = pretend_aws.programs()
     assert instance["key"] == program["task"]
+    # Fargate takes no hostname, and the spec leaves it out.
+    assert (instance["hostname"] == "told") is (launch_type == "EC2")
     cluster = program["task"].split("/")[1]
     ecs = client(pretend_aws.url, "ecs")
     (service,) = ecs.list_services(cluster=cluster)["serviceArns"]
