@@ -30,6 +30,9 @@ def register(agent: Agent, backoff: Backoff) -> float:
     if status == 202:
         log.info("Waiting for somebody to approve the delegate %s", agent.settings.name)
         return float(answer.get("retry_after", 10))
+    if not answer.get("session"):
+        log.error("What answers at %s is no manager of delegates", agent.settings.manager_url)
+        return REFUSED_SECONDS + backoff.next()
     backoff.reset()
     _begin(agent, answer)
     return 0.0

@@ -22,6 +22,7 @@ class Gathering:
         self._told: dict[int, list[Told]] = {}
         self._written_at = 0.0
         self._job: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
 
     def add(self, beat: Beat, told: Told) -> None:
         """Take a heartbeat; `told` hears the answer once it is committed."""
@@ -32,6 +33,13 @@ class Gathering:
         if self._job is None:
             self._job = asyncio.create_task(self._write())
             self._job.add_done_callback(self._ended)
+
+    async def forget(self, instance_id: int) -> None:
+        """An instance is gone: write nothing more that it said, and wait while something is written."""
+        self._beats.pop(instance_id, None)
+        self._told.pop(instance_id, None)
+        async with self._writing:
+            return
 
     def stop(self) -> None:
         """Nobody is here any more who could be answered."""
@@ -47,7 +55,8 @@ class Gathering:
             told, self._told = self._told, {}
             self._written_at = clock()
             try:
-                answers = await in_thread(write, beats)
+                async with self._writing:
+                    answers = await in_thread(write, beats)
             except OUTAGES as error:
                 if not is_outage(error):
                     raise

@@ -114,6 +114,8 @@ async def serve(request: AgentRequest, receive: Receive, send: Send) -> None:
         finally:
             # Whether this process ends is not for an agent's close code to say.
             if not (socket.is_over or hub.is_closing or hub.has(instance.pk)):
+                # A heartbeat written after this would say that it is there.
+                await hub.heartbeats.forget(instance.pk)
                 await in_thread(disconnected, instance.pk)
 
 

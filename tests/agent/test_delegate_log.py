@@ -146,3 +146,11 @@ def test_lines_wait_until_they_are_sent(outgoing: Callable[[int], Outgoing]) -> 
 def test_lines_that_waited_too_long_are_counted(outgoing: Callable[[int], Outgoing]) -> None:
     lines = outgoing(KEPT + 7)
     assert lines.first()[:2] == ["7 lines are missing here; delegate.log has them.", "line 7"]
+
+
+def test_long_lines_go_in_several_messages() -> None:
+    lines = Outgoing()
+    for _ in range(20):
+        lines.emit(record("x" * 16_000))
+    assert sum(map(len, lines.first())) <= 100_000
+    assert len(lines.first()) == 6

@@ -97,6 +97,24 @@ def test_a_disk_that_takes_nothing_leaves_a_marker_later(tmp_path: Path) -> None
     assert texts(lines) == ["2 lines were lost here: the delegate's disk took none.", "kept"]
 
 
+def test_a_damaged_line_is_marked_and_the_others_are_sent(tmp_path: Path) -> None:
+    lines = Spool(tmp_path, MIB).open("t1", 1)
+    for text in ("one", "two", "three"):
+        lines.write("INFO", text)
+    (segment,) = tmp_path.glob("*/*.jsonl")
+    first, _, third = segment.read_bytes().splitlines()
+    segment.write_bytes(b"\n".join([first, b"\0\0\xff[1]", third]) + b"\n")
+    (found,) = Spool(tmp_path, MIB).waiting()
+    assert texts(found) == ["one", "One line was lost here: the delegate's disk had it damaged.", "three"]
+
+
+def test_lines_go_also_where_their_number_cannot_be_noted(tmp_path: Path) -> None:
+    lines = Spool(tmp_path, MIB).open("t1", 1)
+    lines.write("INFO", "one")
+    (lines.folder / "state.json.new").mkdir()
+    assert texts(lines) == ["one"]
+
+
 def test_lines_that_the_manager_does_not_want_go(tmp_path: Path) -> None:
     spool = Spool(tmp_path, MIB)
     lines = spool.open("t1", 1)

@@ -155,7 +155,8 @@ def test_a_manager_that_goes_away_and_comes_back_gets_everything(
     begin()
     task = submit(project, SHELL, {"script": "for n in $(seq 40); do echo $n; sleep 0.1; done"})
     wait_until(lambda: len(log_of(task)) > 3, "the first lines")
-    manager.kill_and_restart_web()
+    manager.kill()
+    manager.start()
     assert ended(task).status == Status.SUCCEEDED
     wait_until(lambda: len(log_of(task)) >= 40, "all lines")
     assert log_of(task) == [str(number) for number in range(1, 41)]

@@ -2,6 +2,7 @@
 
 import os
 import ssl
+import time
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import httpx
 from delegates.agent.executors.addresses import find_place, refuse
 from guards.limits import TASK_ANSWER_BYTES
 
-CONNECT_SECONDS, READ_SECONDS = 5.0, 10.0
+CONNECT_SECONDS, READ_SECONDS, WHOLE_SECONDS = 5.0, 10.0, 30.0
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -117,8 +118,11 @@ def _target(url: str) -> tuple[str, str, dict[str, str]]:
 
 def _read(answer: httpx.Response, most: int) -> bytes:
     body = bytearray()
+    until = time.monotonic() + WHOLE_SECONDS
     for piece in answer.iter_bytes():
         body += piece
+        if time.monotonic() > until:
+            raise httpx.ReadTimeout(f"its answer took more than {WHOLE_SECONDS:.0f} s")
         if len(body) > most:
             raise TooMuch(f"the answer is larger than {most // 1024} KiB")
     return bytes(body)

@@ -3,10 +3,11 @@
 import logging
 import threading
 from collections import deque
+from itertools import islice
 
 from guards.text import clean, cut
 
-AT_ONCE, KEPT = 200, 5_000
+AT_ONCE, AT_ONCE_CHARACTERS, KEPT = 200, 100_000, 5_000
 
 
 class Outgoing(logging.Handler):
@@ -32,7 +33,12 @@ class Outgoing(logging.Handler):
             if self._missing:
                 self._lines.appendleft(f"{self._missing:,} lines are missing here; delegate.log has them.")
                 self._missing = 0
-            return [self._lines[place] for place in range(min(AT_ONCE, len(self._lines)))]
+            found: list[str] = []
+            for line in islice(self._lines, AT_ONCE):
+                if found and sum(map(len, found)) + len(line) > AT_ONCE_CHARACTERS:
+                    break
+                found.append(line)
+            return found
 
     def sent(self, lines: list[str]) -> None:
         with self._changing:

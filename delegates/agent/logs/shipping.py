@@ -5,6 +5,7 @@ from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import Agent, NotRegistered
 
 EVERY_SECONDS = 2.0
+UNREADABLE = (400, 413)
 
 
 def shipping(agent: Agent) -> None:
@@ -22,11 +23,15 @@ def shipping(agent: Agent) -> None:
                 agent.outgoing.sent(lines)
             backoff.reset()
         except Refused as refusal:
-            number = int(refusal.body.get("next") or number)
+            if "next" in refusal.body:
+                number = int(refusal.body["next"])
+            elif refusal.status in UNREADABLE:
+                # What it cannot take once, it never will.
+                agent.outgoing.sent(agent.outgoing.first())
             agent.ended.wait(backoff.next())
         except (NotRegistered, Unreachable):
             agent.ended.wait(backoff.next())
 
 
 def _send(agent: Agent, number: int, lines: list[str]) -> int:
-    return int(agent.ask("/agent/v1/logs", {"sequence": number, "lines": lines})["next"])
+    return int(agent.ask("/agent/v1/logs", {"sequence": number, "lines": lines}).get("next", 0))

@@ -95,10 +95,10 @@ class TaskLines:
             self.sending = self.segments[0]
             self.sending.is_sealed = True
             try:
-                content = self.sending.path.read_text()
+                content = self.sending.path.read_text(errors="replace")
             except OSError as problem:
                 content = _line("WARN", f"{self.sending.lines:,} lines were lost here: {problem.strerror}.")
-            lines = [json.loads(line) for line in content.splitlines()]
+            lines = [_read_line(line) for line in content.splitlines()]
             self.sending.lines = len(lines)
             return self.acknowledged, lines
 
@@ -109,11 +109,22 @@ class TaskLines:
             if self.sending is not None:
                 segment, self.sending = self.sending, None
                 # The number first: lines sent twice under one number are dropped, under two they double.
-                _write_state(self.folder, next_number, segment.path.name)
+                is_noted = self._note(next_number, segment)
                 segment.path.unlink(missing_ok=True)
+                if not is_noted:
+                    # A full disk has room now.
+                    self._note(next_number, segment)
                 self.segments.remove(segment)
                 self.spool.grow(-segment.size)
             self._forget_if_done()
+
+    def _note(self, next_number: int, segment: Segment) -> bool:
+        try:
+            _write_state(self.folder, next_number, segment.path.name)
+        except OSError as problem:
+            log.error("The spool in %s cannot be written: %s", self.folder, problem)
+            return False
+        return True
 
     def renumber(self, next_number: int) -> None:
         """The manager expects another number than we thought: the same lines go again under that one."""
@@ -214,6 +225,17 @@ class Spool:
 
 def _line(level: str, text: str) -> str:
     return json.dumps({"t": time.time_ns() // 1_000_000, "level": level, "text": text}) + "\n"
+
+
+def _read_line(line: str) -> dict[str, Any]:
+    """One line as it was written, or a word in its place: a power cut leaves anything behind."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        found = json.loads(_line("WARN", "One line was lost here: the delegate's disk had it damaged."))
+    return dict(found)
 
 
 def _write_state(folder: Path, acknowledged: int, segment: str) -> None:
