@@ -35,6 +35,7 @@ urlpatterns = [
     path("delegates/new/", new_delegate.new_delegate, name="delegate-new"),
     path("delegates/<int:pk>/install/", new_delegate.install, name="install-delegate"),
     path("delegates/<int:pk>/install/download/", new_delegate.download, name="download-delegate"),
+    path("delegates/<int:pk>/install/token/", new_delegate.change_token_of, name="change-token-of-delegate"),
     path("delegates/<int:pk>/install/waiting/", new_delegate.waiting, name="delegate-waiting"),
     path("delegates/configurations/", configurations.configurations, name="delegate-configurations"),
     path(

@@ -5,11 +5,10 @@ from dataclasses import fields
 from typing import Any
 
 from django import forms
-from django.db.models import Q
-from django.utils import timezone
 
 from aws.regions import regions
 from delegates.models import DelegateConfiguration, DelegateToken
+from delegates.queries.tokens import usable_tokens
 from delegates.sizes import SIZES
 from delegates.specs.request import SECRET_NAME
 from delegates.wishes import Wish
@@ -18,6 +17,7 @@ from rbac.policy import Principal, visible_to
 from web.page_forms import PageForm, ScopeField
 
 EDIT = "core_delegate_edit"
+MOST_OFFERED = 200
 TARGET_CHOICES = (
     ("FARGATE", "ECS on Fargate"),
     ("EC2", "ECS on EC2"),
@@ -143,18 +143,17 @@ class NewDelegateForm(PageForm):
             field.choices = choices
 
     def _tokens(self) -> list[tuple[str, str]]:
-        return [(str(one.pk), f"{one.name} in {one.scope.path}") for one in self._usable_tokens()[:200]]
-
-    def _usable_tokens(self) -> Any:
-        current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-        tokens = DelegateToken.objects.defer("value").select_related("scope")
-        active = tokens.filter(current, status=DelegateToken.Status.ACTIVE)
-        return visible_to(self.person, EDIT, active).order_by("scope__path", "name")
+        return [
+            (str(one.pk), f"{one.name} in {one.scope.path}")
+            for one in usable_tokens(self.person)[:MOST_OFFERED]
+        ]
 
     def _configurations(self) -> list[tuple[str, str]]:
         rows = DelegateConfiguration.objects.filter(is_primary=False).defer("script").select_related("scope")
         seen = visible_to(self.person, "core_delegateconfiguration_view", rows)
-        return [(str(one.pk), f"{one.name} in {one.scope.path}") for one in seen.order_by("name")[:200]]
+        return [
+            (str(one.pk), f"{one.name} in {one.scope.path}") for one in seen.order_by("name")[:MOST_OFFERED]
+        ]
 
     def clean_proxy_port(self) -> int:
         return int(self.cleaned_data["proxy_port"] or 3128)
@@ -168,9 +167,30 @@ class NewDelegateForm(PageForm):
     @property
     def chosen_token(self) -> DelegateToken | None:
         pk = self.cleaned_data["token"]
-        return self._usable_tokens().get(pk=pk) if pk else None
+        return usable_tokens(self.person).get(pk=pk) if pk else None
 
     @property
     def chosen_configuration(self) -> DelegateConfiguration | None:
         pk = self.cleaned_data["configuration"]
         return DelegateConfiguration.objects.select_related("scope").get(pk=pk) if pk else None
+
+
+class ChangeTokenForm(PageForm):
+    """Another token for the spec of a delegate."""
+
+    depending = frozenset({"token"})
+
+    token = choose("Token", ())
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="change-%s", **kwargs)
+        self.offered = usable_tokens(person, scope)
+        field = self.fields["token"]
+        if isinstance(field, forms.ChoiceField):
+            named = [(str(one.pk), one.name) for one in self.offered[:MOST_OFFERED]]
+            field.choices = [("", "A new token for this delegate"), *named]
+
+    @property
+    def chosen(self) -> DelegateToken | None:
+        pk = self.cleaned_data["token"]
+        return self.offered.get(pk=pk) if pk else None

@@ -93,15 +93,21 @@ def installation(*, actor: User, delegate: Delegate, image: str = "") -> tuple[S
     return write_task_spec(actor=actor, scope=delegate.scope, token=token, request=request), ""
 
 
-def change_token(*, actor: User, delegate: Delegate, token: DelegateToken) -> None:
-    """Have the spec of a delegate written with another token; sessions that it has go on."""
+def change_token(*, actor: User, delegate: Delegate, token: DelegateToken | None = None) -> DelegateToken:
+    """Have the spec of a delegate written with another token, or with a new one; its sessions go on.
+
+    Raises `BadInput` for a token that this delegate cannot use.
+    """
     require(actor, EDIT, delegate)
-    _check_token(actor, delegate.scope, token)
-    before = _shown(delegate)
-    delegate.token = token
+    if token is not None:
+        _check_token(actor, delegate.scope, token)
+    before, scope = _shown(delegate), delegate.scope
     with transaction.atomic():
+        chosen = token or create_token(actor=actor, scope=scope, name=_free_name(scope, delegate))
+        delegate.token = chosen
         delegate.save(update_fields=["token", "updated_at"])
         record(actor=actor, action="delegate.update", thing=delegate, before=before, after=_shown(delegate))
+    return chosen
 
 
 def _check_choices(

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
 
 from delegates.models import Delegate, DelegateInstance, DelegateToken
+from rbac.models import Scope
 from rbac.policy import Principal, visible_to
 
 WITH_SESSION = ~Q(instances__session_hash="") & Q(instances__isnull=False)
@@ -28,6 +30,15 @@ def tokens_with_use() -> QuerySet[DelegateToken]:
         delegate_count=Count("instances__delegate", filter=WITH_SESSION, distinct=True),
         instance_count=Count("instances", filter=WITH_SESSION, distinct=True),
     )
+
+
+def usable_tokens(principal: Principal, scope: Scope | None = None) -> QuerySet[DelegateToken]:
+    """Tokens that agents can register with and somebody may put into a spec; of one scope, or of all."""
+    current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    tokens = DelegateToken.objects.defer("value").select_related("scope")
+    active = tokens.filter(current, status=DelegateToken.Status.ACTIVE)
+    found = visible_to(principal, "core_delegate_edit", active).order_by("scope__path", "name")
+    return found if scope is None else found.filter(scope=scope)
 
 
 def losing_with(token: DelegateToken, reader: Principal) -> Losing:

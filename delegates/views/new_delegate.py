@@ -9,16 +9,16 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from delegates.forms.new_delegate import NewDelegateForm
+from delegates.forms.new_delegate import ChangeTokenForm, NewDelegateForm
 from delegates.models import Delegate
-from delegates.operations.new_delegates import create_delegate, installation, request_for
+from delegates.operations.new_delegates import change_token, create_delegate, installation, request_for
 from delegates.queries.waiting import waiting_for
 from delegates.sizes import OWN_USE, RULE_OF_THUMB, SIZES
 from delegates.specs.archive import zipped
 from delegates.specs.troubleshooting import likely_causes
-from rbac.policy import can
+from rbac.policy import can, require
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
 from web.problems import Problem
@@ -66,6 +66,7 @@ def install(request: PageRequest, pk: int) -> HttpResponse:
     spec, lacking = installation(actor=request.user, delegate=found)
     content = {
         **_waiting(request, found),
+        "token_form": ChangeTokenForm(person=request.user, scope=found.scope),
         "spec": spec,
         "lacking": lacking,
         "files": list(spec.files.items()),
@@ -78,6 +79,21 @@ def install(request: PageRequest, pk: int) -> HttpResponse:
         "own_use": OWN_USE,
     }
     return render(request, "delegates/new/install.html", content)
+
+
+@page
+@require_POST
+def change_token_of(request: PageRequest, pk: int) -> HttpResponse:
+    """This will write the files of a delegate with another token."""
+    found = _found(request, pk)
+    require(request.user, EDIT, found)
+    form = ChangeTokenForm(request.POST, person=request.user, scope=found.scope)
+    if form.is_valid():
+        chosen = change_token(actor=request.user, delegate=found, token=form.chosen)
+        messages.success(request, f"The files have the token {chosen.name} now. Start the delegate with it.")
+    else:
+        messages.error(request, "This token cannot be used any more. Choose another one.")
+    return redirect("install-delegate", pk=pk)
 
 
 @page

@@ -1,7 +1,7 @@
 // Waits for a delegate: what is shown is fetched anew when it changes, and once when it ought to be here.
 
 import { watchDelegates } from "./delegate-socket.js";
-import { announce, one } from "./dom.js";
+import { all, announce, one } from "./dom.js";
 import { showTimes } from "./times.js";
 
 const place = one("[data-waiting-url]");
@@ -21,7 +21,15 @@ async function ask() {
   const status = shown().dataset.status;
   shown().replaceWith(document.adoptNode(found));
   showTimes(place);
+  markStep("here" in found.dataset ? 3 : 2);
   if (found.dataset.status !== status) announce(one("strong", found).textContent);
+}
+
+function markStep(number) {
+  all(".wizard-steps li").forEach((step, at) => {
+    if (at + 1 === number) step.setAttribute("aria-current", "step");
+    else step.removeAttribute("aria-current");
+  });
 }
 
 async function look() {

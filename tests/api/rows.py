@@ -196,6 +196,7 @@ ROWS: dict[str, Row] = {
     "delegate-new": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=delegate_form, is_form=True))),
     "install-delegate": only(PAGE_OF_ONE, of("delegate")),
     "download-delegate": only(PAGE_OF_ONE, of("delegate")),
+    "change-token-of-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
     "delegate-waiting": only(PAGE_OF_ONE, of("delegate")),
     "delegate-configurations": only(PAGE),
     # An executor of pipelines has no right to see these.

@@ -73,6 +73,7 @@ def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed
     register(made)
     expect(page.get_by_text("prod-eu is here with 1 instance, and takes work.")).to_be_visible()
     expect(page.locator("#announcer")).to_have_text("Connected")
+    expect(page.locator(".wizard-steps [aria-current]")).to_have_text("3 Verify")
     assert page.evaluate("window.stayed")
 
 

@@ -272,3 +272,19 @@ def test_a_wish_survives_the_row() -> None:
     wish = Wish(target="EC2", subnets=("subnet-1", "subnet-2"), proxy_host="proxy")
     stored = json.loads(json.dumps(wish.to_json())) | {"of_a_later_version": 1}
     assert Wish.from_json(stored) == wish
+
+
+def test_files_can_be_written_with_another_token(delegate: Delegate, admin: User, browse: Browse) -> None:
+    assert delegate.token is not None
+    revoke_token(actor=admin, token=delegate.token)
+    client, address = browse(admin), f"/delegates/{delegate.pk}/install/token/"
+    page = text_of(client.post(address, {"token": ""}, follow=True))
+    fresh = DelegateToken.objects.get(name="eu 2")
+    assert fresh.value in page
+    other = create_token(actor=admin, scope=delegate.scope, name="shared")
+    assert other.value in text_of(client.post(address, {"token": other.pk}, follow=True))
+    refused = text_of(client.post(address, {"token": delegate.token.pk}, follow=True))
+    assert "This token cannot be used any more." in refused
+    assert other.value in refused
+    entries = AuditEntry.objects.filter(action="delegate.update").order_by("pk")
+    assert [entry.after["token"] for entry in entries if entry.after] == [str(fresh), str(other)]
