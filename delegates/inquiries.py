@@ -13,12 +13,13 @@ from typing import Any
 from django.db import transaction
 
 from aws.caller import CallPending
-from aws.errors import AwsError, Unanswered, Undelivered, from_record
+from aws.errors import AwsError, NotSent, Unanswered, Undelivered, from_record
 from connectors.aws_accounts import read_spec
 from connectors.models import Connector
 from delegates.clock import database_now
 from delegates.connector_tests import examine, keep_test
 from delegates.doors import Cluster, DelegateDoor, DoorClosed, call_payload, clusters_seen_by, open_door
+from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask, Inquiry
 from delegates.operations.tasks import submit_task
 from delegates.owners import Answer, Payload
@@ -114,12 +115,16 @@ class InquiryOwner:
             return None
         said = json.loads(task.payload)
         try:
+            refuse_to_lend(task, inquiry.connector)
             return call_payload(
                 inquiry.connector, inquiry.region, said["service"], said["operation"], said["params"]
             )
         except DoorClosed as closed:
             _take(inquiry, error=Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
-            return None
+        except NotSent:
+            # The same question becomes another task.
+            _go_on(inquiry)
+        return None
 
     def complete(self, task: DelegateTask, answer: Answer) -> None:
         """Take the answer, and ask what comes next."""

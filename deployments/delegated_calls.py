@@ -1,16 +1,16 @@
 """What becomes of a call as its delegate task is taken, answered or lost (rules 6 to 8)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
-from aws.errors import AwsError, NotSent, Unanswered, Unauthenticated, Undelivered, from_record
+from aws.errors import AwsError, NotSent, Unanswered, Undelivered, from_record
 from connectors.aws_accounts import OF_DELEGATE, read_spec
 from delegates import doors
+from delegates.lending import refuse_to_lend
 from delegates.models import Delegate, DelegateTask
-from delegates.operations.tasks import note_incapable
 from delegates.owners import Answer, Payload
 from deployments.engine import remote
 from deployments.engine.world import REAL, World
@@ -19,7 +19,6 @@ from deployments.tasks import wake_soon
 
 # A look repeats its read for minutes; only changes of hands are of interest then.
 MOST_HANDS = 20
-_NOT_LENT = "This Slipway does not lend its own credentials."
 
 
 @dataclass(frozen=True)
@@ -100,18 +99,17 @@ def error_of(answer: Answer, call: Call) -> AwsError | None:
         return Unanswered("Aborted", "the delegate was told to stop", call.service, call.operation)
     if answer.status in ("NOT_SENT", "ABORTED"):
         return NotSent(code, message, call.service, call.operation)
+    if (answer.error or {}).get("capability") and _is_own_lack(record, call):
+        return NotSent(code, message, call.service, call.operation)
     if record.get("kind") == "TaskError":
         return Undelivered(code, message, call.service, call.operation)
-    error = from_record(record)
-    lacks = (answer.error or {}).get("capability") and _is_own_lack(error, call)
-    return NotSent(code, message, call.service, call.operation) if lacks else error
+    return from_record(record)
 
 
-def _is_own_lack(error: AwsError, call: Call) -> bool:
+def _is_own_lack(record: Mapping[str, str], call: Call) -> bool:
     """A wrong key of the connector is wrong at every delegate."""
-    if isinstance(error, Unauthenticated):
-        return not read_spec(call.step.stage.connector.spec).needs_secret
-    return True
+    wrong_key = record.get("kind") == "Unauthenticated"
+    return not (wrong_key and read_spec(call.step.stage.connector.spec).needs_secret)
 
 
 def _call_of(task: DelegateTask) -> Call | None:
@@ -123,11 +121,7 @@ def _call_of(task: DelegateTask) -> Call | None:
 def _payload(call: Call, task: DelegateTask) -> Payload:
     """Raises `DoorClosed`, or `NotSent` where this Slipway would lend credentials that it must not lend."""
     stage = call.step.stage
-    spec = read_spec(stage.connector.spec)
-    delegate = task.instance.delegate if task.instance else None
-    if delegate and delegate.is_built_in and not (spec.needs_secret or settings.ALLOW_MANAGER_CREDENTIALS):
-        note_incapable(delegate, task.criterion, _NOT_LENT)
-        raise NotSent("NotLent", _NOT_LENT, call.service, call.operation)
+    refuse_to_lend(task, stage.connector)
     return doors.call_payload(
         stage.connector, stage.region, call.service, call.operation, call.parsed_parameters
     )

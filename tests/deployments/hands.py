@@ -46,11 +46,12 @@ class Hand:
     def perform(self, task: DelegateTask) -> Answer:
         """Make the call of a task."""
         params = self.payloads[-1].params
-        caller = BotoCaller(read_credentials(params["credentials"]), params["region"], params["endpoint_url"])
+        credentials = read_credentials(params["credentials"])
+        caller = BotoCaller(credentials, params["region"], params["endpoint_url"])
         try:
             result = caller.call(params["service"], params["operation"], params["params"])
         except AwsError as error:
-            failed = aws_failure(error)
+            failed = aws_failure(error, credentials)
             return Answer(failed.status, error=failed.error)
         return Answer("SUCCEEDED", result=json.loads(json.dumps(result)), duration_ms=7)
 

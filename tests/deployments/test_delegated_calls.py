@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from pytest_django import Settings
 
 from connectors.models import Connector
 from delegates.clock import database_now
@@ -173,12 +174,15 @@ def test_an_execution_waits_for_a_delegate_that_is_away_and_says_why(remote: Dri
     assert _until_over(remote, execution, away).outcome == "COMPLETED"
 
 
-def test_what_a_delegate_lacks_another_one_may_have(remote: Drive) -> None:
+@pytest.mark.parametrize(
+    "lack",
+    [{"kind": "Unauthenticated", "code": "NoCredentials"}, {"kind": "TaskError", "code": "NameNotResolved"}],
+)
+def test_what_a_delegate_lacks_another_one_may_have(remote: Drive, lack: dict[str, object]) -> None:
     first, execution = hand("first", tags=("prod", "eu")), remote.start("1.27")
     task = _until_taken(remote, first, "GetCallerIdentity")
     Delegate.objects.filter(name="first").update(admission="DISABLED")
-    lack = {"kind": "Unauthenticated", "code": "NoCredentials", "message": "none", "capability": True}
-    first.complete(task, Answer("FAILED", error=lack))
+    first.complete(task, Answer("FAILED", error={**lack, "message": "none", "capability": True}))
     assert Call.objects.get(pk=int(task.owner_ref)).state == "NOT_SENT"
     assert _until_over(remote, execution, hand("second", tags=("prod", "eu"))).outcome == "COMPLETED"
 
@@ -220,3 +224,21 @@ def test_a_refusal_by_aws_is_told_as_from_here(remote: Drive) -> None:
     assert execution.failure is not None
     assert execution.failure["code"] == "ACCESS_DENIED"
     assert "AWS denied ecs:CreateService" in execution.failure["message"]
+
+
+def test_the_built_in_delegate_does_not_lend_the_credentials_of_this_slipway(
+    remote: Drive, settings: Settings
+) -> None:
+    settings.ALLOW_MANAGER_CREDENTIALS = False
+    built_in = Delegate.objects.get(is_built_in=True)
+    Delegate.objects.filter(pk=built_in.pk).update(tags=TAGS)
+    workers = hand("for the row", hostname="workers")
+    workers.instance.delegate = built_in
+    workers.instance.save()
+    execution = remote.start("1.27")
+    for _ in range(5):
+        remote.look()
+        workers.serve()
+        remote.clock.move(1)
+    assert workers.taken == []
+    assert _until_over(remote, execution, hand("prod-eu", tags=("prod", "eu"))).outcome == "COMPLETED"

@@ -23,8 +23,9 @@ def run_aws(held: Held, around: Surroundings) -> Answer:
     if endpoint := str(params.get("endpoint_url") or ""):
         _, host, port = read_url(endpoint)
         find_place(host, port)
+    credentials = read_credentials(params.get("credentials") or {"kind": "own"})
     caller = BotoCaller(
-        credentials=read_credentials(params.get("credentials") or {"kind": "own"}),
+        credentials=credentials,
         region=str(params["region"]),
         endpoint_url=endpoint or None,
     )
@@ -34,12 +35,17 @@ def run_aws(held: Held, around: Surroundings) -> Answer:
     except TooLate as late:
         return not_sent(late.code, late.message)
     except AwsError as error:
-        return aws_failure(error)
+        return aws_failure(error, credentials)
 
 
-def aws_failure(error: AwsError) -> Answer:
-    """The answer for an error; what never reached AWS, or had no credentials for it, is a lack of ours."""
-    capability = isinstance(error, NotSent | Unauthenticated)
+def aws_failure(error: AwsError, credentials: Credentials) -> Answer:
+    """The answer for an error; what never reached AWS, or had no credentials for it, is a lack of ours.
+
+    A key that came with the task is as wrong at every other delegate.
+    """
+    base = credentials.base if isinstance(credentials, AssumedRole) else credentials
+    is_ours = isinstance(error, Unauthenticated) and isinstance(base, DefaultChain)
+    capability = isinstance(error, NotSent) or is_ours
     return Answer(Answer.FAILED, error=error.to_record() | {"capability": capability})
 
 
