@@ -31,9 +31,9 @@ from tests.ports import free_port
 
 SOCKETS = int(os.environ.get("AGENTS_SOCKETS", "1000"))
 POLLING = int(os.environ.get("AGENTS_POLLING", "1000"))
-TASKS = int(os.environ.get("AGENTS_TASKS", "300"))
-TASKS_PER_SECOND = float(os.environ.get("AGENTS_TASKS_PER_SECOND", "20"))
-ROUTED = int(os.environ.get("AGENTS_ROUTED", "40"))
+TASKS = int(os.environ.get("AGENTS_TASKS", "200"))
+TASKS_PER_SECOND = float(os.environ.get("AGENTS_TASKS_PER_SECOND", "10"))
+ROUTED = int(os.environ.get("AGENTS_ROUTED", "20"))
 # Seldom enough that none is overtaken by the next of the same agent before it is written.
 BEATS_PER_SECOND = float(os.environ.get("AGENTS_BEATS_PER_SECOND", str(SOCKETS / 2)))
 SECONDS = float(os.environ.get("AGENTS_SECONDS", "10"))
@@ -136,7 +136,8 @@ Send = Callable[[DelegateInstance], DelegateTask]
 
 def _offer(instance: DelegateInstance) -> DelegateTask:
     """A task that routing has decided on: one row and one notice."""
-    delegate, soon = instance.delegate, timezone.now() + timedelta(seconds=5)
+    # So long that no second round of routing comes between.
+    delegate, soon = instance.delegate, timezone.now() + timedelta(minutes=5)
     with transaction.atomic():
         task = make_task(delegate.scope, offered_to=delegate, offered_until=soon)
         notify_task(delegate.pk, task.pk)

@@ -92,13 +92,20 @@ class AgentSocketDoor:
         if scope["path"] != SOCKET_PATH:
             await self.application(scope, receive, send)
             return
-        headers = _headers(scope)
-        if "origin" in headers or not _is_encrypted(scope, headers):
+        bearer = _bearer_of(scope)
+        if bearer is None:
             await receive()
             await send({"type": "websocket.close", "code": FORBIDDEN})
             return
-        request = AgentRequest(path=SOCKET_PATH, address=_address(scope), headers=headers)
-        await sockets.serve(request, receive, send)
+        await sockets.serve(bearer, receive, send)
+
+
+def _bearer_of(scope: AsgiScope) -> str | None:
+    """What a handshake shows as its session; None for a browser, and for what came in the clear."""
+    headers = _headers(scope)
+    if "origin" in headers or not _is_encrypted(scope, headers):
+        return None
+    return AgentRequest(path=SOCKET_PATH, headers=headers).bearer
 
 
 async def _answer(scope: AsgiScope, receive: Receive) -> Reply:

@@ -38,13 +38,18 @@ class Poll:
 
 async def acquire(request: AgentRequest, receive: Receive) -> Reply:
     """POST /agent/v1/tasks/acquire: tasks, or none when `wait_seconds` are over."""
-    clock = asyncio.get_running_loop().time
-    began = clock()
     fields = request.fields()
     free = fields.whole("free", 0, AGENT_TASKS, default=1)
-    until = began + min(fields.measured("wait_seconds"), LONGEST_WAIT_SECONDS)
-    if until == began:
+    seconds = min(fields.measured("wait_seconds"), LONGEST_WAIT_SECONDS)
+    if seconds == 0:
         return _reply(await in_thread(take, request.bearer, free), held=0.0)
+    return await _wait(request, receive, free=free, seconds=seconds)
+
+
+async def _wait(request: AgentRequest, receive: Receive, *, free: int, seconds: float) -> Reply:
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    until = began + seconds
     instance = await in_thread(instance_of, request.bearer)
     poll = Poll(instance)
     async with hub_here() as hub:

@@ -11,7 +11,6 @@ from delegates.protocol.fields import Fields, read_object
 from delegates.protocol.happenings import called, note
 from delegates.protocol.heartbeats import Answer, Ended, read_beat
 from delegates.protocol.hub import Hub, hub_here
-from delegates.protocol.requests import AgentRequest
 from delegates.protocol.sessions import instance_of
 from delegates.protocol.threads import in_thread
 from delegates.telling import tell
@@ -31,11 +30,11 @@ MOST_UNREAD = 100
 class AgentSocket:
     """One socket of one instance."""
 
-    __slots__ = ("_send", "_unread", "delegate_id", "hub", "instance_id", "is_over", "tasks")
+    __slots__ = ("_send", "_unread", "delegate_id", "hub", "instance_id", "is_over")
 
-    def __init__(self, instance: DelegateInstance, hub: Hub, send: Send) -> None:
-        self.instance_id = instance.pk
-        self.delegate_id = instance.delegate_id
+    def __init__(self, instance_id: int, delegate_id: int, hub: Hub, send: Send) -> None:
+        self.instance_id = instance_id
+        self.delegate_id = delegate_id
         self.hub = hub
         # Closed by us: nothing that its end could tell.
         self.is_over = False
@@ -92,11 +91,11 @@ class AgentSocket:
             self.tell(json.dumps({"type": "heartbeat_ack", **answer}))
 
 
-async def serve(request: AgentRequest, receive: Receive, send: Send) -> None:
-    """One socket from its handshake to its end."""
+async def serve(bearer: str, receive: Receive, send: Send) -> None:
+    """One socket from its handshake to its end; while it is idle it holds no row and no headers."""
     await receive()
     try:
-        instance = await in_thread(connected, request.bearer)
+        instance_id, delegate_id = await in_thread(connected, bearer)
     except Problem as problem:
         await _refuse(send, UNAUTHENTICATED, problem.code)
         return
@@ -106,17 +105,17 @@ async def serve(request: AgentRequest, receive: Receive, send: Send) -> None:
         await _refuse(send, TRY_AGAIN, "not_available")
         return
     async with hub_here() as hub:
-        socket = AgentSocket(instance, hub, send)
+        socket = AgentSocket(instance_id, delegate_id, hub, send)
         try:
             with hub.having(socket):
                 await send({"type": "websocket.accept"})
                 await socket.hear(receive)
         finally:
             # Whether this process ends is not for an agent's close code to say.
-            if not (socket.is_over or hub.is_closing or hub.has(instance.pk)):
+            if not (socket.is_over or hub.is_closing or hub.has(instance_id)):
                 # A heartbeat written after this would say that it is there.
-                await hub.heartbeats.forget(instance.pk)
-                await in_thread(disconnected, instance.pk)
+                await hub.heartbeats.forget(instance_id)
+                await in_thread(disconnected, instance_id)
 
 
 async def _refuse(send: Send, code: int, reason: str) -> None:
@@ -125,8 +124,8 @@ async def _refuse(send: Send, code: int, reason: str) -> None:
     await send({"type": "websocket.close", "code": code, "reason": reason})
 
 
-def connected(bearer: str) -> DelegateInstance:
-    """Note that an instance has a socket. Raises what `instance_of` raises."""
+def connected(bearer: str) -> tuple[int, int]:
+    """Note that an instance has a socket; its id and its delegate's. Raises what `instance_of` raises."""
     instance = instance_of(bearer)
     now = database_now()
     was = (instance.connection, instance.suspect_since)
@@ -137,7 +136,7 @@ def connected(bearer: str) -> DelegateInstance:
         text = f"{called(instance)} is connected by WebSocket."
         note(instance, DelegateEvent.Kind.CONNECTED, text, at=now)
         tell(instance.delegate_id)
-    return instance
+    return instance.pk, instance.delegate_id
 
 
 def disconnected(instance_id: int) -> None:
