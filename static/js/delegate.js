@@ -23,7 +23,6 @@ async function look() {
     const made = one(`[data-live="${CSS.escape(part.dataset.live)}"]`, fresh);
     // Whoever is about to press something here is not disturbed.
     if (made && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(made));
-    else if (!made && part.dataset.live === "reason") part.replaceChildren();
   }
   showTimes();
   if (wordOf(document) !== before) announce(`${one("h1").textContent}: ${wordOf(document)}`);
@@ -87,6 +86,15 @@ class Tail {
   }
 }
 
-watchDelegates({ onChange: (changed) => changed.some((told) => told.id === id) && look(), onLook: look, onStatus: say });
+function take(changed) {
+  const told = changed.find((one) => one.id === id);
+  if (told?.status) look();
+  else if (told) {
+    one("[data-connection]").textContent = "Somebody deleted this delegate";
+    announce("Somebody deleted this delegate");
+  }
+}
+
+watchDelegates({ onChange: take, onLook: look, onStatus: say });
 const log = one("[data-log]");
 if (log) new Tail(log);

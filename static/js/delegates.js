@@ -18,22 +18,26 @@ function focusedHref(node) {
   return node.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
 }
 
-function put(old, made, node) {
+function put(old, made) {
   const href = focusedHref(old);
   old.replaceWith(made);
-  showTimes(node || made);
-  if (href) one(`a[href="${CSS.escape(href)}"]`, node || made)?.focus();
+  showTimes(made);
+  if (href) one(`a[href="${CSS.escape(href)}"]`, made)?.focus();
+}
+
+const statuses = () => new Map(all("tr[data-delegate]").map((row) => [row.dataset.delegate, row.dataset.status]));
+
+// However a change was learnt: by the socket, or by a look at the list.
+function say(before) {
+  const changed = all("tr[data-delegate]").filter((row) => (before.get(row.dataset.delegate) ?? row.dataset.status) !== row.dataset.status);
+  for (const row of changed) row.classList.add("changed");
+  const words = changed.map((row) => `${one(".name", row).textContent}: ${one(".status", row).textContent.trim()}`);
+  if (words.length) announce(words.join(", "));
 }
 
 function change(told) {
   const old = rowOf(told.id);
-  if (!old) return;
-  const made = parsed(told.row);
-  const before = old.dataset.status;
-  put(old, made);
-  if (before === told.status) return;
-  made.classList.add("changed");
-  announce(`${told.name}: ${one(".status", made).textContent.trim()}`);
+  if (old) put(old, parsed(told.row));
 }
 
 async function look() {
@@ -46,14 +50,19 @@ async function look() {
     return;
   }
   const found = one("[data-delegates]", new DOMParser().parseFromString(text, "text/html"));
-  if (found) put(one("[data-delegates]"), document.adoptNode(found));
+  if (!found) return;
+  const before = statuses();
+  put(one("[data-delegates]"), document.adoptNode(found));
+  say(before);
 }
 
 async function take(changed) {
+  const before = statuses();
   for (const told of changed) {
     if (told.status === null) rowOf(told.id)?.remove();
     else change(told);
   }
+  say(before);
   const unknown = changed.filter((told) => told.status && !rowOf(told.id) && elsewhere.get(told.id) !== told.status);
   const isEmptied = !all("tr[data-delegate]").length;
   if (!unknown.length && !isEmptied) return;
@@ -61,11 +70,11 @@ async function take(changed) {
   for (const told of unknown) if (!rowOf(told.id)) elsewhere.set(told.id, told.status);
 }
 
-function say(status) {
+function showConnection(status) {
   const chip = one("[data-connection]");
   chip.hidden = false;
   chip.dataset.connection = status;
   chip.textContent = WORDS[status];
 }
 
-watchDelegates({ onChange: take, onLook: look, onStatus: say });
+watchDelegates({ onChange: take, onLook: look, onStatus: showConnection });

@@ -1,6 +1,6 @@
 """The pages of delegates in a browser: what changes is seen without loading anything again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -23,6 +23,14 @@ def delegate(project: Scope) -> Delegate:
     found = make_delegate(project, "eu", tags=["prod"])
     make_instance(found, tags=["eu-west-1"], version="1.0.0")
     return found
+
+
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    """What goes by way of a web server, a broker and a socket may take its time on a busy machine."""
+    expect.set_options(timeout=20_000)
+    yield
+    expect.set_options(timeout=5_000)
 
 
 @pytest.fixture
@@ -116,3 +124,8 @@ def test_the_page_of_a_delegate_follows_its_log_and_its_status(
     expect(page.get_by_text("unseen")).not_to_be_in_viewport()
     hear_nothing_from(delegate, seconds=200)
     expect(page.locator("[data-live=status]")).to_have_text("Disconnected")
+    expect(page.locator("[data-live=reason]")).to_have_text("No heartbeat came for two and a half minutes.")
+    gone = Delegate.objects.get(pk=delegate.pk)
+    delegate.delete()
+    tell(gone)
+    expect(page.locator("[data-connection]")).to_have_text("Somebody deleted this delegate")
