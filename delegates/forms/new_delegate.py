@@ -46,15 +46,6 @@ class Words(forms.CharField):
         return tuple(word for word in re.split(r"[\s,]+", str(super().to_python(value))) if word)
 
 
-class Tags(Words):
-    """Tags, set apart by commas; a tag may hold spaces."""
-
-    def to_python(self, value: Any) -> Any:
-        return tuple(
-            tag.strip() for tag in str(forms.CharField.to_python(self, value)).split(",") if tag.strip()
-        )
-
-
 def mono(**options: Any) -> forms.CharField:
     """A field for one word that machines read."""
     attrs = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
@@ -73,7 +64,10 @@ class NewDelegateForm(PageForm):
 
     in_scope = ScopeField(help_text="Work of this scope and of those below it can use the delegate.")
     name = forms.CharField(max_length=128, help_text="Two that run under one name are two instances of it.")
-    tags = Tags(label="Tags", help_text="What connectors and steps select delegates by; set apart by commas.")
+    tags = Words(
+        label="Tags",
+        help_text="With commas or blanks between them. Connectors and steps choose delegates by these.",
+    )
     target = forms.ChoiceField(
         label="Where it runs", choices=TARGET_CHOICES, widget=forms.RadioSelect, initial="FARGATE"
     )

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from connectors.operations.naming import clean_name
 from delegates.models import Delegate, DelegateConfiguration, DelegateToken
+from delegates.operations.delegates import clean_tags
 from delegates.operations.specs import wanted_spec, write_task_spec, written_spec
 from delegates.operations.tokens import create_token
 from delegates.sizes import SIZES
@@ -47,7 +48,7 @@ def create_delegate(
         kind=wish.kind,
         flavour=wish.flavour,
         size=size,
-        tags=list(dict.fromkeys(tag.strip() for tag in tags if tag.strip())),
+        tags=clean_tags(tags),
         configuration=chosen,
         admission=Delegate.Admission.PENDING_APPROVAL if waits else Delegate.Admission.ENABLED,
         spec=wish.to_json(),

@@ -161,6 +161,8 @@ def test_docker_gets_a_command_to_run(project: Scope, admin: User, browse: Brows
     [
         ({"name": ""}, "name"),
         ({"name": "built-in\u202e"}, "name"),
+        ({"tags": "good <bad>"}, "tags"),
+        ({"tags": " ".join(f"tag{number}" for number in range(101))}, "tags"),
         ({"aws_account_id": "12345"}, "aws_account_id"),
         ({"subnets": "subnet-1 vpc-2"}, "subnets"),
         ({"security_groups": "sg_1"}, "security_groups"),
