@@ -15,7 +15,7 @@ SOCKET_SECONDS = 10.0
 
 def acquiring(agent: Agent) -> None:
     """Fetch and hand out tasks until the agent ends."""
-    backoff = Backoff(first=0.2, most=10)
+    backoff = Backoff(first=0.2, most=5)
     if agent.settings.uses_socket:
         # A long poll is for where there is no socket; the first one may be about to open.
         agent.socket_tried.wait(SOCKET_SECONDS)

@@ -20,7 +20,7 @@ UNAUTHENTICATED, RESTARTS = 4401, 1012
 
 def listening(agent: Agent) -> None:
     """Connect, listen, and connect again, until the agent ends."""
-    backoff = Backoff(first=0.5, most=30)
+    backoff = Backoff(first=0.5, most=15)
     while not agent.ended.is_set():
         if not agent.registered.wait(1.0):
             continue

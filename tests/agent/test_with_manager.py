@@ -45,10 +45,8 @@ def token(live_broker: str, transactional_db: None, project: Scope, admin: User)
 
 
 @pytest.fixture
-def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Iterator[Begin]:
+def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Begin:
     """Start an agent and wait until the manager sees it as it is started: with a socket, or polling."""
-
-    parts: list[Part] = []
 
     def started(name: str = "eu", **more: str) -> Part:
         environment = {
@@ -61,25 +59,12 @@ def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> It
             **more,
         }
         part = start_agent(environment)
-        parts.append(part)
         wanted = "POLLING" if "SLIPWAY_DELEGATE_NO_SOCKET" in more else "WEBSOCKET"
         found = DelegateInstance.objects.filter(delegate__name=name, connection=wanted)
         wait_until(found.exists, f"{name} by {wanted}: {part.log}")
         return part
 
-    yield started
-    for part in parts:
-        part.kill()
-    # The end of a socket is noted for an instance; the next test's must not have its number by then.
-    wait_until(lambda: not DelegateInstance.objects.filter(**CONNECTED).exists(), "the end of all sockets")
-
-
-CONNECTED = {
-    "connection": "WEBSOCKET",
-    "suspect_since": None,
-    "status": "REGISTERED",
-    "delegate__is_built_in": False,
-}
+    return started
 
 
 def submit(project: Scope, kind: str, payload: Mapping[str, Any], **facts: Any) -> DelegateTask:
