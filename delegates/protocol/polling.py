@@ -18,13 +18,16 @@ from guards.limits import AGENT_TASKS
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
+# Polls that began together, after a restart, do not all end together.
+_SPREAD, _PARTS = 0.25, 64
+
 
 class Poll:
     """An instance that waits for a task."""
 
-    def __init__(self, instance: DelegateInstance) -> None:
-        self.instance_id = instance.pk
-        self.delegate_id = instance.delegate_id
+    def __init__(self, instance_id: int, delegate_id: int) -> None:
+        self.instance_id = instance_id
+        self.delegate_id = delegate_id
         self.news = asyncio.Event()
 
     def tell(self, _text: str) -> None:
@@ -50,11 +53,9 @@ async def _wait(request: AgentRequest, receive: Receive, *, free: int, seconds: 
     clock = asyncio.get_running_loop().time
     began = clock()
     until = began + seconds
-    instance = await in_thread(instance_of, request.bearer)
-    poll = Poll(instance)
     async with hub_here() as hub:
-        if not hub.has(poll.instance_id):
-            await in_thread(_polls, instance)
+        poll = Poll(*await in_thread(_begin, request.bearer, hub.has))
+        until -= seconds * _SPREAD * (poll.instance_id % _PARTS) / _PARTS
         gone = asyncio.ensure_future(receive())
         gone.add_done_callback(lambda _: poll.news.set())
         try:
@@ -80,6 +81,14 @@ async def _news(poll: Poll, seconds: float) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def _begin(bearer: str, has_more: Callable[[int], bool]) -> tuple[int, int]:
+    """The instance that polls, and its delegate. Raises what `instance_of` raises."""
+    instance = instance_of(bearer)
+    if not has_more(instance.pk):
+        _polls(instance)
+    return instance.pk, instance.delegate_id
 
 
 def take(bearer: str, free: int, polls: bool = False) -> list[dict[str, Any]]:
