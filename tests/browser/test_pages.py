@@ -5,6 +5,7 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from connectors.models import Connector, FileNode
+from delegates.models import Delegate
 from deployments.models import Execution, Interrupt, Pipeline, Service
 from tests.browser.conftest import Visit
 from tests.browser.wire import Wire
@@ -18,6 +19,7 @@ def addresses(execution: Execution) -> list[str]:
     service = Service.objects.get()
     connector = Connector.objects.get()
     pipeline = Pipeline.objects.get()
+    delegate = Delegate.objects.get()
     return [
         "/deployments/",
         "/deployments/?status=aborted",
@@ -32,6 +34,8 @@ def addresses(execution: Execution) -> list[str]:
         "/environments/",
         "/connectors/",
         "/delegates/",
+        f"/delegates/{delegate.pk}/",
+        f"/delegates/{delegate.pk}/?tab=lists",
         "/files/",
         f"/files/{file.pk}/",
         f"/files/{folder.pk}/",
@@ -54,6 +58,8 @@ def test_no_page_breaks_the_policy_or_its_width(
     width: int,
 ) -> None:
     page.set_viewport_size({"width": width, "height": 800})
+    # This server has no sockets; what arrives through them is another test's.
+    page.route_web_socket("**/ws/delegates/", lambda socket: None)
     page.context.add_cookies([{"name": "slipway_theme", "value": theme, "url": live_server.url}])
     for address in addresses(execution):
         response = visit(address)
