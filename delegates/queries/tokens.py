@@ -9,7 +9,7 @@ from delegates.models import Delegate, DelegateInstance, DelegateToken
 from rbac.models import Scope
 from rbac.policy import Principal, visible_to
 
-WITH_SESSION = ~Q(instances__session_hash="") & Q(instances__isnull=False)
+WITH_SESSION = Q(instances__session_hash__gt="") & ~Q(instances__status=DelegateInstance.Status.GONE)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ def usable_tokens(principal: Principal, scope: Scope | None = None) -> QuerySet[
 
 def losing_with(token: DelegateToken, reader: Principal) -> Losing:
     """Whose sessions end when `token` is revoked, by name as far as `reader` may see them."""
-    with_session = DelegateInstance.objects.filter(token=token).exclude(session_hash="")
+    here = DelegateInstance.objects.filter(token=token).exclude(status=DelegateInstance.Status.GONE)
+    with_session = here.exclude(session_hash="")
     visible = visible_to(reader, "core_delegate_view", with_session)
     grouped: dict[Delegate, list[DelegateInstance]] = {}
     for instance in visible.select_related("delegate").order_by("delegate__name", "hostname", "pk"):

@@ -104,6 +104,17 @@ def test_revoking_ends_every_session_of_the_token_at_once(token: DelegateToken, 
     assert entry.after == {"sessions_ended": ["eu on host-1"]}
 
 
+def test_how_much_hangs_on_a_token_counts_open_sessions_alone(
+    token: DelegateToken, admin: User, call: Call
+) -> None:
+    connected(token, "eu", "host-1")
+    connected(token, "us", "host-2")
+    address = f"/api/v1/delegate-tokens/{token.pk}"
+    before = call(admin).get(address).json()
+    after = call(admin).post(f"{address}/revoke").json()
+    assert [(one["delegates"], one["instances"]) for one in (before, after)] == [(2, 2), (0, 0)]
+
+
 def test_a_second_revocation_changes_nothing(token: DelegateToken, admin: User) -> None:
     revoke_token(actor=admin, token=token)
     moment = token.revoked_at
@@ -123,6 +134,7 @@ def test_the_question_before_a_revocation_names_who_loses_a_session(
     assert "host-1" in page
     after = browse(admin).post(f"/delegates/tokens/{token.pk}/revoke/", follow=True)
     assert "The token eu is revoked; 1 session ended." in text_of(after)
+    assert "host-1" not in text_of(after)
 
 
 def test_a_revoked_token_is_shown_to_nobody(token: DelegateToken, admin: User, browse: Browse) -> None:
@@ -190,3 +202,14 @@ def test_a_delegate_manager_makes_tokens_in_the_browser(project: Scope, browse: 
     assert made.created_by == manager
     assert made.expires_at is not None
     assert 29 <= (made.expires_at - timezone.now()).days <= 30
+
+
+def test_the_admin_site_shows_tokens_without_their_values(
+    token: DelegateToken, admin: User, browse: Browse
+) -> None:
+    listed = text_of(browse(admin).get("/admin/delegates/delegatetoken/"))
+    one = text_of(browse(admin).get(f"/admin/delegates/delegatetoken/{token.pk}/change/"))
+    assert token.prefix in listed
+    assert token.prefix in one
+    assert token.value not in listed + one
+    assert token.token_hash not in listed + one
