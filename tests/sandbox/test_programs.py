@@ -26,7 +26,12 @@ OBEDIENT = (
     "print('environment ' + json.dumps(dict(os.environ)), flush=True)\n"
     "while True:\n    time.sleep(60)\n"
 )
-STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)\n"
+STUBBORN = (
+    "import signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "print('deaf', flush=True)\n"
+    "time.sleep(600)\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +178,8 @@ def test_whoever_does_not_end_is_killed_after_its_stop_timeout() -> None:
     try:
         aws = Aws.pretend(sandbox)
         arn = run(aws, stopTimeout=2)
-        until_status(aws, arn, "RUNNING")
+        running = until_status(aws, arn, "RUNNING")
+        wait_until(lambda: aws.log_lines(running) == ["deaf"], "its first word")
         aws.ecs.stop_task(cluster=CLUSTER, task=arn)
         assert until_status(aws, arn, "STOPPED")["containers"][0]["exitCode"] == 137
     finally:
