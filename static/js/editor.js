@@ -54,7 +54,7 @@ class Editor {
     this.state = one("[data-editor-state]", this.root);
     const body = h("div", { class: "editor-body" }, gutter, page);
     this.area.before(this.bar(language), body);
-    page.append(this.area);
+    this.moveInto(page);
     this.root.classList.add("on");
     this.paint = new Paint(this.area, language, gutter, painted);
     const said = (text) => { this.state.textContent = text; };
@@ -64,6 +64,18 @@ class Editor {
       jump: (problem) => this.goTo(problem.line, problem.column || 1),
     });
     this.complete = new Complete(this.area, this.paint, page, said);
+  }
+
+  // Who began to write before this script had come goes on where they were.
+  moveInto(page) {
+    const { area } = this;
+    const wasFocused = document.activeElement === area;
+    const { selectionStart, selectionEnd, scrollTop } = area;
+    page.append(area);
+    if (!wasFocused) return;
+    area.focus({ preventScroll: true });
+    area.setSelectionRange(selectionStart, selectionEnd);
+    area.scrollTop = scrollTop;
   }
 
   bar(language) {

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from connectors.models import Connector, FileNode
 from connectors.operations import save_file
@@ -67,6 +67,25 @@ def test_keys_and_values_of_awss_model_are_suggested(page: Page, visit: Visit, n
     area.press("Control+End")
     area.press("Control+Space")
     expect(page.get_by_role("option", name="awsvpc")).to_be_visible()
+
+
+def test_who_writes_before_the_editor_has_loaded_goes_on_where_they_were(
+    page: Page, visit: Visit, node: FileNode
+) -> None:
+    held: list[Route] = []
+    page.route(re.compile(r"/editor\.([0-9a-f]+\.)?js"), lambda route: held.append(route))
+    visit(f"/files/{node.pk}/")
+    with page.expect_request(re.compile(r"/editor\.")):
+        page.get_by_role("link", name="Edit", exact=True).click()
+    area = page.get_by_label("Content", exact=True)
+    area.focus()
+    area.evaluate("area => area.setSelectionRange(0, 0)")
+    while not held:
+        page.wait_for_timeout(20)
+    held.pop().continue_()
+    expect(page.locator(".editor.on")).to_be_visible()
+    page.keyboard.insert_text("# mine\n")
+    expect(area).to_have_value(f"# mine\n{node.content}")
 
 
 def test_a_text_written_at_the_same_time_as_another_is_not_lost(
