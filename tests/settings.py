@@ -20,7 +20,9 @@ if "SLIPWAY_TESTS_HOME" not in os.environ:
 os.environ["SLIPWAY_HOME"] = os.environ["SLIPWAY_TESTS_HOME"]
 
 from config.settings import *  # noqa: E402, F403
-from config.settings import DATABASES, HOME, STATIC_ROOT, STORAGES  # noqa: E402
+from config.settings import DATABASES, HOME, INSTALLED_APPS, STATIC_ROOT, STORAGES  # noqa: E402
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.flushing"]
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Processes that stories start are given a broker; everything else stays inside the test process.

@@ -1,0 +1,1 @@
+"""Emptying the test database while processes of a story still use it."""
