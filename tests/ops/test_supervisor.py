@@ -160,4 +160,4 @@ def test_a_killed_supervisor_takes_everything_along_and_its_state_is_kept(
     everything = children_of(supervisor.pid)
     supervisor.kill()
     supervisor.wait()
-    wait_until(lambda: not any(is_alive(pid) for pid in everything), "the end of all children", 10)
+    wait_until(lambda: not any(is_alive(pid) for pid in everything), "the end of all children")
