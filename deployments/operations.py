@@ -67,6 +67,8 @@ def run_pipeline(
                 after={"number": execution.number, "artifact": artifact, "inputs": values},
             )
             transaction.on_commit(lambda: wake_soon(execution.pk))
+    except plan.CannotPlanError as cannot:
+        refuse_missing(cannot.missing)
     except IntegrityError:
         if idempotency_key and (earlier := _earlier(actor, pipeline, idempotency_key)):
             return earlier

@@ -48,8 +48,10 @@ def full_schema() -> dict[str, Any]:
     spec["properties"]["strategy"] = {"enum": sorted(known_strategies())}
     execution = spec["properties"]["execution"]["properties"]
     kinds = known_steps().values()
-    execution["steps"] = _steps(execution["steps"], [kind for kind in kinds if not kind.undoes])
-    execution["rollbackSteps"] = _steps(execution["rollbackSteps"], [kind for kind in kinds if kind.undoes])
+    execution["steps"] = _steps(execution["steps"], [kind for kind in kinds if "steps" in kind.sections])
+    execution["rollbackSteps"] = _steps(
+        execution["rollbackSteps"], [kind for kind in kinds if "rollbackSteps" in kind.sections]
+    )
     return schema
 
 

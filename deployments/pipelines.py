@@ -50,6 +50,7 @@ class StepSpec:
     timeout_seconds: int
     selectors: tuple[str, ...] = ()
     selectors_from: str = ""
+    failure_strategies: tuple[dict[str, Any], ...] = ()
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -188,9 +189,8 @@ def _step_problems(
     except BadStepError as bad:
         yield _problem(place, str(bad), document)
         return
-    if bool(kind.undoes) != (section == "rollbackSteps"):
-        right = "rollbackSteps" if kind.undoes else "steps"
-        yield _problem(place, f"{kind.type} belongs under {right}", document)
+    if section not in kind.sections:
+        yield _problem(place, f"{kind.type} belongs under {kind.sections[0]}", document)
 
 
 def _repeated(names: list[str], what: str, path: str, document: Document) -> Iterator[Problem]:

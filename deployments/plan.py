@@ -1,10 +1,11 @@
 """Makes the plan of an execution: every row, before anything runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connectors.aws_accounts import read_spec
+from deployments.expressions import BadExpressionError, resolve
 from deployments.models import (
     ActionRun,
     Artifact,
@@ -17,6 +18,7 @@ from deployments.models import (
     StepExecution,
 )
 from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
+from deployments.steps.base import BadStepError, step_kind
 from deployments.variables import effective, expressions
 from rbac.models import Scope
 
@@ -27,6 +29,14 @@ class Missing:
 
     path: str
     message: str
+
+
+class CannotPlanError(ValueError):
+    """A step of the pipeline asks for something that its expressions do not come to."""
+
+    def __init__(self, missing: list[Missing]) -> None:
+        super().__init__("; ".join(one.message for one in missing))
+        self.missing = missing
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,9 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
             text = f"environment {stage.environment} has no infrastructure {stage.infrastructure}"
             missing.append(Missing(f"{path}.environment.infrastructureDefinitions.0.identifier", text))
         if service and environment and infrastructure:
-            found = ServiceOverride.objects.filter(environment=environment, service=service).first()
+            found = ServiceOverride.objects.filter(
+                environment=environment, service=service, infrastructure=None
+            ).first()
             override = found.variables if found else {}
             targets.append(Target(stage, service, environment, infrastructure, override))
     return targets, missing
@@ -116,7 +128,10 @@ def _nearest(model: Any, scope: Scope, identifier: str) -> Any:
 
 
 def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Target]) -> None:
-    """Write the rows of every stage, step and action; inside the transaction that makes the execution."""
+    """Write the rows of every stage, step and action; inside the transaction that makes the execution.
+
+    Raises `CannotPlanError` for a step whose expressions name nothing, or come to what it cannot take.
+    """
     for position, target in enumerate(targets):
         stage = StageExecution.objects.create(
             execution=execution,
@@ -136,7 +151,21 @@ def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Targe
         )
         for section, steps in sections:
             for number, spec in enumerate(steps):
-                _write_step(stage, section, number, spec)
+                _write_step(stage, section, number, _filled_in(stage, spec))
+
+
+def _filled_in(stage: StageExecution, step: StepSpec) -> StepSpec:
+    """The step with the expressions of its spec resolved: what it will do is settled when a run starts."""
+    place = f"pipeline.stages.{stage.position}.stage.spec.execution"
+    try:
+        filled = replace(step, spec=resolve(step.spec, stage.values))
+        step_kind(step.type).spec_from(filled.spec)
+    except BadExpressionError as bad:
+        message = f"step {step.identifier}, {'.'.join(map(str, bad.where))}: {bad.message}"
+        raise CannotPlanError([Missing(place, message)]) from bad
+    except BadStepError as bad:
+        raise CannotPlanError([Missing(place, f"step {step.identifier}: {bad}")]) from bad
+    return filled
 
 
 def _write_step(stage: StageExecution, section: str, position: int, spec: StepSpec) -> None:
@@ -149,10 +178,13 @@ def _write_step(stage: StageExecution, section: str, position: int, spec: StepSp
         type=spec.type,
         spec=spec.spec,
         timeout_seconds=spec.timeout_seconds,
+        failure_strategies=list(spec.failure_strategies),
         delegate_selectors=list(spec.selectors),
         selectors_from=spec.selectors_from,
     )
-    planned = [(unit.title, action) for unit in spec.units for action in unit.actions]
+    # A rollback step has no actions of its own: the undos of its partners run there.
+    units = spec.units if section == StepExecution.Section.EXECUTION else ()
+    planned = [(unit.title, action) for unit in units for action in unit.actions]
     ActionRun.objects.bulk_create(
         ActionRun(
             step=step,
@@ -255,7 +287,7 @@ def _preview_step(spec: StepSpec, section: str) -> dict[str, Any]:
             "status": "QUEUED",
             "actions": [{"title": a.title, "state": "WAITING"} for a in u.actions],
         }
-        for u in spec.units
+        for u in (spec.units if section == "EXECUTION" else ())
     ]
     return {
         "identifier": spec.identifier,

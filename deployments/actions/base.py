@@ -111,6 +111,13 @@ class Source:
     paths: tuple[str, ...]
 
 
+class Earlier(Protocol):
+    """A step that ran before this one in the same stage: what it remembered, and what it learned."""
+
+    def recall(self, name: str) -> Any: ...
+    def know(self, name: str) -> Any: ...
+
+
 class Rollout(Protocol):
     """The execution under way, as an action sees it: AWS verbs, memory, facts, log."""
 
@@ -136,7 +143,18 @@ class Rollout(Protocol):
 
     def sources(self, kind: str) -> tuple[Source, ...]: ...
     def load(self, kind: str) -> Loaded:
-        """Fetch, resolve and check the manifest of `kind`; raises `ActionFailed` naming file and line."""
+        """Fetch, resolve and check the manifest of `kind`; raises `ActionFailed` naming file and line.
+
+        Expressions may name what this step has learned, such as `<+targetGroupArn>`.
+        """
+        ...
+
+    def load_all(self, kind: str) -> tuple[Loaded, ...]:
+        """As `load`, every manifest of a kind of which a service may have several."""
+        ...
+
+    def earlier(self, step_type: str) -> Earlier | None:
+        """The last step of this type before this one in the stage; None if there is none."""
         ...
 
     def account(self) -> str:
@@ -183,6 +201,8 @@ class Action:
     """Whether a rollback has anything to put back here."""
     runs_always: ClassVar[bool] = False
     """A `Finally` action: also runs when the step failed, was aborted or was rolled back."""
+    settles: ClassVar[tuple[str, ...]] = ()
+    """Types of earlier steps of the stage that need no undo any more once this action is done."""
 
     @property
     def title(self) -> str:

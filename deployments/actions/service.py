@@ -17,9 +17,15 @@ from deployments.actions.base import (
     Verdict,
     action,
 )
+from deployments.actions.known_service import (
+    GONE,
+    delete_service,
+    existed_before,
+    refuse_foreign_controller,
+    service_words,
+    snapshot_of,
+)
 from deployments.actions.timing import forget, is_confirmed
-
-GONE = ("INACTIVE", "DRAINING")
 
 
 @action
@@ -35,12 +41,12 @@ class RememberService(Action):
         name = rollout.recall("service definition")["serviceName"]
         rollout.take_slot(name)
         service = rollout.ecs.describe_service(rollout.cluster, name)
-        before = rollout.remember("service before", None if service is None else _snapshot(service))
+        before = rollout.remember("service before", None if service is None else snapshot_of(service))
         if before is None or before["status"] in GONE:
             rollout.log(f"Service {name} does not exist yet, it will be created")
             rollout.log("A rollback deletes it again")
             return
-        _refuse_foreign_controller(before)
+        refuse_foreign_controller(before)
         rollout.log(
             f"Service {name} runs {before['running']}/{before['desired']} tasks of "
             f"{before['task_definition']} (deployment {before['primary']})"
@@ -175,7 +181,7 @@ class CreateOrUpdateService(Action):
         name = rollout.know("serviceName")
         live = rollout.ecs.describe_service(rollout.cluster, name)
         if not existed_before(rollout):
-            _delete(rollout, name, live)
+            delete_service(rollout, name, live)
         elif live is not None:
             _restore(rollout, name, live)
 
@@ -228,58 +234,6 @@ class CreateOrUpdateService(Action):
             Check(f"{what} of Service {name}", str(expected), str(found), expected == found)
             for what, expected, found in pairs
         ]
-
-
-def service_words(service: EcsService | None) -> str:
-    """An ECS service in three words, for a checklist."""
-    return (
-        "does not exist"
-        if service is None
-        else f"{service.status}, {service.running}/{service.desired} running"
-    )
-
-
-def existed_before(rollout: Rollout) -> bool:
-    """Whether the ECS service was there when the step began."""
-    before = rollout.recall("service before")
-    return bool(before) and before["status"] not in GONE
-
-
-def _snapshot(service: EcsService) -> dict[str, Any]:
-    primary = service.primary
-    raw = {key: value for key, value in service.raw.items() if key not in ("events", "deployments")}
-    return {
-        "name": service.name,
-        "arn": service.arn,
-        "status": service.status,
-        "primary": primary.id if primary else "",
-        "task_definition": service.task_definition,
-        "desired": service.desired,
-        "running": service.running,
-        "newest_events": [event.id for event in service.events],
-        "raw": raw,
-    }
-
-
-def _refuse_foreign_controller(before: Mapping[str, Any]) -> None:
-    raw = before["raw"]
-    controller = raw.get("deploymentController", {}).get("type", "ECS")
-    strategy = raw.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
-    if controller != "ECS" or strategy != "ROLLING" or raw.get("schedulingStrategy", "REPLICA") != "REPLICA":
-        raise ActionFailed(
-            "CONTROLLER_NOT_SUPPORTED",
-            f"Service {before['name']} is deployed by other means in AWS: {controller} controller, "
-            f"{strategy} strategy, {raw.get('schedulingStrategy', 'REPLICA')} scheduling. "
-            "Deploy it there, or create it anew.",
-        )
-
-
-def _delete(rollout: Rollout, name: str, live: EcsService | None) -> None:
-    if live is None or live.status in GONE:
-        rollout.log(f"Service {name} is gone already")
-        return
-    rollout.log(f"Deleting service {name}..")
-    rollout.ecs.delete_service(rollout.cluster, name, force=True)
 
 
 def _restore(rollout: Rollout, name: str, live: EcsService) -> None:

@@ -57,7 +57,7 @@ class Overrides(EnvironmentRoute):
 
     @extend_schema(parameters=PAGED, responses=OverrideSummary(many=True))
     def get(self, request: Request, pk: int) -> Response:
-        rows = self.environment(pk).overrides.select_related("service")
+        rows = self.environment(pk).overrides.filter(infrastructure=None).select_related("service")
         return self.page(rows, OverrideSummary)
 
 
@@ -108,7 +108,9 @@ class OneOverride(EnvironmentRoute):
 
 
 def _stored(environment: Environment, service: Service) -> ServiceOverride | None:
-    return ServiceOverride.objects.filter(environment=environment, service=service).first()
+    return ServiceOverride.objects.filter(
+        environment=environment, service=service, infrastructure=None
+    ).first()
 
 
 def _plain(variable: Variable, kinds: list[str]) -> dict[str, Any]:

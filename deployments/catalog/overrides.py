@@ -43,7 +43,7 @@ def _write(
     version: int | None,
 ) -> ServiceOverride | None:
     rows = ServiceOverride.objects.select_related("environment__scope", "service")
-    found = rows.filter(environment=environment, service=service).first()
+    found = rows.filter(environment=environment, service=service, infrastructure=None).first()
     if version is not None and version != (found.version if found else 0):
         raise ChangedMeanwhile("Somebody changed this after you opened it. Nothing was saved.")
     before = {"variables": sorted(found.variables)} if found else None

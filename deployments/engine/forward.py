@@ -5,10 +5,10 @@ from datetime import timedelta
 from deployments.actions.base import Action, ActionFailed, Rollout
 from deployments.engine import failing
 from deployments.engine.rollout import EngineRollout
-from deployments.engine.running import Failed, Finished, Wait, park, run
+from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
 from deployments.models import ActionRun, StepExecution
-from deployments.states import TERMINAL, ActionState, Outcome, Status
+from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
 
 
 def begin_stage(shared: Shared) -> None:
@@ -82,6 +82,7 @@ def _finish_look(shared: Shared, row: ActionRun, end: Finished) -> timedelta | N
     with shared.lease.commit():
         if end.value:
             shared.change(row, state=ActionState.DONE, ended_at=now)
+            _settle(shared, row)
         end.rollout.finish(keep_progress=True)
         status = Status.RUNNING if end.value else Status.ASYNC_WAITING
         if row.step.status != status and row.step.status not in TERMINAL:
@@ -90,6 +91,16 @@ def _finish_look(shared: Shared, row: ActionRun, end: Finished) -> timedelta | N
     if end.value:
         return None
     return park(shared, end.rollout, since=row.start_done_at or now, deadline=row.step.timeout_at)
+
+
+def _settle(shared: Shared, row: ActionRun) -> None:
+    """What this action made needless is not undone any more; inside a commit."""
+    types = load(row).settles
+    if types:
+        earlier = shared.stage.steps.filter(type__in=types, position__lt=row.step.position)
+        ActionRun.objects.filter(step__in=earlier.filter(section=row.step.section)).update(
+            undo_state=UndoState.SETTLED
+        )
 
 
 def _current(shared: Shared) -> StepExecution | None:

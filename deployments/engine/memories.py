@@ -31,3 +31,19 @@ class Memories:
         rows = [Memory(step=self._step, run=self._run, name=n, value=v) for n, v in self._new.items()]
         Memory.objects.bulk_create(rows, ignore_conflicts=True)
         self._new = {}
+
+
+class EarlierStep:
+    """What a step before this one remembered in its last run, and what it learned."""
+
+    def __init__(self, step: StepExecution) -> None:
+        self._step = step
+        self._memories = Memories(step, step.run)
+
+    def recall(self, name: str) -> Any:
+        """What that step remembered, or None."""
+        return self._memories.recall(name)
+
+    def know(self, name: str) -> Any:
+        """A fact that is among the outputs of that step, or None."""
+        return self._step.outputs.get(name)

@@ -11,13 +11,13 @@ from aws.elb import Elb
 from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.sts import Sts
-from deployments.actions.base import Loaded, Seen, Source
+from deployments.actions.base import Earlier, Loaded, Seen, Source
 from deployments.engine import quota, sources
 from deployments.engine.events import new_events
 from deployments.engine.journal import JournalCaller, LookCaller, hash_of
 from deployments.engine.lease import Lease
 from deployments.engine.masking import preview
-from deployments.engine.memories import Memories
+from deployments.engine.memories import EarlierStep, Memories
 from deployments.engine.parking import LOOK_ANYWAY, Parking, group_of, quota_of, sight_of
 from deployments.engine.remote import RemoteCalls
 from deployments.engine.shared import Shared
@@ -179,7 +179,20 @@ class EngineRollout:
         return sources.listed(self.shared.stage, kind)
 
     def load(self, kind: str) -> Loaded:
-        return sources.load(self.shared.execution, self.shared.stage, kind)
+        return sources.load(self.shared.execution, self.shared.stage, kind, self._learned())
+
+    def load_all(self, kind: str) -> tuple[Loaded, ...]:
+        return sources.load_all(self.shared.execution, self.shared.stage, kind, self._learned())
+
+    def _learned(self) -> dict[str, Any]:
+        return {**self.step.outputs, **self._facts}
+
+    def earlier(self, step_type: str) -> Earlier | None:
+        before = self.shared.stage.steps.filter(
+            section=self.step.section, type=step_type, position__lt=self.step.position
+        )
+        step = before.order_by("-position").first()
+        return None if step is None else EarlierStep(step)
 
     def account(self) -> str:
         return Sts(self.caller).caller_identity()

@@ -29,17 +29,34 @@ def listed(stage: StageExecution, kind: str) -> tuple[Source, ...]:
     )
 
 
-def load(execution: Execution, stage: StageExecution, kind: str) -> Loaded:
-    """Fetch, resolve and check the first manifest of a kind.
+def load(execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any]) -> Loaded:
+    """Fetch, resolve and check the first manifest of a kind; `learned` are facts that expressions may name.
 
     Raises `ActionFailed` with every problem, each naming file and line.
     """
     source = next(source for source in stage.sources if source["kind"] == kind)
-    document = _document(execution, stage, source)
+    return _loaded(execution, stage, source, learned)
+
+
+def load_all(
+    execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any]
+) -> tuple[Loaded, ...]:
+    """As `load`, every manifest of a kind, in the order of the service."""
+    return tuple(
+        _loaded(execution, stage, source, learned) for source in stage.sources if source["kind"] == kind
+    )
+
+
+def _loaded(
+    execution: Execution, stage: StageExecution, source: Mapping[str, Any], learned: Mapping[str, Any]
+) -> Loaded:
+    kind = source["kind"]
+    known = {**known_values(execution, stage), **learned}
+    document = _document(execution, source, known)
     checked = check_manifest(kind, document)
     found = list(checked.problems)
     if kind == SERVICE_DEFINITION and not found:
-        found += check_together(document, _task_definition(execution, stage)).problems
+        found += check_together(document, _task_definition(execution, stage, known)).problems
     if found:
         raise ActionFailed("BAD_MANIFEST", _as_text(found))
     return Loaded(
@@ -49,20 +66,22 @@ def load(execution: Execution, stage: StageExecution, kind: str) -> Loaded:
     )
 
 
-def _document(execution: Execution, stage: StageExecution, source: Mapping[str, Any]) -> Document:
+def _document(execution: Execution, source: Mapping[str, Any], known: Mapping[str, Any]) -> Document:
     try:
         document = fetch(source, execution.scope)[0]
     except StoreError as error:
         raise ActionFailed("MANIFEST_MISSING", str(error)) from error
     except BadDocument as bad:
         raise ActionFailed("BAD_MANIFEST", str(bad)) from bad
-    return document.with_value(_resolved(document, known_values(execution, stage)))
+    return document.with_value(_resolved(document, known))
 
 
-def _task_definition(execution: Execution, stage: StageExecution) -> Mapping[str, Any]:
+def _task_definition(
+    execution: Execution, stage: StageExecution, known: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """The task definition beside a service definition; its own mistakes were told before."""
     sources = (source for source in stage.sources if source["kind"] == TASK_DEFINITION)
-    value = _document(execution, stage, next(sources)).value
+    value = _document(execution, next(sources), known).value
     return value if isinstance(value, Mapping) else {}
 
 

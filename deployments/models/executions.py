@@ -161,6 +161,10 @@ class StepExecution(models.Model):
     log_last_dropped = models.TextField(blank=True, default="")
     outputs = models.JSONField(default=dict)
     failure = models.JSONField(null=True)
+    # What to do when it fails, as the pipeline says; the first that fits counts.
+    failure_strategies = models.JSONField(default=list)
+    # Set while a person is asked what to do: {"asked_at", "until", "on_timeout"}.
+    intervention = models.JSONField(null=True)
     # Tags that a delegate must have for this step's calls, and who asked for them; empty: the connector's.
     delegate_selectors = models.JSONField(default=list)
     selectors_from = models.CharField(max_length=16, blank=True, default="")

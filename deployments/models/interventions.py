@@ -17,11 +17,16 @@ class Interrupt(models.Model):
         ROLL_BACK = "ROLL_BACK"
         RETRY = "RETRY"
         FAIL = "FAIL"
+        SKIP = "SKIP"
+        MARK_AS_SUCCESS = "MARK_AS_SUCCESS"
+        MARK_AS_FAILURE = "MARK_AS_FAILURE"
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="interrupts")
     kind = models.CharField(max_length=32, choices=Kind)
+    # The identifier of the step that is meant; empty for the whole execution.
+    step = models.CharField(max_length=128, blank=True, default="")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     at = models.DateTimeField(auto_now_add=True)
     taken_at = models.DateTimeField(null=True)

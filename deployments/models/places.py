@@ -51,19 +51,36 @@ class Infrastructure(models.Model):
 
 
 class ServiceOverride(models.Model):
-    """The variables that one service has in one environment; they win over both (R178)."""
+    """What one service has in one environment, or in one infrastructure of it, and nowhere else (R178).
+
+    The infrastructure's wins over the environment's, which wins over the service's own. `manifests` are
+    rows of identifier, kind, store, paths and content, each laid over the service's manifest of its kind.
+    """
 
     SCOPE_PATH = "environment__scope"
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="overrides")
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="overrides")
+    infrastructure = models.ForeignKey(
+        Infrastructure, null=True, blank=True, on_delete=models.CASCADE, related_name="overrides"
+    )
     variables = models.JSONField(default=dict, blank=True)
+    manifests = models.JSONField(default=list, blank=True)
     version = models.PositiveIntegerField(default=1)
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["environment", "service"], name="override_of_a_service_unique")
+            models.UniqueConstraint(
+                fields=["environment", "service"],
+                condition=models.Q(infrastructure=None),
+                name="override_of_a_service_unique",
+            ),
+            models.UniqueConstraint(
+                fields=["infrastructure", "service"],
+                condition=models.Q(infrastructure__isnull=False),
+                name="override_in_an_infrastructure_unique",
+            ),
         ]
 
     def __str__(self) -> str:

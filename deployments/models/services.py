@@ -25,6 +25,8 @@ class Manifest(models.Model):
     class Kind(models.TextChoices):
         TASK_DEFINITION = "EcsTaskDefinition", "Task definition"
         SERVICE_DEFINITION = "EcsServiceDefinition", "Service definition"
+        SCALABLE_TARGET = "EcsScalableTargetDefinition", "Scalable target"
+        SCALING_POLICY = "EcsScalingPolicyDefinition", "Scaling policy"
 
     SCOPE_PATH = "service__scope"
 

@@ -1,10 +1,11 @@
 """What a step is: a function from its spec to a plan of actions in titled units."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass
 from typing import Any, TypeVar
 
 from deployments.actions.base import Action
+from deployments.expressions import has_expression
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,23 @@ class StepKind:
     spec: Any
     plan_of: PlanOf
     undone_by: str
-    undoes: str
+    undoes: tuple[str, ...]
     timeout_minutes: int
+    sections: tuple[str, ...]
 
     def spec_from(self, values: Mapping[str, Any]) -> Any:
         """The typed spec; raises `BadStepError` naming an unknown or ill-typed field."""
         fields = self.spec.__dataclass_fields__
+        if lacking := [name for name, field in fields.items() if _is_needed(field) and name not in values]:
+            raise BadStepError(f"{self.type} needs {', '.join(lacking)} under spec; list the step there")
         for name, value in values.items():
             if name not in fields:
                 known = ", ".join(fields) or "no fields at all"
                 raise BadStepError(f"{self.type} has no field {name}; it has {known}")
-            if not isinstance(value, fields[name].type if isinstance(fields[name].type, type) else object):
+            wanted = fields[name].type if isinstance(fields[name].type, type) else object
+            if isinstance(value, str) and has_expression(value):
+                continue
+            if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
                 raise BadStepError(f"{name} of {self.type} must be {_word(fields[name].type)}, not {value!r}")
         return self.spec(**values)
 
@@ -61,12 +68,26 @@ F = TypeVar("F", bound=PlanOf)
 
 
 def step(
-    type_: str, *, spec: type, title: str, undone_by: str = "", undoes: str = "", timeout_minutes: int = 30
+    type_: str,
+    *,
+    spec: type,
+    title: str,
+    undone_by: str = "",
+    undoes: tuple[str, ...] = (),
+    goes_forward: bool = False,
+    timeout_minutes: int = 30,
 ) -> Callable[[F], F]:
-    """Register the plan function of a kind of step."""
+    """Register the plan function of a kind of step.
+
+    A step that undoes others belongs under `rollbackSteps`, where its own plan is not used; one that
+    `goes_forward` as well may also stand under `steps`, as the step that deletes a canary.
+    """
+    sections = (*(("steps",) if goes_forward or not undoes else ()), *(("rollbackSteps",) if undoes else ()))
 
     def register(plan_of: F) -> F:
-        _KINDS[type_] = StepKind(type_, title, spec, plan_of, undone_by, undoes, timeout_minutes)
+        _KINDS[type_] = StepKind(
+            type_, title, spec, plan_of, undone_by, tuple(undoes), timeout_minutes, sections
+        )
         return plan_of
 
     return register
@@ -84,5 +105,15 @@ def step_kind(type_: str) -> StepKind:
     return _KINDS[type_]
 
 
+def _is_needed(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
 def _word(wanted: Any) -> str:
-    return {bool: "true or false", int: "a whole number", str: "a text"}.get(wanted, str(wanted))
+    return {
+        bool: "true or false",
+        int: "a whole number",
+        str: "a text",
+        dict: "a mapping",
+        list: "a list",
+    }.get(wanted, str(wanted))

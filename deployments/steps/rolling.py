@@ -48,7 +48,7 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
     "EcsRollingRollback",
     title="ECS Rolling Rollback",
     spec=EcsRollingRollbackSpec,
-    undoes="EcsRollingDeploy",
+    undoes=("EcsRollingDeploy",),
     timeout_minutes=30,
 )
 def ecs_rolling_rollback(spec: EcsRollingRollbackSpec) -> Plan:

@@ -134,7 +134,7 @@ def delete_environment(request: PageRequest, pk: int) -> HttpResponse:
 def _overrides(request: PageRequest, environment: Environment) -> list[ServiceOverride]:
     """The services with variables of their own here, as far as the reader may see them."""
     seen = visible_to(request.user, "core_service_view", Service.objects.all())
-    rows = environment.overrides.filter(service__in=seen).select_related("service")
+    rows = environment.overrides.filter(service__in=seen, infrastructure=None).select_related("service")
     return list(rows.order_by("service__name"))
 
 

@@ -33,7 +33,9 @@ def service_in_environment(request: PageRequest, pk: int, service: int) -> HttpR
     """This will show which values count for a service in an environment, and save overrides."""
     environment = environment_of(request, pk)
     found = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
-    stored = ServiceOverride.objects.filter(environment=environment, service=found).first()
+    stored = ServiceOverride.objects.filter(
+        environment=environment, service=found, infrastructure=None
+    ).first()
     if request.method != "POST":
         form = OverrideForm(initial={"version": stored.version if stored else 0})
         rows = variable_rows(variables=stored.variables if stored else {})
@@ -63,7 +65,9 @@ def _changed_meanwhile(
     request: PageRequest, environment: Environment, service: Service, rows: VariableRows
 ) -> HttpResponse:
     """Show what was entered over what was saved meanwhile; the next save means to replace that."""
-    stored = ServiceOverride.objects.filter(environment=environment, service=service).first()
+    stored = ServiceOverride.objects.filter(
+        environment=environment, service=service, infrastructure=None
+    ).first()
     differs = compared(dict(stored.variables) if stored else {}, dict(rows.variables()))
     form = OverrideForm(initial={"version": stored.version if stored else 0})
     again = variable_rows(variables=rows.variables())
