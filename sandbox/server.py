@@ -1,5 +1,6 @@
 """The process: a loopback HTTP server, the thread that lets time pass, and the thread that saves."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from threading import Event, Thread
 from typing import Any
 
 from moto.moto_server.werkzeug_app import MotoRequestHandler
-from werkzeug.serving import BaseWSGIServer, make_server
+from werkzeug.serving import make_server
 
 from sandbox.account import Account
 from sandbox.clock import CLOCK
@@ -22,6 +23,8 @@ HOST = "127.0.0.1"
 BEAT_SECONDS = 0.1
 # A machine that slept for a night does not catch up on it.
 LONGEST_BEAT = 5.0
+# How soon it is noticed that the end was asked for, or that nothing shall listen for a while.
+LOOK_SECONDS = 0.05
 SAVE_SECONDS = 1.0
 SAVE_SHARE = 20.0
 LONGEST_SAVE_PAUSE = 10.0
@@ -51,18 +54,19 @@ class Server:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        # Asked for, perhaps by a signal; `ending` is set once the main thread has seen it.
+        self.end_is_asked = False
         self.ending = Event()
         self.listening = Event()
         self.closed_for = 0.0
-        self.listener: BaseWSGIServer | None = None
         CLOCK.speed, CLOCK.paused = options.speed, options.paused
         self.account = Account(options.state)
         self.gateway = Gateway(self.account, Control(self.account, self._close_for))
 
     def run(self) -> None:
         """Serve until a signal, then save."""
-        signal.signal(signal.SIGTERM, self._end)
-        signal.signal(signal.SIGINT, self._end)
+        signal.signal(signal.SIGTERM, self._ask_for_the_end)
+        signal.signal(signal.SIGINT, self._ask_for_the_end)
         for beat in (
             self._pass_time,
             self._save_often,
@@ -70,22 +74,31 @@ class Server:
         ):
             Thread(target=beat, daemon=True).start()
         self._serve()
+        self.ending.set()
+        self.account.faults.clear()
         self.account.save()
         with self.account.lock:
             PROGRAMS.close()
 
     def _serve(self) -> None:
         port = self.options.port
-        while not self.ending.is_set():
-            listener = make_server(HOST, port, self.gateway, threaded=True, request_handler=QuietHandler)
-            port = listener.server_port
-            if self.listener is None:
-                self._open(port)
-                print(f"sandbox: listening on http://{HOST}:{port}", flush=True)  # noqa: T201
-            self.listener = listener
-            listener.serve_forever(poll_interval=0.05)
-            listener.server_close()
-            self.ending.wait(self.closed_for)
+        while not self.end_is_asked:
+            port = self._listen(port)
+            pause, self.closed_for = self.closed_for, 0.0
+            closed_until = time.monotonic() + pause
+            while not self.end_is_asked and time.monotonic() < closed_until:
+                time.sleep(LOOK_SECONDS)
+
+    def _listen(self, port: int) -> int:
+        """Answer until the end is asked for or a fault closes the door, and return the port that was used."""
+        with make_server(HOST, port, self.gateway, threaded=True, request_handler=QuietHandler) as listener:
+            if not self.listening.is_set():
+                self._open(listener.server_port)
+                print(f"sandbox: listening on http://{HOST}:{listener.server_port}", flush=True)  # noqa: T201
+            listener.timeout = LOOK_SECONDS
+            while not self.end_is_asked and not self.closed_for:
+                listener.handle_request()
+            return listener.server_port
 
     def _open(self, port: int) -> None:
         """Let time pass and containers run, now that they can be told where the sandbox is."""
@@ -100,17 +113,11 @@ class Server:
 
     def _close_for(self, seconds: float) -> None:
         self.closed_for = seconds
-        self._stop_listener()
 
-    def _end(self, *_: Any) -> None:
-        self.ending.set()
-        self.account.faults.clear()
-        self._stop_listener()
-
-    def _stop_listener(self) -> None:
-        # shutdown() waits for the loop to end, which would never come in the loop's own thread.
-        if self.listener is not None:
-            Thread(target=self.listener.shutdown, daemon=True).start()
+    def _ask_for_the_end(self, *_: Any) -> None:
+        # A signal comes in the middle of whatever the main thread does, even of another signal's handler,
+        # and may find any lock taken, that of an Event too. So this only leaves a note for that thread.
+        self.end_is_asked = True
 
     def _pass_time(self) -> None:
         self.listening.wait()
@@ -136,12 +143,14 @@ class Server:
         # Not sys.stdin: its lock, held by this thread, would abort the interpreter at its end.
         while os.read(0, 1024):
             pass
-        self._end()
+        self._ask_for_the_end()
 
 
 def serve(options: Options) -> None:
     """Run a sandbox until it is told to end, then end the process."""
     Server(options).run()
     # All is saved; taking moto's modules apart one by one would only cost a second.
-    sys.stdout.flush()
+    # Whoever read the output may be gone, and that must not keep the end from coming.
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
     os._exit(0)

@@ -1,0 +1,162 @@
+"""Starts many sandboxes and ends each at another moment; a program of its own, as it forks.
+
+A fork has everything imported already, so that dozens of starts take seconds. Prints how each sandbox ended.
+"""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from typing import Any
+from urllib.request import Request, urlopen
+
+from moto.core.base_backend import BackendDict
+from moto.core.model_instances import reset_model_data
+
+import sandbox.server
+from sandbox.account import Account
+from sandbox.server import Options, serve
+from tests.ports import free_port
+
+AGAIN = 20
+CALLERS = 2
+CONNECTIONS = 20
+LONGEST_LIFE = 0.5
+PATIENCE = 10.0
+STUCK = "stuck"
+FAULTS: tuple[dict[str, Any] | None, ...] = (
+    None,
+    {"kind": "hang", "seconds": 60},
+    {"kind": "refuse", "seconds": 60},
+)
+MIDDLE = "told again in the middle of ending"
+WAYS = ("told", "told again and again", "input closed", "told and input closed", MIDDLE)
+
+
+@dataclass(frozen=True)
+class Started:
+    """One sandbox that lives already."""
+
+    way: str
+    pid: int
+    port: int
+    stdin: int
+
+    def end(self) -> None:
+        if self.way.startswith("told"):
+            os.kill(self.pid, signal.SIGTERM)
+        for _ in range(AGAIN if self.way == "told again and again" else 0):
+            time.sleep(random.uniform(0, 0.0005))
+            os.kill(self.pid, signal.SIGTERM)
+        if "input closed" in self.way:
+            os.close(self.stdin)
+
+    def result(self) -> str:
+        """How it ended; one that does not is killed."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return str(os.waitstatus_to_exitcode(status))
+            time.sleep(0.005)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        return STUCK
+
+
+def start(folder: Path, way: str) -> Started:
+    port, (reading, writing) = free_port(), os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(reading)
+        return Started(way, pid, port, writing)
+    try:
+        os.dup2(reading, 0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        # The inputs of the others, which would stay open in here.
+        os.closerange(3, 64)
+        if way == MIDDLE:
+            tell_in_the_middle()
+        serve(Options(port, state=folder / str(port), ends_with_stdin=True))
+    finally:
+        os._exit(70)
+
+
+def tell_in_the_middle() -> None:
+    """Have a signal come whenever the main thread holds the lock of an event.
+
+    One does come right after another: the kernel tells the death of each thread of a parent that is killed.
+    """
+    set_event = Event.set
+
+    def set_told(event: Event) -> None:
+        if threading.get_ident() == threading.main_thread().ident:
+            with event._cond:  # type: ignore[attr-defined]
+                signal.raise_signal(signal.SIGTERM)
+        set_event(event)
+
+    Event.set = set_told  # type: ignore[method-assign,assignment]
+
+
+def call(started: Started, fault: dict[str, Any] | None, ended: Event) -> None:
+    """Keep it busy with calls, faults, and connections that say nothing: each is a new thread in there."""
+    url, names = f"http://127.0.0.1:{started.port}", iter(range(10**6))
+    headers = {
+        "Authorization": "AWS4-HMAC-SHA256 Credential=AKIATEST/20260101/us-east-1/ecs/aws4_request",
+        "X-Amz-Target": "AmazonEC2ContainerServiceV20141113.CreateCluster",
+        "Content-Type": "application/x-amz-json-1.1",
+    }
+    while not ended.is_set():
+        with contextlib.suppress(OSError, HTTPException):
+            for _ in range(CONNECTIONS):
+                socket.create_connection(("127.0.0.1", started.port)).close()
+            ask(Request(url, json.dumps({"clusterName": f"c{next(names)}"}).encode(), headers))
+            if fault is not None:
+                ask(Request(f"{url}/sandbox/faults", json.dumps(fault).encode()))
+
+
+def ask(request: Request) -> None:
+    with urlopen(request, timeout=5) as answer:
+        answer.read()
+
+
+def end_some(folder: Path) -> list[tuple[str, str]]:
+    """Start some sandboxes, end each in its way at its moment, and tell what came of it."""
+    living, ended = [start(folder, way) for way in WAYS], Event()
+    callers = [Thread(target=call, args=(one, random.choice(FAULTS), ended)) for one in living * CALLERS]
+    for caller in callers:
+        caller.start()
+    for one in living:
+        time.sleep(random.uniform(0, LONGEST_LIFE / len(WAYS)))
+        one.end()
+    results = [(one.way, one.result()) for one in living]
+    ended.set()
+    for caller in callers:
+        caller.join()
+    return results
+
+
+def main(rounds: int) -> None:
+    # The first account of a process reads much from disk, which would be most of a short life.
+    Account(None)
+    BackendDict.reset()
+    reset_model_data()
+    sandbox.server.SAVE_SECONDS, sandbox.server.SAVE_SHARE = 0.01, 1.0
+    with TemporaryDirectory() as folder:
+        results = [result for _ in range(rounds) for result in end_some(Path(folder))]
+    print(json.dumps(dict(Counter(f"{way}: {result}" for way, result in results))))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
