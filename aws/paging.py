@@ -11,17 +11,27 @@ MOST_PAGES = 200
 
 
 def every(
-    caller: Caller, service: str, operation: str, params: Mapping[str, Any], *, member: str, page: str
+    caller: Caller,
+    service: str,
+    operation: str,
+    params: Mapping[str, Any],
+    *,
+    member: str,
+    page: str,
+    following: str = "",
 ) -> Iterator[Any]:
-    """Yield what `member` lists on every page; `page` is the page token's name in question and answer."""
+    """Yield what `member` lists on every page; `page` is the page token's name in question and answer.
+
+    Where the answer calls it otherwise, `following` is its name there.
+    """
     asked = dict(params)
     for _ in range(MOST_PAGES):
         answer = caller.call(service, operation, asked)
         yield from answer.get(member) or ()
-        following = answer.get(page)
-        if not following or following == asked.get(page):
+        token = answer.get(following or page)
+        if not token or token == asked.get(page):
             return
-        asked[page] = following
+        asked[page] = token
     raise Unanswered("TooManyPages", f"more than {MOST_PAGES} pages came back", service, operation)
 
 
