@@ -12,25 +12,24 @@ from deployments.authoring import read, refuse_missing
 from deployments.engine.lease import wake
 from deployments.engine.parking import group_of
 from deployments.models import Execution, Interrupt, Pipeline, StageExecution
-from deployments.pipelines import PipelineSpec
+from deployments.outlines import outlined
+from deployments.run_requests import RunRequest, checked_run, targets_of
 from deployments.states import Status
 from deployments.tasks import wake_soon
 from rbac.audit import record
-from rbac.models import Scope, User
+from rbac.models import User
 from rbac.policy import require
-from web.problems import BadInput, Conflict
-
-LONGEST_TAG = 128
+from web.problems import Conflict
 
 
 def preview_run(pipeline: Pipeline) -> list[dict[str, Any]]:
     """The stages, steps, units and actions that a run of this pipeline would have."""
-    return plan.preview_stages(_targets(read(pipeline.yaml), pipeline.scope))
+    return outlined(targets_of(read(pipeline.yaml), pipeline.scope))
 
 
 def default_artifact(pipeline: Pipeline) -> dict[str, str]:
     """The image and the tag that a run takes when nobody chooses a tag."""
-    return plan.artifact_of(_targets(read(pipeline.yaml), pipeline.scope), "")
+    return plan.artifact_of(targets_of(read(pipeline.yaml), pipeline.scope), "")
 
 
 def run_pipeline(
@@ -49,22 +48,19 @@ def run_pipeline(
     require(actor, "core_pipeline_execute", pipeline)
     if idempotency_key and (earlier := _earlier(actor, pipeline, idempotency_key)):
         return earlier
-    spec = read(replays.yaml if replays else pipeline.yaml)
-    targets = _targets(spec, pipeline.scope)
-    for target in targets:
-        # R082: a person needs access to what the pipeline uses on their behalf.
-        require(actor, "core_connector_access", target.infrastructure.connector)
-    values = _checked_inputs(spec, inputs or {})
-    artifact = plan.artifact_of(targets, _checked_tag(artifact_tag))
+    yaml = replays.yaml if replays else pipeline.yaml
+    asked = checked_run(
+        actor=actor, pipeline=pipeline, yaml=yaml, artifact_tag=artifact_tag, inputs=inputs or {}
+    )
     try:
         with transaction.atomic():
-            execution = _create(actor, pipeline, spec, artifact, values, idempotency_key, replays, targets)
-            plan.write_plan(execution, spec, targets)
+            execution = _create(actor, pipeline, asked, idempotency_key, replays)
+            plan.write_plan(execution, asked.spec, asked.targets)
             record(
                 actor=actor,
                 action="pipeline.execute",
                 thing=execution,
-                after={"number": execution.number, "artifact": artifact, "inputs": values},
+                after={"number": execution.number, "artifact": asked.artifact, "inputs": asked.inputs},
             )
             transaction.on_commit(lambda: wake_soon(execution.pk))
     except plan.CannotPlanError as cannot:
@@ -136,38 +132,6 @@ def _ask(actor: User, execution: Execution, kind: str) -> None:
         transaction.on_commit(lambda: wake_soon(execution.pk))
 
 
-def _targets(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
-    targets, missing = plan.find_targets(spec, scope)
-    refuse_missing(missing or [*plan.missing_values(targets), *plan.closed_to_delegates(targets)])
-    return targets
-
-
-def _checked_tag(tag: str) -> str:
-    allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
-    if len(tag) > LONGEST_TAG or not set(tag) <= allowed or tag.startswith((".", "-")):
-        message = "use letters, digits, _ . and -, not starting with . or -, at most 128"
-        raise BadInput("This cannot be an image tag.", errors=[{"path": "artifact.tag", "message": message}])
-    return tag
-
-
-def _checked_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = sorted(set(inputs) - set(spec.variables))
-    if unknown:
-        known = ", ".join(sorted(spec.variables)) or "none"
-        errors = [
-            {"path": f"inputs.{name}", "message": f"the pipeline has no such variable; it has: {known}"}
-            for name in unknown
-        ]
-        raise BadInput("The pipeline does not take these inputs.", errors=errors)
-    for name, value in inputs.items():
-        if not isinstance(value, str | int | float | bool):
-            message = "must be a text, a number, true or false"
-            raise BadInput(
-                "An input has the wrong type.", errors=[{"path": f"inputs.{name}", "message": message}]
-            )
-    return dict(inputs)
-
-
 def _earlier(actor: User, pipeline: Pipeline, key: str) -> Execution | None:
     return Execution.objects.filter(pipeline=pipeline, started_by=actor, idempotency_key=key).first()
 
@@ -175,12 +139,9 @@ def _earlier(actor: User, pipeline: Pipeline, key: str) -> Execution | None:
 def _create(
     actor: User,
     pipeline: Pipeline,
-    spec: PipelineSpec,
-    artifact: dict[str, str],
-    inputs: dict[str, Any],
+    asked: RunRequest,
     key: str | None,
     replays: Execution | None,
-    targets: list[plan.Target],
 ) -> Execution:
     # A rollback may bring back what a pipeline deployed that is gone since.
     pipelines = Pipeline.with_deleted if replays else Pipeline.objects
@@ -193,13 +154,13 @@ def _create(
         number=number,
         pipeline_version=replays.pipeline_version if replays else pipeline.version,
         yaml=replays.yaml if replays else pipeline.yaml,
-        inputs=inputs,
-        artifact=artifact,
+        inputs=asked.inputs,
+        artifact=asked.artifact,
         replays=replays,
         started_by=actor,
         idempotency_key=key or None,
         look_at=timezone.now(),
-        group=group_of(targets[0].infrastructure),
+        group=group_of(asked.targets[0].infrastructure),
     )
 
 

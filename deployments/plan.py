@@ -1,10 +1,11 @@
 """Makes the plan of an execution: every row, before anything runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from connectors.aws_accounts import read_spec
+from deployments.actions.base import Action
 from deployments.expressions import BadExpressionError, resolve
 from deployments.models import (
     ActionRun,
@@ -48,6 +49,13 @@ class Target:
     environment: Environment
     infrastructure: Infrastructure
     override: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PlannedStep(NamedTuple):
+    """A step that a run would have, and its actions, each with the title of its unit."""
+
+    step: StepExecution
+    actions: list[tuple[str, Action]]
 
 
 def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], list[Missing]]:
@@ -133,25 +141,47 @@ def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Targe
     Raises `CannotPlanError` for a step whose expressions name nothing, or come to what it cannot take.
     """
     for position, target in enumerate(targets):
-        stage = StageExecution.objects.create(
-            execution=execution,
-            position=position,
-            identifier=target.spec.identifier,
-            name=target.spec.name,
-            connector=target.infrastructure.connector,
-            region=target.infrastructure.region,
-            cluster=target.infrastructure.cluster,
-            environment=f"{target.environment.scope.path}/{target.environment.identifier}",
-            values=_values(execution, pipeline, target),
-            sources=_sources(target.service),
-        )
-        sections = (
-            (StepExecution.Section.EXECUTION, target.spec.steps),
-            (StepExecution.Section.ROLLBACK, target.spec.rollback_steps),
-        )
-        for section, steps in sections:
-            for number, spec in enumerate(steps):
-                _write_step(stage, section, number, _filled_in(stage, spec))
+        stage = planned_stage(execution, pipeline, target, position)
+        stage.save()
+        for step, actions in planned_steps(stage, target.spec):
+            step.save()
+            ActionRun.objects.bulk_create(_row(step, *numbered) for numbered in enumerate(actions))
+
+
+def planned_stage(
+    execution: Execution, pipeline: PipelineSpec, target: Target, position: int
+) -> StageExecution:
+    """One stage as a run would begin it; no row is written."""
+    return StageExecution(
+        execution=execution,
+        position=position,
+        identifier=target.spec.identifier,
+        name=target.spec.name,
+        connector=target.infrastructure.connector,
+        region=target.infrastructure.region,
+        cluster=target.infrastructure.cluster,
+        environment=f"{target.environment.scope.path}/{target.environment.identifier}",
+        values=_values(execution, pipeline, target),
+        sources=_sources(target.service),
+    )
+
+
+def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedStep]:
+    """The steps of a stage as a run would begin them, each with its actions; no row is written.
+
+    Raises `CannotPlanError` as `write_plan` does.
+    """
+    sections = (
+        (StepExecution.Section.EXECUTION, spec.steps),
+        (StepExecution.Section.ROLLBACK, spec.rollback_steps),
+    )
+    for section, steps in sections:
+        for position, unfilled in enumerate(steps):
+            step = _filled_in(stage, unfilled)
+            # A rollback step has no actions of its own: the undos of its partners run there.
+            units = step.units if section == StepExecution.Section.EXECUTION else ()
+            actions = [(unit.title, action) for unit in units for action in unit.actions]
+            yield PlannedStep(_step(stage, section, position, step), actions)
 
 
 def _filled_in(stage: StageExecution, step: StepSpec) -> StepSpec:
@@ -168,8 +198,8 @@ def _filled_in(stage: StageExecution, step: StepSpec) -> StepSpec:
     return filled
 
 
-def _write_step(stage: StageExecution, section: str, position: int, spec: StepSpec) -> None:
-    step = StepExecution.objects.create(
+def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) -> StepExecution:
+    return StepExecution(
         stage=stage,
         section=section,
         position=position,
@@ -182,20 +212,18 @@ def _write_step(stage: StageExecution, section: str, position: int, spec: StepSp
         delegate_selectors=list(spec.selectors),
         selectors_from=spec.selectors_from,
     )
-    # A rollback step has no actions of its own: the undos of its partners run there.
-    units = spec.units if section == StepExecution.Section.EXECUTION else ()
-    planned = [(unit.title, action) for unit in units for action in unit.actions]
-    ActionRun.objects.bulk_create(
-        ActionRun(
-            step=step,
-            position=number,
-            unit=title,
-            name=type(action).__name__,
-            version=action.version,
-            parameters=action.parameters(),
-            title=action.title,
-        )
-        for number, (title, action) in enumerate(planned)
+
+
+def _row(step: StepExecution, position: int, planned: tuple[str, Action]) -> ActionRun:
+    unit, action = planned
+    return ActionRun(
+        step=step,
+        position=position,
+        unit=unit,
+        name=type(action).__name__,
+        version=action.version,
+        parameters=action.parameters(),
+        title=action.title,
     )
 
 
@@ -253,47 +281,3 @@ def artifact_of(targets: list[Target], tag: str) -> dict[str, str]:
         if artifact is not None:
             return {"image": artifact.image, "tag": tag or artifact.tag}
     return {"image": "", "tag": tag}
-
-
-def preview_stages(targets: list[Target]) -> list[dict[str, Any]]:
-    """The plan of a run that has not begun, in the shape of an execution's stages."""
-    return [
-        {
-            "identifier": target.spec.identifier,
-            "name": target.spec.name,
-            "status": "QUEUED",
-            "service": target.service.identifier,
-            "environment": target.environment.identifier,
-            "infrastructure": target.infrastructure.identifier,
-            "region": target.infrastructure.region,
-            "cluster": target.infrastructure.cluster,
-            "steps": [
-                _preview_step(spec, section)
-                for section, steps in (
-                    ("EXECUTION", target.spec.steps),
-                    ("ROLLBACK", target.spec.rollback_steps),
-                )
-                for spec in steps
-            ],
-        }
-        for target in targets
-    ]
-
-
-def _preview_step(spec: StepSpec, section: str) -> dict[str, Any]:
-    units = [
-        {
-            "name": u.title,
-            "status": "QUEUED",
-            "actions": [{"title": a.title, "state": "WAITING"} for a in u.actions],
-        }
-        for u in (spec.units if section == "EXECUTION" else ())
-    ]
-    return {
-        "identifier": spec.identifier,
-        "name": spec.name,
-        "type": spec.type,
-        "section": section,
-        "status": "QUEUED",
-        "units": units,
-    }

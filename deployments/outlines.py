@@ -1,0 +1,50 @@
+"""The outline of a run that has not begun: its stages, steps, units and actions by name."""
+
+from typing import Any
+
+from deployments.pipelines import StepSpec
+from deployments.plan import Target
+
+
+def outlined(targets: list[Target]) -> list[dict[str, Any]]:
+    """The plan of a run that has not begun, in the shape of an execution's stages."""
+    return [
+        {
+            "identifier": target.spec.identifier,
+            "name": target.spec.name,
+            "status": "QUEUED",
+            "service": target.service.identifier,
+            "environment": target.environment.identifier,
+            "infrastructure": target.infrastructure.identifier,
+            "region": target.infrastructure.region,
+            "cluster": target.infrastructure.cluster,
+            "steps": [
+                _step(spec, section)
+                for section, steps in (
+                    ("EXECUTION", target.spec.steps),
+                    ("ROLLBACK", target.spec.rollback_steps),
+                )
+                for spec in steps
+            ],
+        }
+        for target in targets
+    ]
+
+
+def _step(spec: StepSpec, section: str) -> dict[str, Any]:
+    units = [
+        {
+            "name": u.title,
+            "status": "QUEUED",
+            "actions": [{"title": a.title, "state": "WAITING"} for a in u.actions],
+        }
+        for u in (spec.units if section == "EXECUTION" else ())
+    ]
+    return {
+        "identifier": spec.identifier,
+        "name": spec.name,
+        "type": spec.type,
+        "section": section,
+        "status": "QUEUED",
+        "units": units,
+    }

@@ -1,0 +1,75 @@
+"""What somebody asks of a run, checked before anything is written or asked of AWS."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployments import plan
+from deployments.authoring import read, refuse_missing
+from deployments.models import Pipeline
+from deployments.pipelines import PipelineSpec
+from rbac.models import Scope, User
+from rbac.policy import require
+from web.problems import BadInput
+
+LONGEST_TAG = 128
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run that may begin: what the pipeline says, where it goes, with which image and inputs."""
+
+    spec: PipelineSpec
+    targets: list[plan.Target]
+    artifact: dict[str, str]
+    inputs: dict[str, Any]
+
+
+def checked_run(
+    *, actor: User, pipeline: Pipeline, yaml: str, artifact_tag: str, inputs: Mapping[str, Any]
+) -> RunRequest:
+    """Check what a run of this YAML is told, and that this person may use all that it uses.
+
+    Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a wrong tag or input.
+    """
+    require(actor, "core_pipeline_execute", pipeline)
+    spec = read(yaml)
+    targets = targets_of(spec, pipeline.scope)
+    for target in targets:
+        # R082: a person needs access to what the pipeline uses on their behalf.
+        require(actor, "core_connector_access", target.infrastructure.connector)
+    values = _checked_inputs(spec, inputs)
+    return RunRequest(spec, targets, plan.artifact_of(targets, _checked_tag(artifact_tag)), values)
+
+
+def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
+    """Look up all that a pipeline names. Raises `PipelineNotRunnable` for what cannot run."""
+    targets, missing = plan.find_targets(spec, scope)
+    refuse_missing(missing or [*plan.missing_values(targets), *plan.closed_to_delegates(targets)])
+    return targets
+
+
+def _checked_tag(tag: str) -> str:
+    allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+    if len(tag) > LONGEST_TAG or not set(tag) <= allowed or tag.startswith((".", "-")):
+        message = "use letters, digits, _ . and -, not starting with . or -, at most 128"
+        raise BadInput("This cannot be an image tag.", errors=[{"path": "artifact.tag", "message": message}])
+    return tag
+
+
+def _checked_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(inputs) - set(spec.variables))
+    if unknown:
+        known = ", ".join(sorted(spec.variables)) or "none"
+        errors = [
+            {"path": f"inputs.{name}", "message": f"the pipeline has no such variable; it has: {known}"}
+            for name in unknown
+        ]
+        raise BadInput("The pipeline does not take these inputs.", errors=errors)
+    for name, value in inputs.items():
+        if not isinstance(value, str | int | float | bool):
+            message = "must be a text, a number, true or false"
+            raise BadInput(
+                "An input has the wrong type.", errors=[{"path": f"inputs.{name}", "message": message}]
+            )
+    return dict(inputs)
