@@ -55,9 +55,8 @@ class Account:
         state.put_back(record["backends"])
         CLOCK.restore(record["clock"])
         self.journal.restore(record["journal"])
-        complete()
         seed: Seed = record["seed"]
-        return seed
+        return complete(seed)
 
     def save(self) -> None:
         """Write the state if it changed since the last time."""

@@ -11,9 +11,11 @@ from moto.elbv2.models import (
     FakeAction,
     FakeHealthStatus,
     FakeLoadBalancer,
+    FakeRule,
     FakeTargetGroup,
     elbv2_backends,
 )
+from moto.moto_api._internal import mock_random
 
 from sandbox.clock import CLOCK
 
@@ -146,8 +148,20 @@ def install() -> None:
         _check_weights(actions)
 
     ELBv2Backend._validate_actions = validate_actions
+    _name_default_rules_as_aws_does()
     for name in CHANGING_LISTENERS:
         _keep_groups_in_step(name)
+
+
+def _name_default_rules_as_aws_does() -> None:
+    """Give default rules a random id like all others; moto takes an address in memory."""
+    original = FakeRule.__init__
+
+    def init(self: FakeRule, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        self.arn = f"{self.arn.rpartition('/')[0]}/{mock_random.get_random_hex(16)}"
+
+    FakeRule.__init__ = init
 
 
 def _check_weights(actions: list[FakeAction]) -> None:

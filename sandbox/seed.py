@@ -1,6 +1,6 @@
 """What is in the pretend account from the first start."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from moto.ec2 import ec2_backends
@@ -10,6 +10,7 @@ from moto.iam.models import AWSManagedPolicy
 from moto.logs.models import logs_backends
 from moto.moto_api._internal import mock_random
 
+from sandbox.balancer_seed import BalancerSeed, plant_balancer
 from sandbox.ecs import instances
 from sandbox.ecs.backend import SandboxEcs
 
@@ -43,13 +44,15 @@ class Seed:
     security_group: str
     execution_role_arn: str
     log_group: str
+    # A state that an older sandbox left has none yet; complete() adds it.
+    load_balancer: BalancerSeed | None = None
 
     def to_wire(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def complete() -> None:
-    """Add what the account lacks because an older sandbox left it: machines, AWS's own policy for ECS."""
+def complete(seed: Seed) -> Seed:
+    """Add what an older sandbox did not plant: machines, AWS's own policy for ECS, a load balancer."""
     backend = ecs_backends[ACCOUNT][REGION]
     if isinstance(backend, SandboxEcs) and not backend.container_instances.get(CLUSTER):
         instances.equip(backend, CLUSTER)
@@ -59,6 +62,12 @@ def complete() -> None:
         where = {"account_id": ACCOUNT, "region": REGION, "path": "/service-role/"}
         name = AWS_POLICY.rpartition("/")[2]
         iam.managed_policies[AWS_POLICY] = AWSManagedPolicy(name, document=EXECUTION_POLICY, **where)
+    if seed.load_balancer is not None:
+        return seed
+    balancer = plant_balancer(
+        ACCOUNT, REGION, vpc=seed.vpc, subnets=seed.subnets, security_group=seed.security_group
+    )
+    return replace(seed, load_balancer=balancer)
 
 
 def plant() -> Seed:
@@ -87,8 +96,7 @@ def _plant() -> Seed:
     ec2.attach_internet_gateway(gateway.id, vpc.id)
     (table,) = ec2.describe_route_tables(filters={"vpc-id": [vpc.id]})
     ec2.create_route(table.id, "0.0.0.0/0", gateway_id=gateway.id)
-    complete()
-    return Seed(
+    seed = Seed(
         account=ACCOUNT,
         region=REGION,
         cluster=CLUSTER,
@@ -98,3 +106,4 @@ def _plant() -> Seed:
         execution_role_arn=role.arn,
         log_group=LOG_GROUP,
     )
+    return complete(seed)

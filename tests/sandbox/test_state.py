@@ -42,7 +42,7 @@ def test_a_deployment_goes_on_where_a_restart_interrupted_it(start: Start) -> No
     assert again.events() == events
     assert [t["taskArn"] for t in again.tasks()] == [t["taskArn"] for t in tasks]
     assert again.sandbox.journal()[-1]["number"] > last
-    found = again.client("elbv2").describe_load_balancers()["LoadBalancers"]
+    found = again.client("elbv2").describe_load_balancers(Names=["lb"])["LoadBalancers"]
     assert [b["LoadBalancerArn"] for b in found] == [
         b["LoadBalancerArn"] for b in load_balancer["LoadBalancers"]
     ]
