@@ -8,12 +8,16 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class ShapeProblem:
-    """One thing that AWS will refuse, or with `is_warning` may well refuse or ignore."""
+    """One thing that AWS will refuse, or with `is_warning` may well refuse or ignore.
+
+    `missing` is the key that is not there, where that is what is wrong.
+    """
 
     path: Path
     message: str
     is_warning: bool = False
     is_unknown_key: bool = False
+    missing: str = ""
 
     @property
     def place(self) -> str:

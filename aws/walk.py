@@ -127,7 +127,7 @@ def _wrong_type(shape: Any, value: Any) -> str:
 def _in_structure(shape: Any, value: Mapping[str, Any], path: Path) -> Iterator[ShapeProblem]:
     for name in shape.required_members:
         if name not in value:
-            yield ShapeProblem(path, f'"{name}" is missing; AWS requires it')
+            yield ShapeProblem(path, f'"{name}" is missing; AWS requires it', missing=name)
     if getattr(shape, "is_tagged_union", False) and len(value) != 1:
         yield ShapeProblem(path, f"needs exactly one of {', '.join(shape.members)}")
     for name, inner in value.items():

@@ -101,6 +101,11 @@ def split_reference(ref: str) -> tuple[str, str]:
     return (match[1], match[2].rstrip("/")) if match else ("", "")
 
 
+def owner_of(scope: Scope, ref: str) -> Scope:
+    """The scope whose file store a reference, written in `scope`, means. Raises `FileMissing`."""
+    return _resolve(scope, ref)[0]
+
+
 def means(ref: str, scope: Scope, owner: Scope) -> bool:
     """Whether a reference, written in `scope`, names something in the file store of `owner`."""
     prefix, path = split_reference(ref)

@@ -2,7 +2,16 @@
 
 from django.urls import path
 
-from deployments.api import environments, executions, logs, overrides, pipeline_versions, pipelines, services
+from deployments.api import (
+    environments,
+    executions,
+    logs,
+    merged,
+    overrides,
+    pipeline_versions,
+    pipelines,
+    services,
+)
 
 urlpatterns = [
     path("services", services.Services.as_view(), name="api-services"),
@@ -24,6 +33,26 @@ urlpatterns = [
         "environments/<int:pk>/overrides/<int:service>",
         overrides.OneOverride.as_view(),
         name="api-override",
+    ),
+    path(
+        "environments/<int:pk>/overrides/<int:service>/manifests",
+        merged.CountingManifests.as_view(),
+        name="api-counting-manifests",
+    ),
+    path(
+        "environments/<int:pk>/infrastructures/<int:infrastructure>/overrides",
+        overrides.Overrides.as_view(),
+        name="api-infrastructure-overrides",
+    ),
+    path(
+        "environments/<int:pk>/infrastructures/<int:infrastructure>/overrides/<int:service>",
+        overrides.OneOverride.as_view(),
+        name="api-infrastructure-override",
+    ),
+    path(
+        "environments/<int:pk>/infrastructures/<int:infrastructure>/overrides/<int:service>/manifests",
+        merged.CountingManifests.as_view(),
+        name="api-infrastructure-counting-manifests",
     ),
     path("pipelines", pipelines.Pipelines.as_view(), name="api-pipelines"),
     path("pipelines/<int:pk>", pipelines.OnePipeline.as_view(), name="api-pipeline"),

@@ -1,7 +1,7 @@
 """Makes the plan of an execution: every row, before anything runs."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from connectors.aws_accounts import read_spec
@@ -14,10 +14,10 @@ from deployments.models import (
     Execution,
     Infrastructure,
     Service,
-    ServiceOverride,
     StageExecution,
     StepExecution,
 )
+from deployments.overriding import Overridden, overridden
 from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
 from deployments.steps.base import BadStepError, step_kind
 from deployments.variables import effective, expressions
@@ -48,7 +48,7 @@ class Target:
     service: Service
     environment: Environment
     infrastructure: Infrastructure
-    override: Mapping[str, Any] = field(default_factory=dict)
+    overridden: Overridden
 
 
 class PlannedStep(NamedTuple):
@@ -81,11 +81,9 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
             text = f"environment {stage.environment} has no infrastructure {stage.infrastructure}"
             missing.append(Missing(f"{path}.environment.infrastructureDefinitions.0.identifier", text))
         if service and environment and infrastructure:
-            found = ServiceOverride.objects.filter(
-                environment=environment, service=service, infrastructure=None
-            ).first()
-            override = found.variables if found else {}
-            targets.append(Target(stage, service, environment, infrastructure, override))
+            found = overridden(service, environment, infrastructure)
+            targets.append(Target(stage, service, environment, infrastructure, found))
+            missing += [Missing(f"{path}.service.serviceRef", text) for text in found.conflicts]
     return targets, missing
 
 
@@ -118,12 +116,8 @@ def missing_values(targets: list[Target]) -> list[Missing]:
         )
         for number, target in enumerate(targets)
         for name in target.service.required_variables
-        if _variables(target).get(name, "") == ""
+        if effective(*target.overridden.values).get(name, "") == ""
     ]
-
-
-def _variables(target: Target) -> Mapping[str, Any]:
-    return effective(target.service.variables, target.environment.variables, target.override)
 
 
 def _nearest(model: Any, scope: Scope, identifier: str) -> Any:
@@ -162,7 +156,7 @@ def planned_stage(
         cluster=target.infrastructure.cluster,
         environment=f"{target.environment.scope.path}/{target.environment.identifier}",
         values=_values(execution, pipeline, target),
-        sources=_sources(target.service),
+        sources=target.overridden.sources(),
     )
 
 
@@ -232,7 +226,7 @@ def _values(execution: Execution, pipeline: PipelineSpec, target: Target) -> Map
     place = target.infrastructure
     variables = {**pipeline.variables, **execution.inputs}
     return {
-        **expressions(variables, target.service.variables, target.environment.variables, target.override),
+        **expressions(variables, *target.overridden.values),
         "pipeline": {
             "name": pipeline.name,
             "identifier": pipeline.identifier,
@@ -259,19 +253,6 @@ def _values(execution: Execution, pipeline: PipelineSpec, target: Target) -> Map
             "connectorRef": place.connector.identifier,
         },
     }
-
-
-def _sources(service: Service) -> list[dict[str, Any]]:
-    return [
-        {
-            "identifier": manifest.identifier,
-            "kind": manifest.kind,
-            "store": manifest.store,
-            "paths": manifest.paths,
-            "content": manifest.content,
-        }
-        for manifest in service.manifests.order_by("pk")
-    ]
 
 
 def artifact_of(targets: list[Target], tag: str) -> dict[str, str]:

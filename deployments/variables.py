@@ -9,6 +9,7 @@ PIPELINE = "pipeline"
 SERVICE = "service"
 ENVIRONMENT = "environment"
 OVERRIDE = "override"
+INFRASTRUCTURE = "infrastructure"
 
 Value = str | int | float | bool
 
@@ -83,18 +84,14 @@ def resolved(levels: Sequence[Level], required: Iterable[str] = ()) -> list[Vari
     ]
 
 
-def expressions(
-    pipeline: Mapping[str, Value],
-    service: Mapping[str, Value],
-    environment: Mapping[str, Value],
-    override: Mapping[str, Value],
-) -> dict[str, Any]:
+def expressions(pipeline: Mapping[str, Value], *levels: Mapping[str, Value]) -> dict[str, Any]:
     """What expressions find under `serviceVariables` and `variables`: the values that count.
 
-    `<+serviceVariables.x>` is the service's value unless the environment has one, or has one for just this
-    service; `<+variables.x>` also knows the pipeline's, which any other level overrides.
+    `levels` are the service's, the environment's, and those of its overrides, the weakest first.
+    `<+serviceVariables.x>` is the value of the strongest of them; `<+variables.x>` also knows the pipeline's,
+    which any other level overrides.
     """
     return {
-        "serviceVariables": effective(service, environment, override),
-        "variables": effective(pipeline, service, environment, override),
+        "serviceVariables": effective(*levels),
+        "variables": effective(pipeline, *levels),
     }

@@ -95,11 +95,15 @@ class Check:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A manifest, fetched, with its expressions resolved, checked against AWS's own model."""
+    """A manifest, fetched, with its expressions resolved, checked against AWS's own model.
+
+    `overrides` says what was laid over it, the weakest first (R178).
+    """
 
     value: dict[str, Any]
     paths: tuple[str, ...]
     warnings: tuple[str, ...]
+    overrides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ def _fetch(rollout: Rollout, kind: str) -> Loaded:
     rollout.log("Successfully fetched following files:")
     for path in loaded.paths:
         rollout.log(f"- {path}")
+    for override in loaded.overrides:
+        rollout.log(f"Laid over it: the override {override}")
     rollout.log("")
     return loaded
 

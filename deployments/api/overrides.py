@@ -1,4 +1,4 @@
-"""Routes of the variables that a service has in one environment, and of which value counts there."""
+"""Routes of what a service has in one environment or one infrastructure of it, and of what counts there."""
 
 from typing import Any
 
@@ -9,10 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments import catalog
+from deployments.api.environments import VIEW as VIEW_ENVIRONMENT
 from deployments.api.environments import EnvironmentRoute
 from deployments.api.services import VIEW as VIEW_SERVICE
-from deployments.models import Environment, Service, ServiceOverride
-from deployments.variables import Variable, levels_of, resolved
+from deployments.api.services import ManifestFields, manifest_spec
+from deployments.manifests.layers import MERGE, MODES
+from deployments.models import Infrastructure, Service
+from deployments.overriding import Overridden, overridden
+from deployments.variables import Variable, resolved
 from web.rest import IF_MATCH, PAGED, check_version, versioned
 
 
@@ -27,90 +31,125 @@ class CountingVariable(serializers.Serializer[Any]):
     is_missing = serializers.BooleanField()
 
 
+class OverridingManifest(ManifestFields):
+    """A manifest that is laid over the service's of its kind (`merge`), or takes its place (`replace`)."""
+
+    mode = serializers.ChoiceField(choices=MODES, default=MERGE)
+
+
 class OverrideDocument(serializers.Serializer[Any]):
-    """The variables that a service has in an environment, and all that count for it there."""
+    """What a service has in an environment or in one infrastructure of it, and all variables that count."""
 
     service = serializers.IntegerField()
     environment = serializers.IntegerField()
+    infrastructure = serializers.IntegerField(
+        allow_null=True, help_text="null where it is the whole environment's."
+    )
     variables = serializers.DictField()
+    manifests = OverridingManifest(many=True)
     version = serializers.IntegerField(help_text="0 where nothing is overridden.")
     effective = CountingVariable(many=True)
 
 
 class OverrideSummary(serializers.Serializer[Any]):
-    """The variables that a service has in an environment."""
+    """What a service has in an environment or an infrastructure."""
 
     service = serializers.IntegerField(source="service_id")
     identifier = serializers.CharField(source="service.identifier")
+    infrastructure = serializers.IntegerField(source="infrastructure_id", allow_null=True)
     variables = serializers.DictField()
+    manifests = OverridingManifest(many=True)
     version = serializers.IntegerField()
 
 
 class OverrideChange(serializers.Serializer[Any]):
-    """What a service shall have in an environment, and nothing else; none at all removes the override."""
+    """What a service shall have there, and nothing else; nothing at all removes the override."""
 
     variables = serializers.DictField()
+    manifests = OverridingManifest(many=True, default=list)
 
 
-class Overrides(EnvironmentRoute):
-    """The services with variables of their own in an environment."""
+class OverrideRoute(EnvironmentRoute):
+    """The base of routes about overrides: an address may name an infrastructure of the environment."""
+
+    def place(self, pk: int, infrastructure: int | None) -> Infrastructure | None:
+        """Return the infrastructure of the address, if it names one."""
+        if infrastructure is None:
+            return None
+        rows = Infrastructure.objects.select_related("environment__scope")
+        return self.one(VIEW_ENVIRONMENT, rows, pk=infrastructure, environment_id=pk)
+
+    def there(self, pk: int, service: int, infrastructure: int | None, *, lock: bool = False) -> Overridden:
+        """Return the overrides that the address means."""
+        environment = self.environment(pk, lock=lock)
+        found = self.one(VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
+        return overridden(found, environment, self.place(pk, infrastructure))
+
+
+class Overrides(OverrideRoute):
+    """The services with something of their own in an environment, or in one infrastructure."""
 
     @extend_schema(parameters=PAGED, responses=OverrideSummary(many=True))
-    def get(self, request: Request, pk: int) -> Response:
-        rows = self.environment(pk).overrides.filter(infrastructure=None).select_related("service")
+    def get(self, request: Request, pk: int, infrastructure: int | None = None) -> Response:
+        environment, place = self.environment(pk), self.place(pk, infrastructure)
+        rows = environment.overrides.filter(infrastructure=place).select_related("service")
         return self.page(rows, OverrideSummary)
 
 
-class OneOverride(EnvironmentRoute):
-    """What one service has in one environment."""
+class OneOverride(OverrideRoute):
+    """What one service has in one environment, or in one infrastructure of it."""
 
     @extend_schema(responses=OverrideDocument)
-    def get(self, request: Request, pk: int, service: int) -> Response:
-        return self._answer(self.environment(pk), self._service(service))
+    def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
+        return _answer(self.there(pk, service, infrastructure))
 
     @extend_schema(parameters=[IF_MATCH], request=OverrideChange, responses=OverrideDocument)
-    def put(self, request: Request, pk: int, service: int) -> Response:
-        return self._save(request, pk, service, self.given(OverrideChange, strict=True)["variables"])
+    def put(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
+        given = self.given(OverrideChange, strict=True)
+        spec = catalog.OverrideSpec(given["variables"], [manifest_spec(one) for one in given["manifests"]])
+        return self._save(request, pk, service, infrastructure, spec)
 
     @extend_schema(parameters=[IF_MATCH], responses=OverrideDocument)
-    def delete(self, request: Request, pk: int, service: int) -> Response:
-        return self._save(request, pk, service, {})
+    def delete(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
+        return self._save(request, pk, service, infrastructure, catalog.OverrideSpec())
 
-    def _save(self, request: Request, pk: int, service: int, variables: dict[str, Any]) -> Response:
+    def _save(
+        self,
+        request: Request,
+        pk: int,
+        service: int,
+        infrastructure: int | None,
+        spec: catalog.OverrideSpec,
+    ) -> Response:
         with transaction.atomic():
-            environment, found = self.environment(pk, lock=True), self._service(service)
-            stored = _stored(environment, found)
-            check_version(request, stored.version if stored else 0)
+            there = self.there(pk, service, infrastructure, lock=True)
+            check_version(request, there.strongest.version if there.strongest else 0)
             catalog.override_service(
-                actor=self.principal, environment=environment, service=found, variables=variables
+                actor=self.principal,
+                environment=there.environment,
+                service=there.service,
+                infrastructure=there.infrastructure,
+                spec=spec,
             )
-        return self._answer(environment, found)
-
-    def _service(self, pk: int) -> Service:
-        return self.one(VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
-
-    def _answer(self, environment: Environment, service: Service) -> Response:
-        stored = _stored(environment, service)
-        override = stored.variables if stored else {}
-        levels = levels_of(service, environment, override)
-        version = stored.version if stored else 0
-        document = {
-            "service": service.pk,
-            "environment": environment.pk,
-            "variables": override,
-            "version": version,
-            "effective": [
-                _plain(one, [level.kind for level in levels])
-                for one in resolved(levels, service.required_variables)
-            ],
-        }
-        return versioned(document, version)
+        return _answer(overridden(there.service, there.environment, there.infrastructure))
 
 
-def _stored(environment: Environment, service: Service) -> ServiceOverride | None:
-    return ServiceOverride.objects.filter(
-        environment=environment, service=service, infrastructure=None
-    ).first()
+def _answer(there: Overridden) -> Response:
+    stored, levels = there.strongest, there.levels
+    version = stored.version if stored else 0
+    document = {
+        "service": there.service.pk,
+        "environment": there.environment.pk,
+        "infrastructure": there.infrastructure.pk if there.infrastructure else None,
+        "variables": stored.variables if stored else {},
+        "manifests": stored.manifests if stored else [],
+        "version": version,
+        "effective": [
+            _plain(one, [level.kind for level in levels])
+            for one in resolved(levels, there.service.required_variables)
+        ],
+    }
+    return versioned(document, version)
 
 
 def _plain(variable: Variable, kinds: list[str]) -> dict[str, Any]:

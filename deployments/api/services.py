@@ -18,7 +18,7 @@ VIEW = "core_service_view"
 
 
 class ManifestFields(serializers.Serializer[Any]):
-    """One manifest and the store that holds it."""
+    """One manifest and the store that holds it; in the store TaskDefinitionArn `content` is the ARN."""
 
     identifier = serializers.CharField(max_length=128)
     kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
@@ -134,14 +134,10 @@ def _spec(given: dict[str, Any]) -> catalog.ServiceSpec:
         required_variables=given["required_variables"],
         image=artifact.get("image", ""),
         tag=artifact.get("tag", "latest"),
-        manifests=[
-            catalog.ManifestSpec(
-                identifier=one["identifier"],
-                kind=one["kind"],
-                store=one["store"],
-                paths=tuple(one["paths"]),
-                content=one["content"],
-            )
-            for one in given["manifests"]
-        ],
+        manifests=[manifest_spec(one) for one in given["manifests"]],
     )
+
+
+def manifest_spec(given: dict[str, Any]) -> catalog.ManifestSpec:
+    """A manifest as somebody sent it."""
+    return catalog.ManifestSpec(**{**given, "paths": tuple(given["paths"])})

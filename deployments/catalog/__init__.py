@@ -13,13 +13,12 @@ from deployments.catalog.infrastructures import (
     delete_infrastructure,
     update_infrastructure,
 )
-from deployments.catalog.overrides import override_service
+from deployments.catalog.manifests import MOST_MANIFESTS, ManifestSpec
+from deployments.catalog.overrides import OverrideSpec, override_service
 from deployments.catalog.rules import variable_problem
 from deployments.catalog.services import (
     IMAGE,
-    MOST_MANIFESTS,
     TAG,
-    ManifestSpec,
     ServiceSpec,
     create_service,
     delete_service,
@@ -34,6 +33,7 @@ __all__ = [
     "EnvironmentSpec",
     "InfrastructureSpec",
     "ManifestSpec",
+    "OverrideSpec",
     "ServiceSpec",
     "create_environment",
     "create_infrastructure",

@@ -1,16 +1,33 @@
-"""What people can do with the variables that one service has in one environment."""
+"""What people can do with what one service has in one environment, or in one infrastructure of it (R178)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from deployments.catalog.manifests import ManifestSpec, manifest_problems
 from deployments.catalog.rules import next_version, variable_problems
-from deployments.models import Environment, Service, ServiceOverride
+from deployments.merged import counting_manifests
+from deployments.models import Environment, Infrastructure, Service, ServiceOverride
+from deployments.overriding import Overridden, overridden
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import require
 from web.problems import BadInput, ChangedMeanwhile
+
+
+@dataclass(frozen=True)
+class OverrideSpec:
+    """What a service shall have in one place and nowhere else; empty removes the override."""
+
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    manifests: Sequence[ManifestSpec] = ()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The manifests as they are stored."""
+        return [asdict(one) | {"paths": list(one.paths)} for one in self.manifests]
 
 
 def override_service(
@@ -18,55 +35,103 @@ def override_service(
     actor: User,
     environment: Environment,
     service: Service,
-    variables: Mapping[str, Any],
+    spec: OverrideSpec,
+    infrastructure: Infrastructure | None = None,
     version: int | None = None,
 ) -> ServiceOverride | None:
-    """Say which variables a service has in an environment and nowhere else; none at all removes them.
+    """Say what a service has in an environment, or in one infrastructure of it; nothing at all removes it.
 
-    `version` is the one that the writer began from, 0 for none. Raises `BadInput`, and `ChangedMeanwhile`
-    where a version is given that is no longer the current one.
+    `version` is the one that the writer began from, 0 for none. Raises `BadInput`, also where a manifest
+    that could be deployed before no longer could, and `ChangedMeanwhile` where a version is given that is
+    no longer the current one.
     """
     require(actor, "core_environment_edit", environment)
-    _refuse(environment, service, variables)
+    there = overridden(service, environment, infrastructure)
+    _refuse(there, spec)
+    refuse_what_breaks(actor, there, spec)
     try:
         with transaction.atomic():
-            return _write(actor, environment, service, variables, version)
+            return _write(actor, overridden(service, environment, infrastructure), spec, version)
     except IntegrityError as exc:
         raise ChangedMeanwhile("Somebody else overrides this service at the same time.") from exc
 
 
-def _write(
-    actor: User,
-    environment: Environment,
-    service: Service,
-    variables: Mapping[str, Any],
-    version: int | None,
-) -> ServiceOverride | None:
-    rows = ServiceOverride.objects.select_related("environment__scope", "service")
-    found = rows.filter(environment=environment, service=service, infrastructure=None).first()
+def refuse_what_breaks(actor: User, there: Overridden, spec: OverrideSpec) -> None:
+    """Raises `BadInput` for what would be wrong with the merged manifests because of this override."""
+    errors = [
+        {"path": f"manifests.{_number_of(spec, kind)}", "message": fault}
+        for kind, fault in faults_because_of(actor, there, spec)
+    ]
+    if errors:
+        raise BadInput("The manifests cannot be deployed like this.", errors=errors)
+
+
+def faults_because_of(actor: User, there: Overridden, spec: OverrideSpec) -> list[tuple[str, str]]:
+    """The kinds and sentences of what would be wrong with an override, and is not wrong without it."""
+    kinds = dict.fromkeys(one.kind for one in spec.manifests)
+    faults = _faults(actor, _with(there, spec), kinds)
+    before = set(_faults(actor, _with(there, OverrideSpec()), kinds)) if faults else set()
+    return [one for one in faults if one not in before]
+
+
+def _faults(actor: User, there: Overridden, kinds: Mapping[str, None]) -> list[tuple[str, str]]:
+    return [(one.kind, fault) for one in counting_manifests(there, actor, kinds) for fault in one.faults]
+
+
+def _with(there: Overridden, spec: OverrideSpec) -> Overridden:
+    """The overrides as they would be."""
+    meant = ServiceOverride(
+        environment=there.environment,
+        service=there.service,
+        infrastructure=there.infrastructure,
+        variables=dict(spec.variables),
+        manifests=spec.rows,
+    )
+    if there.infrastructure is None:
+        return replace(there, of_environment=meant)
+    return replace(there, of_infrastructure=meant)
+
+
+def _number_of(spec: OverrideSpec, kind: str) -> int:
+    return next(number for number, one in enumerate(spec.manifests) if one.kind == kind)
+
+
+def _write(actor: User, there: Overridden, spec: OverrideSpec, version: int | None) -> ServiceOverride | None:
+    found = there.strongest
     if version is not None and version != (found.version if found else 0):
         raise ChangedMeanwhile("Somebody changed this after you opened it. Nothing was saved.")
-    before = {"variables": sorted(found.variables)} if found else None
-    if not variables:
+    before = _recorded(found) if found else None
+    if not spec.variables and not spec.manifests:
         if found:
             record(actor=actor, action="override.delete", thing=found, before=before)
             found.delete()
         return None
     if found is None:
-        found = ServiceOverride(environment=environment, service=service)
+        found = ServiceOverride(
+            environment=there.environment, service=there.service, infrastructure=there.infrastructure
+        )
     else:
         next_version(found, version)
-    found.variables = dict(variables)
+    found.variables, found.manifests = dict(spec.variables), spec.rows
     found.save()
-    after = {"variables": sorted(found.variables)}
-    record(actor=actor, action="override.update", thing=found, before=before, after=after)
+    record(actor=actor, action="override.update", thing=found, before=before, after=_recorded(found))
     return found
 
 
-def _refuse(environment: Environment, service: Service, variables: Mapping[str, Any]) -> None:
-    errors = variable_problems(variables)
-    one, other = environment.scope.path, service.scope.path
+def _recorded(override: ServiceOverride) -> dict[str, Any]:
+    return {
+        "infrastructure": override.infrastructure.identifier if override.infrastructure else None,
+        "variables": sorted(override.variables),
+        "manifests": [
+            {key: value for key, value in row.items() if key != "content"} for row in override.manifests
+        ],
+    }
+
+
+def _refuse(there: Overridden, spec: OverrideSpec) -> None:
+    errors = [*variable_problems(spec.variables), *manifest_problems(spec.manifests)]
+    one, other = there.environment.scope.path, there.service.scope.path
     if not (f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")):
         errors.append({"path": "service", "message": "No pipeline can deploy this service there."})
     if errors:
-        raise BadInput("The variables cannot be saved like this.", errors=errors)
+        raise BadInput("The override cannot be saved like this.", errors=errors)

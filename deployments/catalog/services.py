@@ -7,8 +7,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from connectors.operations.naming import check_identifier, clean_name, taken
+from deployments.catalog.manifests import ManifestSpec, manifest_problems
 from deployments.catalog.rules import next_version, variable_problems
-from deployments.manifests.stores import is_store, store_names
 from deployments.models import Artifact, Manifest, Service
 from deployments.used_by import refuse_used
 from rbac.audit import record
@@ -16,20 +16,8 @@ from rbac.models import Scope, User
 from rbac.policy import require
 from web.problems import BadInput
 
-MOST_MANIFESTS = 50
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
 TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
-
-
-@dataclass(frozen=True)
-class ManifestSpec:
-    """One manifest of a service as somebody describes it."""
-
-    identifier: str
-    kind: str
-    store: str = "FileStore"
-    paths: tuple[str, ...] = ()
-    content: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,29 +110,9 @@ def _check_service(spec: ServiceSpec) -> None:
         for name in spec.required_variables
         if name not in variables
     ]
-    if len(spec.manifests) > MOST_MANIFESTS:
-        errors.append({"path": "manifests", "message": f"may be {MOST_MANIFESTS} at most"})
-    seen: set[str] = set()
-    for number, manifest in enumerate(spec.manifests):
-        if message := _manifest_problem(manifest, seen):
-            errors.append({"path": f"manifests.{number}", "message": message})
-        seen.add(manifest.identifier)
+    errors += manifest_problems(spec.manifests)
     if errors:
         raise BadInput("The service cannot be saved like this.", errors=errors)
-
-
-def _manifest_problem(manifest: ManifestSpec, seen: set[str]) -> str:
-    if manifest.identifier in seen:
-        return f"the identifier {manifest.identifier} is given twice"
-    if manifest.kind not in Manifest.Kind.values:
-        return f"unknown kind; known are {', '.join(Manifest.Kind.values)}"
-    if not is_store(manifest.store):
-        return f"unknown store; known are {', '.join(store_names())}"
-    if manifest.store == "FileStore" and not manifest.paths:
-        return "a manifest in the file store needs at least one path"
-    if manifest.store == "Inline" and not manifest.content:
-        return "an inline manifest needs its content"
-    return ""
 
 
 def _service_record(service: Service) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from deployments.expressions import BadExpressionError, resolve
 from deployments.manifests.check import ManifestProblem, check_manifest, check_together
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.kinds import SERVICE_DEFINITION, TASK_DEFINITION
-from deployments.manifests.stores import StoreError, fetch, title_of
+from deployments.manifests.layers import Merged, combined
+from deployments.manifests.reading import read_layers
+from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, title_of
 from deployments.models import Execution, StageExecution
 
 MOST_PROBLEMS = 20
@@ -24,64 +26,74 @@ def listed(stage: StageExecution, kind: str) -> tuple[Source, ...]:
     """Where the manifests of this kind lie, as frozen when the execution started."""
     return tuple(
         Source(source["identifier"], title_of(source["store"]), tuple(source["paths"]))
-        for source in stage.sources
-        if source["kind"] == kind
+        for source in _rows(stage, kind)
     )
 
 
 def load(execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any]) -> Loaded:
-    """Fetch, resolve and check the first manifest of a kind; `learned` are facts that expressions may name.
+    """Fetch, resolve and check the first manifest of a kind, with the overrides that are laid over it.
 
-    Raises `ActionFailed` with every problem, each naming file and line.
+    `learned` are facts that expressions may name. Raises `ActionFailed` with every problem, each naming file
+    and line.
     """
-    source = next(source for source in stage.sources if source["kind"] == kind)
-    return _loaded(execution, stage, source, learned)
+    return load_all(execution, stage, kind, learned)[0]
 
 
 def load_all(
     execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any]
 ) -> tuple[Loaded, ...]:
     """As `load`, every manifest of a kind, in the order of the service."""
-    return tuple(
-        _loaded(execution, stage, source, learned) for source in stage.sources if source["kind"] == kind
-    )
+    known = {**known_values(execution, stage), **learned}
+    return tuple(_loaded(execution, stage, kind, one, known) for one in _read(execution, stage, kind, known))
+
+
+def _rows(stage: StageExecution, kind: str) -> list[Mapping[str, Any]]:
+    return [source for source in stage.sources if source["kind"] == kind]
 
 
 def _loaded(
-    execution: Execution, stage: StageExecution, source: Mapping[str, Any], learned: Mapping[str, Any]
+    execution: Execution, stage: StageExecution, kind: str, one: Merged, known: Mapping[str, Any]
 ) -> Loaded:
-    kind = source["kind"]
-    known = {**known_values(execution, stage), **learned}
-    document = _document(execution, source, known)
-    checked = check_manifest(kind, document)
+    checked = check_manifest(kind, one.document)
     found = list(checked.problems)
     if kind == SERVICE_DEFINITION and not found:
-        found += check_together(document, _task_definition(execution, stage, known)).problems
+        found += check_together(one.document, _task_definition(execution, stage, known)).problems
     if found:
         raise ActionFailed("BAD_MANIFEST", _as_text(found))
     return Loaded(
         value=checked.value,
-        paths=tuple(source["paths"]),
+        paths=tuple(path for layer in one.layers for path in layer.paths),
         warnings=tuple(str(warning) for warning in checked.warnings),
+        overrides=tuple(f"{layer.identifier} of the {layer.level}" for layer in one.layers[1:]),
     )
 
 
-def _document(execution: Execution, source: Mapping[str, Any], known: Mapping[str, Any]) -> Document:
+def _read(
+    execution: Execution, stage: StageExecution, kind: str, known: Mapping[str, Any]
+) -> tuple[Merged, ...]:
+    """The manifests of a kind with their overrides, expressions filled in."""
     try:
-        document = fetch(source, execution.scope)[0]
+        layers = read_layers(
+            kind,
+            _rows(stage, kind),
+            execution.scope,
+            lambda document: document.with_value(_resolved(document, known)),
+        )
+        return combined(kind, layers)
     except StoreError as error:
         raise ActionFailed("MANIFEST_MISSING", str(error)) from error
     except BadDocument as bad:
         raise ActionFailed("BAD_MANIFEST", str(bad)) from bad
-    return document.with_value(_resolved(document, known))
 
 
 def _task_definition(
     execution: Execution, stage: StageExecution, known: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """The task definition beside a service definition; its own mistakes were told before."""
-    sources = (source for source in stage.sources if source["kind"] == TASK_DEFINITION)
-    value = _document(execution, next(sources), known).value
+    rows = _rows(stage, TASK_DEFINITION)
+    if not rows or rows[0]["store"] == TASK_DEFINITION_ARN:
+        return {}
+    value = _read(execution, stage, TASK_DEFINITION, known)[0].document.value
     return value if isinstance(value, Mapping) else {}
 
 

@@ -67,7 +67,7 @@ def check_together(service_definition: Document, task_definition: Mapping[str, A
 
 
 def _checked(document: Document, value: dict[str, Any], found: Iterable[ShapeProblem]) -> CheckedManifest:
-    listed = [(one, _at(document, one.path, one.message)) for one in found]
+    listed = [(one, _at(document, _told_at(document, one), one.message)) for one in found]
     listed.sort(key=lambda pair: pair[1].line or 0)
     return CheckedManifest(
         value,
@@ -76,11 +76,17 @@ def _checked(document: Document, value: dict[str, Any], found: Iterable[ShapePro
     )
 
 
+def _told_at(document: Document, problem: ShapeProblem) -> Path:
+    """Where to tell a problem: a key that an override took out still has its line."""
+    removed = (*problem.path, problem.missing)
+    return removed if problem.missing and removed in document.lines else problem.path
+
+
 def _at(document: Document, path: Path, message: str) -> ManifestProblem:
     written = _as_written(document.value, path)
     place = place_of(written) or "document"
     return ManifestProblem(
-        document.name, place, document.line_of(written), message, document.column_of(written)
+        document.name_of(written), place, document.line_of(written), message, document.column_of(written)
     )
 
 

@@ -23,7 +23,8 @@ class BadDocument(Exception):
 class Document:
     """A parsed text: its value, on which line and column each part of it stands, and what was written there.
 
-    `written` differs from `value` once expressions were filled in.
+    `written` differs from `value` once expressions were filled in. `names` says of which file a part is,
+    where the document was made of several.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Document:
     lines: Mapping[Path, int] = field(default_factory=dict, repr=False)
     written: Any = field(default=None, repr=False)
     columns: Mapping[Path, int] = field(default_factory=dict, repr=False)
+    names: Mapping[Path, str] = field(default_factory=dict, repr=False)
 
     def line_of(self, path: Path) -> int | None:
         """The line (from 1) of a path, or of the nearest part around it that is in the text."""
@@ -39,6 +41,10 @@ class Document:
     def column_of(self, path: Path) -> int | None:
         """The column (from 1) in which that line's part begins."""
         return self.columns.get(self._nearest(path))
+
+    def name_of(self, path: Path) -> str:
+        """The file in which that line is."""
+        return self.names.get(self._nearest(path), self.name)
 
     def _nearest(self, path: Path) -> Path:
         while path and path not in self.lines:

@@ -49,7 +49,7 @@ def service_in_environment(request: PageRequest, pk: int, service: int) -> HttpR
             actor=request.user,
             environment=environment,
             service=found,
-            variables=rows.variables(),
+            spec=catalog.OverrideSpec(rows.variables()),
             version=-1 if (version := form.cleaned_data["version"]) is None else version,
         )
     except ChangedMeanwhile:

@@ -221,6 +221,7 @@ def _plain(spec: catalog.ServiceSpec) -> dict[str, Any]:
     values = asdict(spec)
     for manifest in values["manifests"]:
         manifest["paths"] = list(manifest["paths"])
+        del manifest["mode"]
     return {
         **values,
         "variables": dict(spec.variables or {}),

@@ -153,6 +153,10 @@ def override(world: World) -> dict[str, Any]:
     return {"pk": world.environment.pk, "service": world.service.pk}
 
 
+def override_of_place(world: World) -> dict[str, Any]:
+    return override(world) | {"infrastructure": world.infrastructure.pk}
+
+
 def service_form(world: World) -> dict[str, Any]:
     manifest = rows_of("manifests", kind="EcsTaskDefinition", store="Inline", content=INLINE)
     return environment_form(world) | manifest

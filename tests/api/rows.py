@@ -45,6 +45,7 @@ from tests.api.asks import (
     only,
     override,
     override_form,
+    override_of_place,
     pipeline_form,
     place,
     place_form,
@@ -488,6 +489,17 @@ ROWS: dict[str, Row] = {
         ),
         override,
     ),
+    "api-counting-manifests": only(READ, override),
+    "api-infrastructure-overrides": only(READ, place),
+    "api-infrastructure-override": Row(
+        (
+            get(READ),
+            Ask("put", CHANGE, body=lambda world: {"variables": {"level": "debug"}}),
+            Ask("delete", CHANGE),
+        ),
+        override_of_place,
+    ),
+    "api-infrastructure-counting-manifests": only(READ, override_of_place),
     "api-pipelines": Row((get(LIST), Ask("post", CREATE, body=here(yaml=OTHER_PIPELINE)))),
     "api-pipeline": Row(
         (get(READ), Ask("put", CHANGE, body=lambda world: {"yaml": PIPELINE}), Ask("delete", DELETE)),

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from connectors.models import Connector
-from deployments.catalog import override_service
+from deployments.catalog import OverrideSpec, override_service
 from deployments.models import Environment, Infrastructure, Service, ServiceOverride
 from deployments.operations import run_pipeline
 from rbac.models import AuditEntry, Scope, User
@@ -209,4 +209,6 @@ def test_a_service_that_no_pipeline_could_bring_there_is_refused(
 ):
     foreign = Service.objects.create(scope=other_project, identifier="x", name="X")
     with pytest.raises(BadInput):
-        override_service(actor=admin, environment=world.environment, service=foreign, variables={"a": 1})
+        override_service(
+            actor=admin, environment=world.environment, service=foreign, spec=OverrideSpec({"a": 1})
+        )

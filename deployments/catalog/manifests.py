@@ -1,0 +1,59 @@
+"""How somebody describes a manifest of a service or of an override, and what is wrong with it as such."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from deployments.manifests.layers import MERGE, MODES
+from deployments.manifests.stores import TASK_DEFINITION_ARN, arn_problem, is_store, store_names
+from deployments.models import Manifest
+
+MOST_MANIFESTS = 50
+
+
+@dataclass(frozen=True)
+class ManifestSpec:
+    """One manifest as somebody describes it; `mode` says what an override does with the service's."""
+
+    identifier: str
+    kind: str
+    store: str = "FileStore"
+    paths: tuple[str, ...] = ()
+    content: str = ""
+    mode: str = MERGE
+
+
+def manifest_problems(manifests: Sequence[ManifestSpec]) -> Iterator[dict[str, str]]:
+    """What is wrong with descriptions of manifests, as {"path", "message"}."""
+    if len(manifests) > MOST_MANIFESTS:
+        yield {"path": "manifests", "message": f"may be {MOST_MANIFESTS} at most"}
+    seen: set[str] = set()
+    for number, manifest in enumerate(manifests):
+        if manifest.identifier in seen:
+            message = f"the identifier {manifest.identifier} is given twice"
+        else:
+            message = _problem(manifest)
+        if message:
+            yield {"path": f"manifests.{number}", "message": message}
+        seen.add(manifest.identifier)
+
+
+def _problem(manifest: ManifestSpec) -> str:
+    if manifest.kind not in Manifest.Kind.values:
+        return f"unknown kind; known are {', '.join(Manifest.Kind.values)}"
+    if not is_store(manifest.store):
+        return f"unknown store; known are {', '.join(store_names())}"
+    if manifest.mode not in MODES:
+        return f"unknown mode; known are {', '.join(MODES)}"
+    return _problem_in_store(manifest)
+
+
+def _problem_in_store(manifest: ManifestSpec) -> str:
+    if manifest.store == "FileStore" and not manifest.paths:
+        return "a manifest in the file store needs at least one path"
+    if manifest.store == "Inline" and not manifest.content:
+        return "an inline manifest needs its content"
+    if manifest.store == TASK_DEFINITION_ARN:
+        if manifest.kind != Manifest.Kind.TASK_DEFINITION:
+            return "only a task definition can be given by its ARN"
+        return arn_problem(manifest.content)
+    return ""

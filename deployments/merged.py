@@ -1,0 +1,97 @@
+"""The manifests that count for a service in a place: merged, with where each value came from, and checked."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.files import FileMissing, owner_of
+from deployments.manifests.check import CheckedManifest, ManifestProblem, check_manifest
+from deployments.manifests.document import BadDocument
+from deployments.manifests.layers import Merged, combined
+from deployments.manifests.reading import read_layers
+from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError
+from deployments.models import Manifest
+from deployments.overriding import Overridden, Row
+from rbac.models import Scope
+from rbac.policy import Principal, can
+
+MayRead = Callable[[Row], None]
+
+
+@dataclass(frozen=True)
+class CountingManifest:
+    """One manifest that counts somewhere.
+
+    `rows` are the manifests that it was made of, the weakest first; `arn` is set for a task definition that
+    AWS has already, `trouble` where nothing could be merged: it says why and where.
+    """
+
+    kind: str
+    rows: tuple[Row, ...]
+    merged: Merged | None = None
+    checked: CheckedManifest | None = None
+    arn: str = ""
+    trouble: str = ""
+
+    @property
+    def problems(self) -> tuple[ManifestProblem, ...]:
+        return self.checked.problems if self.checked else ()
+
+    @property
+    def warnings(self) -> tuple[ManifestProblem, ...]:
+        return self.checked.warnings if self.checked else ()
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything because of which a deployment would be refused, as sentences."""
+        return (self.trouble,) if self.trouble else tuple(str(one) for one in self.problems)
+
+
+def counting_manifests(
+    found: Overridden, reader: Principal, kinds: Iterable[str] = Manifest.Kind.values
+) -> list[CountingManifest]:
+    """Every manifest that a deployment would take, as far as the reader may see the files they are in.
+
+    Expressions stay as they are written: what they come to is only known when a pipeline runs.
+    """
+    return [one for kind in kinds for one in _of_kind(found, reader, kind)]
+
+
+def scope_of(found: Overridden) -> Scope:
+    """From where the paths of files are seen: the deeper one of the service's and the environment's scope."""
+    return max(found.service.scope, found.environment.scope, key=lambda scope: len(scope.path))
+
+
+def _of_kind(found: Overridden, reader: Principal, kind: str) -> list[CountingManifest]:
+    rows, scope = tuple(found.sources([kind])), scope_of(found)
+    if not rows:
+        return []
+    if rows[0]["store"] == TASK_DEFINITION_ARN:
+        said = "; ".join(found.conflicts)
+        return [CountingManifest(kind, rows[:1], arn=rows[0]["content"], trouble=said)]
+    try:
+        _refuse_unseen(rows, scope, reader)
+        several = combined(kind, read_layers(kind, rows, scope))
+    except (StoreError, BadDocument, FileMissing) as bad:
+        return [CountingManifest(kind, rows, trouble=str(bad))]
+    return [CountingManifest(kind, _rows_of(one, rows), one, _checked(kind, one)) for one in several]
+
+
+def _checked(kind: str, one: Merged) -> CheckedManifest:
+    return check_manifest(kind, one.document)
+
+
+def _rows_of(one: Merged, rows: Sequence[Row]) -> tuple[Row, ...]:
+    used = {(layer.level, layer.identifier) for layer in one.layers}
+    return tuple(row for row in rows if (row["level"], row["identifier"]) in used)
+
+
+def _refuse_unseen(rows: Sequence[dict[str, Any]], scope: Scope, reader: Principal) -> None:
+    """Whoever may see a service may not see every file that it refers to."""
+    for row in rows:
+        for path in row["paths"] if row["store"] == "FileStore" else ():
+            if not can(reader, "core_file_view", owner_of(scope, path)):
+                raise StoreError(
+                    f"You may not see the file {path} of the manifest {row['identifier']}: ask for a role "
+                    "with core_file_view where it lies."
+                )

@@ -1,0 +1,125 @@
+"""What overrides say of a service in an environment and an infrastructure, and what counts because of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deployments.manifests.kinds import SCALING_POLICY
+from deployments.manifests.layers import MERGE, REPLACE
+from deployments.manifests.stores import TASK_DEFINITION_ARN
+from deployments.models import Environment, Infrastructure, Manifest, Service, ServiceOverride
+from deployments.variables import INFRASTRUCTURE, Level, Value, levels_of
+
+SERVICE_LEVEL, ENVIRONMENT_LEVEL, INFRASTRUCTURE_LEVEL = "service", "environment", "infrastructure"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Overridden:
+    """The overrides of one service: the whole environment's, and those of one infrastructure of it.
+
+    `infrastructure` is None where only the environment is looked at.
+    """
+
+    service: Service
+    environment: Environment
+    infrastructure: Infrastructure | None = None
+    of_environment: ServiceOverride | None = None
+    of_infrastructure: ServiceOverride | None = None
+
+    @property
+    def strongest(self) -> ServiceOverride | None:
+        """The override of the place that is looked at: the infrastructure's, if one is given."""
+        return self.of_environment if self.infrastructure is None else self.of_infrastructure
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """What may set a variable here, the weakest first."""
+        found = levels_of(self.service, self.environment, _variables(self.of_environment))
+        if self.infrastructure is None:
+            return found
+        owner = f"{self.service.name} in {self.infrastructure.name}"
+        return (*found, Level(INFRASTRUCTURE, owner, _variables(self.of_infrastructure)))
+
+    @property
+    def values(self) -> tuple[Mapping[str, Value], ...]:
+        """The variables of each level, the weakest first."""
+        return tuple(level.values for level in self.levels)
+
+    def sources(self, kinds: Iterable[str] = Manifest.Kind.values) -> list[Row]:
+        """Every manifest that counts, with its level and mode, the weakest of each kind first."""
+        return [row for kind in kinds for row in _uncovered(kind, self._rows(kind))]
+
+    @property
+    def conflicts(self) -> list[str]:
+        """What overrides ask for that cannot be done, as sentences."""
+        rows = self.sources([Manifest.Kind.TASK_DEFINITION])
+        if not rows or rows[0]["store"] != TASK_DEFINITION_ARN:
+            return []
+        arn = f"{rows[0]['identifier']} of the {rows[0]['level']}"
+        return [
+            f"the override {row['identifier']} of the {row['level']} cannot be laid over a task definition "
+            f"that is only an ARN ({arn}): let it replace the manifest"
+            for row in rows[1:]
+            if row["level"] != SERVICE_LEVEL
+        ]
+
+    def _rows(self, kind: str) -> list[Row]:
+        service = [row_of(one) for one in self.service.manifests.order_by("pk") if one.kind == kind]
+        return [
+            *service,
+            *_overriding(self.of_environment, ENVIRONMENT_LEVEL, kind),
+            *_overriding(self.of_infrastructure, INFRASTRUCTURE_LEVEL, kind),
+        ]
+
+
+def overridden(
+    service: Service, environment: Environment, infrastructure: Infrastructure | None = None
+) -> Overridden:
+    """Look up the overrides of a service in an environment, and in one infrastructure of it if given."""
+    found = {
+        one.infrastructure_id: one
+        for one in ServiceOverride.objects.filter(environment=environment, service=service)
+    }
+    return Overridden(
+        service,
+        environment,
+        infrastructure,
+        found.get(None),
+        found.get(infrastructure.pk) if infrastructure else None,
+    )
+
+
+def row_of(manifest: Manifest) -> Row:
+    """A manifest of a service as an execution freezes it."""
+    return {
+        "identifier": manifest.identifier,
+        "kind": manifest.kind,
+        "store": manifest.store,
+        "paths": manifest.paths,
+        "content": manifest.content,
+        "level": SERVICE_LEVEL,
+        "mode": MERGE,
+    }
+
+
+def _overriding(override: ServiceOverride | None, level: str, kind: str) -> list[Row]:
+    rows = override.manifests if override else []
+    return [{"mode": MERGE, **row, "level": level} for row in rows if row["kind"] == kind]
+
+
+def _uncovered(kind: str, rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows without those that a stronger one replaces whole; policies are matched by name when read."""
+    if kind == SCALING_POLICY:
+        return rows
+    whole = [
+        number
+        for number, row in enumerate(rows)
+        if row["level"] != SERVICE_LEVEL and (row["mode"] == REPLACE or row["store"] == TASK_DEFINITION_ARN)
+    ]
+    return rows[whole[-1] :] if whole else rows
+
+
+def _variables(override: ServiceOverride | None) -> Mapping[str, Value]:
+    return override.variables if override else {}

@@ -1,0 +1,171 @@
+"""Overrides: what is checked when they are saved, what a run freezes, and what they do to a deployment."""
+
+from typing import Any
+
+import pytest
+
+from deployments.catalog import ManifestSpec, OverrideSpec, override_service
+from deployments.engine.sources import load, load_all
+from deployments.merged import counting_manifests
+from deployments.models import Infrastructure, Manifest, ServiceOverride, StageExecution
+from deployments.operations import run_pipeline
+from deployments.overriding import overridden
+from rbac.models import AuditEntry, Scope, User
+from tests.api.world import World, make_world
+from web.problems import BadInput, ChangedMeanwhile
+
+pytestmark = pytest.mark.django_db
+TASK = "EcsTaskDefinition"
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    return make_world(project, admin, admin)
+
+
+def inline(content: str, kind: str = TASK, **more: Any) -> ManifestSpec:
+    return ManifestSpec(more.pop("identifier", "mine"), kind, "Inline", content=content, **more)
+
+
+def override(
+    world: World,
+    actor: User,
+    *manifests: ManifestSpec,
+    place: Infrastructure | None = None,
+    variables: dict[str, Any] | None = None,
+    version: int | None = None,
+) -> ServiceOverride | None:
+    return override_service(
+        actor=actor,
+        environment=world.environment,
+        service=world.service,
+        infrastructure=place,
+        spec=OverrideSpec(variables or {}, manifests),
+        version=version,
+    )
+
+
+TARGET_TRACKING = """\
+policyName: cpu
+policyType: TargetTrackingScaling
+targetTrackingScalingPolicyConfiguration:
+  targetValue: 60
+  predefinedMetricSpecification:
+    predefinedMetricType: ECSServiceAverageCPUUtilization
+"""
+
+
+def stage_of_a_run(world: World, actor: User) -> StageExecution:
+    run = run_pipeline(actor=actor, pipeline=world.pipeline)
+    return run.stages.get()
+
+
+def test_a_run_takes_what_the_infrastructure_says_before_what_the_environment_says(world: World, admin: User):
+    override(world, admin, inline("cpu: '512'\nmemory: '1024'\n"), variables={"level": "env", "size": 1})
+    override(
+        world, admin, inline("memory: '2048'\n"), place=world.infrastructure, variables={"level": "infra"}
+    )
+    stage = stage_of_a_run(world, admin)
+    loaded = load(stage.execution, stage, TASK, {})
+    assert (loaded.value["cpu"], loaded.value["memory"]) == ("512", "2048")
+    assert loaded.value["containerDefinitions"][0]["image"] == "myapp:v1"
+    assert loaded.overrides == ("mine of the environment", "mine of the infrastructure")
+    assert stage.values["serviceVariables"] == {"level": "infra", "size": 1}
+
+
+def test_what_is_overridden_later_does_not_change_a_run_under_way(world: World, admin: User):
+    override(world, admin, inline("memory: '512'\n"))
+    stage = stage_of_a_run(world, admin)
+    override(world, admin, inline("memory: '1024'\n"))
+    assert load(stage.execution, stage, TASK, {}).value["memory"] == "512"
+
+
+def test_another_infrastructure_of_the_environment_has_nothing_of_it(world: World, admin: User):
+    other = Infrastructure.objects.create(
+        environment=world.environment,
+        identifier="other",
+        name="Other",
+        connector=world.connector,
+        region="us-east-1",
+        cluster="demo",
+    )
+    override(world, admin, inline("cpu: '512'\n"), place=other, variables={"level": "other"})
+    here = overridden(world.service, world.environment, world.infrastructure)
+    assert [row["level"] for row in here.sources([TASK])] == ["service"]
+    assert "level" not in here.values[-1]
+
+
+def test_an_environment_may_bring_a_manifest_that_the_service_has_not(world: World, admin: User):
+    policy = Manifest.Kind.SCALING_POLICY.value
+    override(world, admin, inline(TARGET_TRACKING, policy))
+    stage = stage_of_a_run(world, admin)
+    (loaded,) = load_all(stage.execution, stage, policy, {})
+    assert loaded.value["PolicyName"] == "cpu"
+    assert loaded.value["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("memory: '512'\nnetworkMode: magic\n", "mine of the environment, line 2: networkMode"),
+        ("family:\n", "mine of the environment, line 1: family"),
+        ("cpu: [\n", "line 2"),
+        ("nonsense: 1\n", "mine of the environment, line 1: nonsense"),
+    ],
+)
+def test_what_could_not_be_deployed_is_refused_when_it_is_saved(
+    world: World, admin: User, text: str, said: str
+):
+    with pytest.raises(BadInput) as refused:
+        override(world, admin, inline(text))
+    assert refused.value.errors[0]["path"] == "manifests.0"
+    assert said in refused.value.errors[0]["message"]
+    assert "mine" not in str([one.manifests for one in ServiceOverride.objects.all()])
+
+
+def test_what_is_wrong_with_the_service_itself_does_not_hinder_an_override(world: World, admin: User):
+    world.file.content = "family: a b\ncontainerDefinitions: []\n"
+    world.file.save()
+    saved = override(world, admin, inline("cpu: '512'\n"))
+    assert saved is not None
+
+
+def test_an_arn_cannot_be_laid_over_and_may_be_replaced(world: World, admin: User):
+    arn = "arn:aws:ecs:us-east-1:123456789012:task-definition/web:7"
+    override(world, admin, ManifestSpec("known", TASK, "TaskDefinitionArn", content=arn))
+    (source,) = overridden(world.service, world.environment, world.infrastructure).sources([TASK])
+    assert source["content"] == arn
+    with pytest.raises(BadInput, match="cannot be deployed") as refused:
+        override(world, admin, inline("cpu: '512'\n"), place=world.infrastructure)
+    assert "let it replace the manifest" in refused.value.errors[0]["message"]
+    whole = inline("family: x\ncontainerDefinitions: [{name: a, image: b, memory: 128}]\n", mode="replace")
+    override(world, admin, whole, place=world.infrastructure)
+
+
+@pytest.mark.parametrize(
+    "arn",
+    ["", "web:7", "arn:aws:ecs:us-east-1:123456789012:cluster/web", "arn:aws:ecs:x:1:task-definition/a"],
+)
+def test_what_is_no_arn_of_a_task_definition_is_refused(world: World, admin: User, arn: str):
+    with pytest.raises(BadInput) as refused:
+        override(world, admin, ManifestSpec("known", TASK, "TaskDefinitionArn", content=arn))
+    assert "ARN of a task definition" in refused.value.errors[0]["message"]
+
+
+def test_saving_over_somebody_else_is_refused_and_the_audit_says_what_changed(world: World, admin: User):
+    override(world, admin, inline("cpu: '512'\n"), place=world.infrastructure)
+    with pytest.raises(ChangedMeanwhile):
+        override(world, admin, inline("cpu: '1024'\n"), place=world.infrastructure, version=0)
+    entry = AuditEntry.objects.filter(action="override.update").latest("pk")
+    assert entry.after["infrastructure"] == "sandbox"
+    assert [one["identifier"] for one in entry.after["manifests"]] == ["mine"]
+    override(world, admin, place=world.infrastructure)
+    assert AuditEntry.objects.latest("pk").action == "override.delete"
+
+
+def test_files_that_the_reader_may_not_see_are_not_shown_merged(world: World, admin: User, stranger: User):
+    found = overridden(world.service, world.environment, world.infrastructure)
+    seen = {one.kind: one for one in counting_manifests(found, stranger)}
+    assert seen[TASK].merged is None
+    assert "You may not see the file /task.yaml" in seen[TASK].trouble
+    assert counting_manifests(found, admin)[0].trouble == ""
