@@ -10,6 +10,8 @@ from aws.paging import every
 DIMENSION = "ecs:service:DesiredCount"
 NAMESPACE = "ecs"
 _ALL = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
+NOTHING_SUSPENDED = dict.fromkeys(_ALL, False)
+ALL_SUSPENDED = dict.fromkeys(_ALL, True)
 
 
 def resource_id(cluster: str, service: str) -> str:
@@ -27,6 +29,11 @@ class ScalableTarget:
     max_capacity: int
     suspended: dict[str, bool]
     raw: dict[str, Any] = field(repr=False)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether nothing scales at all."""
+        return self.suspended == ALL_SUSPENDED
 
     @classmethod
     def from_aws(cls, found: Mapping[str, Any]) -> Self:
@@ -80,11 +87,11 @@ class Scaling:
 
     def suspend(self, target: ScalableTarget) -> None:
         """Pause all scaling and keep target, policies and alarms: deregistering would delete them."""
-        self._suspended(target, dict.fromkeys(_ALL, True))
+        self._suspended(target, ALL_SUSPENDED)
 
-    def resume(self, target: ScalableTarget) -> None:
-        """Put the suspended state back to what `target` says it was."""
-        self._suspended(target, target.suspended)
+    def resume(self, target: ScalableTarget, suspended: Mapping[str, bool] | None = None) -> None:
+        """Put the suspended state to `suspended`, or back to what `target` says it was."""
+        self._suspended(target, target.suspended if suspended is None else suspended)
 
     def register(self, cluster: str, service: str, definition: Mapping[str, Any]) -> None:
         """Register or change a scalable target; AWS moves the desired count into its bounds at once."""

@@ -1,6 +1,7 @@
 """What can be written in a pipeline: its schema with the steps that exist, and the names of what exists."""
 
 from copy import deepcopy
+from dataclasses import is_dataclass
 from typing import Any
 
 from django.db.models import QuerySet
@@ -72,10 +73,17 @@ def _steps(schema: dict[str, Any], kinds: list[StepKind]) -> dict[str, Any]:
 
 
 def _fields(kind: StepKind) -> dict[str, Any]:
-    return {
-        name: {"type": _JSON_TYPES[field.type]} if field.type in _JSON_TYPES else {}
-        for name, field in kind.spec.__dataclass_fields__.items()
-    }
+    return _properties(kind.spec)
+
+
+def _properties(spec: Any) -> dict[str, Any]:
+    return {name: _property(field.type) for name, field in spec.__dataclass_fields__.items()}
+
+
+def _property(of: Any) -> dict[str, Any]:
+    if is_dataclass(of):
+        return {"type": "object", "properties": _properties(of)}
+    return {"type": _JSON_TYPES[of]} if of in _JSON_TYPES else {}
 
 
 def _named(

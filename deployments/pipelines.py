@@ -187,7 +187,7 @@ def _step_problems(
         kind = step_kind(step["type"])
         kind.spec_from(step.get("spec", {}))
     except BadStepError as bad:
-        yield _problem(place, str(bad), document)
+        yield _problem((*place, *bad.path), str(bad), document)
         return
     if section not in kind.sections:
         yield _problem(place, f"{kind.type} belongs under {kind.sections[0]}", document)

@@ -189,8 +189,11 @@ class Rollout(Protocol):
         """Let this action wait for an ECS service from now on: the first look comes at its next turn."""
         ...
 
-    def rest(self) -> None:
-        """Say of this look that another one would say the same while the ECS service looks the same."""
+    def rest(self, until: datetime | None = None) -> None:
+        """Say of this look that another one would say the same while the ECS service looks the same.
+
+        At `until` it wants to look again all the same.
+        """
         ...
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None: ...

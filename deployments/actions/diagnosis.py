@@ -47,8 +47,13 @@ class Diagnosis:
         }
 
 
-def diagnose(rollout: Rollout, service: EcsService, deployment_id: str) -> Diagnosis | None:
-    """Look at the stopped tasks of this deployment; None while none has failed."""
+def diagnose(
+    rollout: Rollout, service: EcsService, deployment_id: str, *, enough: int = 3
+) -> Diagnosis | None:
+    """Look at the stopped tasks of this deployment; None while none has failed.
+
+    Whether any task is healthy is asked once `enough` have failed; 0 is never.
+    """
     arns = rollout.ecs.list_tasks(rollout.cluster, service=service.name, desired_status="STOPPED")
     stopped = rollout.ecs.describe_tasks(rollout.cluster, arns[:100]) if arns else []
     failed = sorted(
@@ -63,7 +68,7 @@ def diagnose(rollout: Rollout, service: EcsService, deployment_id: str) -> Diagn
         cause=cause,
         lines=tuple(_tell(rollout, first, container, cause)) if not rollout.progress.get("diagnosed") else (),
         failures=len(failed),
-        any_healthy=len(failed) >= 3 and _any_healthy(rollout, service, deployment_id, failed[-1]),
+        any_healthy=0 < enough <= len(failed) and _any_healthy(rollout, service, deployment_id, failed[-1]),
         container=container.name if container else "",
         exit_code=container.exit_code if container else None,
     )

@@ -3,9 +3,13 @@
 from dataclasses import dataclass
 
 from deployments.actions.base import Action, ActionFailed, Loaded, Rollout, Source, action
+from deployments.actions.scaling.state import POLICIES, TARGETS
 
 TASK_DEFINITION = "EcsTaskDefinition"
 SERVICE_DEFINITION = "EcsServiceDefinition"
+SCALABLE_TARGET = "EcsScalableTargetDefinition"
+SCALING_POLICY = "EcsScalingPolicyDefinition"
+_KINDS = (TASK_DEFINITION, SERVICE_DEFINITION, SCALABLE_TARGET, SCALING_POLICY)
 
 
 @action
@@ -20,16 +24,18 @@ class FetchManifests(Action):
     def start(self, rollout: Rollout) -> None:
         task_definition = _fetch(rollout, TASK_DEFINITION)
         service_definition = _fetch(rollout, SERVICE_DEFINITION)
-        stores = {
-            source.store for kind in (TASK_DEFINITION, SERVICE_DEFINITION) for source in rollout.sources(kind)
-        }
+        targets = _fetch_all(rollout, SCALABLE_TARGET)
+        policies = _fetch_all(rollout, SCALING_POLICY)
+        stores = {source.store for kind in _KINDS for source in rollout.sources(kind)}
         rollout.log(f"Fetched all manifests from {' and '.join(sorted(stores))}")
-        for warning in (*task_definition.warnings, *service_definition.warnings):
-            rollout.log(warning, "warning")
+        for loaded in (task_definition, service_definition, *targets, *policies):
+            for warning in loaded.warnings:
+                rollout.log(warning, "warning")
         _refuse_what_others_deploy(service_definition)
         rollout.remember("task definition", task_definition.value)
         rollout.remember("service definition", service_definition.value)
         rollout.learn(serviceName=service_definition.value["serviceName"])
+        _keep_scaling(rollout, targets, policies)
 
 
 def _fetch(rollout: Rollout, kind: str) -> Loaded:
@@ -40,13 +46,44 @@ def _fetch(rollout: Rollout, kind: str) -> Loaded:
         )
     _announce(rollout, kind, sources[0])
     loaded = rollout.load(kind)
+    _tell_files(rollout, loaded)
+    return loaded
+
+
+def _tell_files(rollout: Rollout, loaded: Loaded) -> None:
     rollout.log("Successfully fetched following files:")
     for path in loaded.paths:
         rollout.log(f"- {path}")
     for override in loaded.overrides:
         rollout.log(f"Laid over it: the override {override}")
     rollout.log("")
-    return loaded
+
+
+def _fetch_all(rollout: Rollout, kind: str) -> tuple[Loaded, ...]:
+    """Every manifest of a kind of which a service may have none, or several."""
+    sources = rollout.sources(kind)
+    found = rollout.load_all(kind) if sources else ()
+    for source, loaded in zip(sources, found, strict=True):
+        _announce(rollout, kind, source)
+        _tell_files(rollout, loaded)
+    return found
+
+
+def _keep_scaling(rollout: Rollout, targets: tuple[Loaded, ...], policies: tuple[Loaded, ...]) -> None:
+    if len(targets) > 1:
+        rollout.log(
+            f"The service has {len(targets)} scalable targets, but an ECS service has one: "
+            f"the last one counts ({', '.join(targets[-1].paths)})",
+            "warning",
+        )
+    names = [loaded.value["PolicyName"] for loaded in policies]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ActionFailed(
+            "BAD_MANIFEST",
+            f"Two scaling policies of the service are called {twice[0]}: AWS tells them apart by PolicyName.",
+        )
+    rollout.remember(TARGETS, [loaded.value for loaded in targets])
+    rollout.remember(POLICIES, [loaded.value for loaded in policies])
 
 
 def _announce(rollout: Rollout, kind: str, source: Source) -> None:

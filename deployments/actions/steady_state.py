@@ -1,14 +1,15 @@
 """The action that follows a deployment until it truly ended, and says why when it fails."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from aws.types import EcsService
 from deployments.actions.base import Action, ActionFailed, Rollout, Seen, action
 from deployments.actions.diagnosis import Diagnosis, diagnose
+from deployments.actions.fail_fast import FailFast
 from deployments.actions.judgement import Ours, Verdict, find, has_rollback_breaker, judge
+from deployments.actions.patience import patience_ends, watch_patience
 from deployments.actions.timing import forget, is_confirmed
-
-ENOUGH_FAILURES = 3
 
 _ODD = {
     Verdict.MAYBE_ROLLED_BACK: (
@@ -27,6 +28,12 @@ _ODD = {
 @dataclass(frozen=True)
 class WaitForSteadyState(Action):
     """Look until our deployment, named by its id, is COMPLETED; fail at once when it cannot be (P01-P03)."""
+
+    fail_fast: FailFast = field(default_factory=FailFast)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fail_fast, Mapping):  # as a stored row has it
+            object.__setattr__(self, "fail_fast", FailFast(**self.fail_fast))
 
     @property
     def title(self) -> str:
@@ -48,12 +55,14 @@ class WaitForSteadyState(Action):
         if verdict is Verdict.COMPLETED:
             _tell_success(rollout, name)
             return True
-        diagnosis = _diagnose(rollout, service, ours)
+        diagnosis = _diagnose(rollout, service, ours, self.fail_fast)
         _fail_on(rollout, verdict, seen, ours, diagnosis)
         if service is not None and diagnosis is not None:
-            _fail_fast(service, ours, diagnosis)
-        if verdict is Verdict.GOING:
-            rollout.rest()
+            _fail_fast(service, ours, diagnosis, self.fail_fast)
+        minutes = self.fail_fast.minutesWithoutHealthyTask
+        if service is not None and verdict is Verdict.GOING:
+            watch_patience(rollout, service, ours.deployment_id, minutes)
+            rollout.rest(until=patience_ends(rollout, minutes))
         return False
 
 
@@ -91,11 +100,13 @@ def _tell_success(rollout: Rollout, name: str) -> None:
     rollout.log(" Deployment Successful.", "success")
 
 
-def _diagnose(rollout: Rollout, service: EcsService | None, ours: Ours) -> Diagnosis | None:
+def _diagnose(
+    rollout: Rollout, service: EcsService | None, ours: Ours, settings: FailFast
+) -> Diagnosis | None:
     """Ask for stopped tasks only when something hints at a failure: the quota of AWS is shared."""
     if service is None or not _is_suspicious(rollout, service, ours):
         return None
-    diagnosis = diagnose(rollout, service, ours.deployment_id)
+    diagnosis = diagnose(rollout, service, ours.deployment_id, enough=settings.failedTasks)
     if diagnosis is not None and not rollout.progress.get("diagnosed"):
         rollout.progress["diagnosed"] = True
         for line in diagnosis.lines:
@@ -146,17 +157,16 @@ def _may_conclude(rollout: Rollout, verdict: Verdict, ours: Ours, seen: Seen) ->
     return bool(seen.begun.timestamp() - first >= 60)
 
 
-def _fail_fast(service: EcsService, ours: Ours, diagnosis: Diagnosis) -> None:
-    """A fatal reason ends it at once; otherwise three failed tasks with none ever healthy (P03)."""
-    if diagnosis.fatal:
+def _fail_fast(service: EcsService, ours: Ours, diagnosis: Diagnosis, settings: FailFast) -> None:
+    """A fatal reason ends it at once; otherwise so many failed tasks with none ever healthy (P03)."""
+    if diagnosis.fatal and settings.onFatalReason:
         raise diagnosis.failure("FAILED")
-    if diagnosis.failures < ENOUGH_FAILURES or diagnosis.any_healthy:
+    if not settings.failedTasks or diagnosis.failures < settings.failedTasks or diagnosis.any_healthy:
         return
     if has_rollback_breaker(service) and ours.primary_before:
         return  # AWS itself is about to roll back; two rollbacks at once would fight.
-    raise diagnosis.failure(
-        "FAILED", f"{diagnosis.failures} tasks of this deployment failed, none got healthy. "
-    )
+    count = "1 task" if diagnosis.failures == 1 else f"{diagnosis.failures} tasks"
+    raise diagnosis.failure("FAILED", f"{count} of this deployment failed, none got healthy. ")
 
 
 def _failure(outcome: str, sentence: str, diagnosis: Diagnosis | None, rollout: Rollout) -> ActionFailed:

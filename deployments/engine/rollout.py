@@ -1,7 +1,7 @@
 """What the engine hands to an action: AWS verbs over the journal, memory, facts, log."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, cast
 
@@ -63,6 +63,7 @@ class EngineRollout:
         self.awaits = ""
         self._seen: Seen | None = None
         self._rests = False
+        self._rests_until: datetime | None = None
 
     # --- what the journal needs -------------------------------------------------------------------
 
@@ -241,8 +242,8 @@ class EngineRollout:
     def await_service(self, name: str) -> None:
         self.awaits = name
 
-    def rest(self) -> None:
-        self._rests = True
+    def rest(self, until: datetime | None = None) -> None:
+        self._rests, self._rests_until = True, until
 
     def parking(self, *, since: datetime, deadline: datetime | None) -> Parking | None:
         """What to wait for once this run of the phase is committed; None if not for an ECS service."""
@@ -250,7 +251,7 @@ class EngineRollout:
         awaits = seen.name if seen is not None else self.awaits
         if not awaits or self.remote is not None:
             return None
-        judge_by = self.world.now() + LOOK_ANYWAY
+        judge_by = min(self._rests_until or datetime.max.replace(tzinfo=UTC), self.world.now() + LOOK_ANYWAY)
         return Parking(
             awaits=awaits,
             awaits_since=since,

@@ -5,6 +5,7 @@ from dataclasses import MISSING, Field, dataclass
 from typing import Any, TypeVar
 
 from deployments.actions.base import Action
+from deployments.actions.fail_fast import BadSetting, FailFast
 from deployments.expressions import has_expression
 
 
@@ -26,7 +27,11 @@ PlanOf = Callable[[Any], Plan]
 
 
 class BadStepError(ValueError):
-    """A step in a pipeline has a type or a spec that does not exist."""
+    """A step in a pipeline has a type or a spec that does not exist; `path` is where, below the step."""
+
+    def __init__(self, message: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,23 @@ class StepKind:
                 known = ", ".join(fields) or "no fields at all"
                 raise BadStepError(f"{self.type} has no field {name}; it has {known}")
             wanted = fields[name].type if isinstance(fields[name].type, type) else object
-            if isinstance(value, str) and has_expression(value):
+            if (isinstance(value, str) and has_expression(value)) or wanted is FailFast:
                 continue
             if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
                 raise BadStepError(f"{name} of {self.type} must be {_word(fields[name].type)}, not {value!r}")
-        return self.spec(**values)
+        return self.spec(**{**values, **self._settings(values)})
+
+    def _settings(self, values: Mapping[str, Any]) -> dict[str, FailFast]:
+        """The fields that hold settings of their own, read."""
+        fields = self.spec.__dataclass_fields__
+        try:
+            return {
+                name: FailFast.from_mapping(value)
+                for name, value in values.items()
+                if fields[name].type is FailFast
+            }
+        except BadSetting as bad:
+            raise BadStepError(f"{self.type}: {bad.message}", ("spec", *bad.path)) from bad
 
     def units(self, values: Mapping[str, Any]) -> tuple[Unit, ...]:
         """The plan of this step; it depends on the spec alone."""

@@ -1,9 +1,10 @@
 """The rolling deployment and its rollback (R190-R217)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from deployments.actions.fail_fast import FailFast
 from deployments.actions.manifests import FetchManifests
-from deployments.actions.scaling import ResumeAutoScaling, SuspendAutoScaling
+from deployments.actions.scaling import AttachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
 from deployments.actions.service import CreateOrUpdateService, RememberService
 from deployments.actions.steady_state import WaitForSteadyState
 from deployments.actions.task_definition import RegisterTaskDefinition
@@ -16,6 +17,7 @@ class EcsRollingDeploySpec:
 
     forceNewDeployment: bool = False
     sameAsAlreadyRunningInstances: bool = False
+    failFast: FailFast = field(default_factory=FailFast)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
         RegisterTaskDefinition(),
         SuspendAutoScaling(),
         CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
-        WaitForSteadyState(),
+        WaitForSteadyState(fail_fast=spec.failFast),
+        AttachAutoScaling(),
         ResumeAutoScaling(),
     )
 
