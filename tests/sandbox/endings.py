@@ -64,6 +64,12 @@ class Started:
 
     def result(self) -> str:
         """How it ended; one that does not is killed."""
+        result = self._wait()
+        if "input closed" not in self.way:
+            os.close(self.stdin)
+        return result
+
+    def _wait(self) -> str:
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
