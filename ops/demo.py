@@ -1,54 +1,23 @@
-"""The demo: three people and a project whose pipeline deploys to the sandbox. What exists is left alone."""
-
-import json
-from dataclasses import dataclass
-from pathlib import Path
-from string import Template
-from typing import Any
+"""The demo: three people and a project whose pipelines deploy to the sandbox. What exists is left alone."""
 
 from django.conf import settings
 from django.db import transaction
 
-from connectors.models import Connector, FileNode, Secret
-from connectors.operations import create_connector, create_secret, save_file, update_connector
+from connectors.models import Connector, Secret
+from connectors.operations import create_connector, create_secret, update_connector
 from delegates.beginnings import ensure_first_rows
-from deployments.authoring import save_pipeline
-from deployments.models import Artifact, Environment, Infrastructure, Manifest, Pipeline, Service
+from deployments.models import Environment, Infrastructure
+from ops.demo_pipelines import DEMOS, SandboxFacts, seed_pipeline
 from ops.demo_secrets import API_KEY_VARIABLE, PASSWORD_VARIABLE, demo_api_key, demo_password, given
 from rbac.keys import create_api_key, key_of_token
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.roles import ensure_builtin_roles
 
-SAMPLES = Path(__file__).parent / "samples"
-FOLDER = "/ECS Tutorial"
-TASK_DEFINITION = "RegisterTaskDefinitionRequest.yaml"
-SERVICE_DEFINITION = "CreateServiceRequest.yaml"
-IMAGE, TAG = "library/nginx", "1.27"
+__all__ = ["ACCESS_KEY_ID", "SandboxFacts", "seed_demo"]
+
 # Made up: the sandbox asks nobody who they are, but a connector is not complete without.
 ACCESS_KEY_ID = "AKIASANDBOXEXAMPLE00"
 SECRET_ACCESS_KEY = "sandbox/secret/access/key/example/000000"  # noqa: S105
-
-
-@dataclass(frozen=True)
-class SandboxFacts:
-    """The names in the pretend account that the demo's manifests need."""
-
-    region: str
-    cluster: str
-    subnets: tuple[str, ...]
-    security_group: str
-    role_arn: str
-
-    @classmethod
-    def from_wire(cls, seed: dict[str, Any]) -> "SandboxFacts":
-        """Read what GET /sandbox/seed answers."""
-        return cls(
-            region=seed["region"],
-            cluster=seed["cluster"],
-            subnets=tuple(seed["subnets"]),
-            security_group=seed["security_group"],
-            role_arn=seed["execution_role_arn"],
-        )
 
 
 @transaction.atomic
@@ -59,10 +28,9 @@ def seed_demo(facts: SandboxFacts) -> None:
     project = _project()
     admin = _people(project)
     connector = _connector(admin, project)
-    _files(admin, project, facts)
-    _service(project)
     _infrastructure(project, connector, facts)
-    _pipeline(admin, project)
+    for one in DEMOS:
+        seed_pipeline(one, admin=admin, project=project, facts=facts)
 
 
 def _project() -> Scope:
@@ -136,36 +104,6 @@ def _secret(admin: User, project: Scope) -> Secret:
     )
 
 
-def _files(admin: User, project: Scope, facts: SandboxFacts) -> None:
-    values = {
-        "role_arn": facts.role_arn,
-        "region": facts.region,
-        "subnets": json.dumps(facts.subnets),
-        "security_groups": json.dumps([facts.security_group]),
-    }
-    for name in (TASK_DEFINITION, SERVICE_DEFINITION):
-        path = f"{FOLDER}/{name}"
-        if not FileNode.objects.filter(scope=project, path=path).exists():
-            content = Template((SAMPLES / name).read_text()).substitute(values)
-            save_file(actor=admin, scope=project, path=path, content=content)
-
-
-def _service(project: Scope) -> None:
-    service, is_new = Service.objects.get_or_create(
-        scope=project, identifier="myapp", defaults={"name": "My app"}
-    )
-    if not is_new:
-        return
-    for identifier, kind, name in (
-        ("task def", Manifest.Kind.TASK_DEFINITION, TASK_DEFINITION),
-        ("service def", Manifest.Kind.SERVICE_DEFINITION, SERVICE_DEFINITION),
-    ):
-        Manifest.objects.create(
-            service=service, identifier=identifier, kind=kind, store="FileStore", paths=[f"{FOLDER}/{name}"]
-        )
-    Artifact.objects.create(service=service, image=IMAGE, tag=TAG)
-
-
 def _infrastructure(project: Scope, connector: Connector, facts: SandboxFacts) -> None:
     environment, _ = Environment.objects.get_or_create(
         scope=project, identifier="dev", defaults={"name": "Development"}
@@ -180,9 +118,3 @@ def _infrastructure(project: Scope, connector: Connector, facts: SandboxFacts) -
             "cluster": facts.cluster,
         },
     )
-
-
-def _pipeline(admin: User, project: Scope) -> None:
-    text = (SAMPLES / "rolling_demo.yaml").read_text()
-    if not Pipeline.with_deleted.filter(scope=project, identifier="rolling_demo").exists():
-        save_pipeline(actor=admin, scope=project, yaml=text)

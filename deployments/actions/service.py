@@ -31,15 +31,21 @@ from deployments.actions.timing import forget, is_confirmed
 @action
 @dataclass(frozen=True)
 class RememberService(Action):
-    """Collect what a rollback will need, before anything is changed (R193)."""
+    """Collect what a rollback will need, before anything is changed (R193).
+
+    `definition` names the remembered service definition to go by; the slot is always that of the one deployed
+    in the end.
+    """
+
+    definition: str = "service definition"
 
     @property
     def title(self) -> str:
         return "Remember the ECS service as it is"
 
     def start(self, rollout: Rollout) -> None:
-        name = rollout.recall("service definition")["serviceName"]
-        rollout.take_slot(name)
+        rollout.take_slot(rollout.recall("service definition")["serviceName"])
+        name = rollout.recall(self.definition)["serviceName"]
         service = rollout.ecs.describe_service(rollout.cluster, name)
         before = rollout.remember("service before", None if service is None else snapshot_of(service))
         if before is None or before["status"] in GONE:
@@ -79,13 +85,14 @@ class CreateOrUpdateService(Action):
 
     force: bool = False
     keep_count: bool = False
+    definition: str = "service definition"
 
     @property
     def title(self) -> str:
         return "Create or update the ECS service"
 
     def start(self, rollout: Rollout) -> None:
-        definition = rollout.recall("service definition")
+        definition = rollout.recall(self.definition)
         arn = rollout.know("taskDefinitionArn")
         live = rollout.ecs.describe_service(rollout.cluster, definition["serviceName"])
         if existed_before(rollout):
@@ -183,7 +190,7 @@ class CreateOrUpdateService(Action):
         if not existed_before(rollout):
             delete_service(rollout, name, live)
         elif live is not None:
-            _restore(rollout, name, live)
+            _restore(rollout, rollout.recall(self.definition), live)
 
     def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
         before = rollout.recall("service before") or {}
@@ -236,9 +243,9 @@ class CreateOrUpdateService(Action):
         ]
 
 
-def _restore(rollout: Rollout, name: str, live: EcsService) -> None:
-    before = rollout.recall("service before")
-    changes = _differences(rollout, before, live)
+def _restore(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) -> None:
+    before, name = rollout.recall("service before"), live.name
+    changes = _differences(definition, before, live)
     rollout.remember("deployments before undo", [one.id for one in live.deployments])
     if not changes:
         rollout.log(f"Service {name} is already as it was before")
@@ -251,9 +258,11 @@ def _restore(rollout: Rollout, name: str, live: EcsService) -> None:
     rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
 
 
-def _differences(rollout: Rollout, before: Mapping[str, Any], live: EcsService) -> dict[str, Any]:
+def _differences(
+    definition: Mapping[str, Any], before: Mapping[str, Any], live: EcsService
+) -> dict[str, Any]:
     """The update that makes the live ECS service what it was, as small as it can be."""
-    fields = set(update_fields(rollout.recall("service definition"))) - {"taskDefinition", "desiredCount"}
+    fields = set(update_fields(definition)) - {"taskDefinition", "desiredCount"}
     changes = {
         field: before["raw"][field]
         for field in sorted(fields)

@@ -1,5 +1,5 @@
 """The steps that a stage is made of; importing this package knows all of them."""
 
-from deployments.steps import rolling
+from deployments.steps import canary, rolling
 
-__all__ = ["rolling"]
+__all__ = ["canary", "rolling"]

@@ -1,5 +1,5 @@
 """The strategies that fill a stage with steps."""
 
-from deployments.strategies import rolling
+from deployments.strategies import canary, rolling
 
-__all__ = ["rolling"]
+__all__ = ["canary", "rolling"]

@@ -11,7 +11,7 @@ from connectors.models import FileNode
 from connectors.operations import save_file
 from deployments.models import Artifact, Execution, Manifest, Pipeline, Service
 from deployments.operations import run_pipeline
-from ops.demo import FOLDER, IMAGE, SERVICE_DEFINITION, TAG, TASK_DEFINITION
+from ops.demo_pipelines import FOLDER, IMAGE, SERVICE_DEFINITION, TAG, TASK_DEFINITION
 from rbac.models import Scope, User
 
 WINDOW = timedelta(seconds=5)

@@ -78,18 +78,31 @@ def test_the_manifests_name_what_is_in_the_sandbox(seeded: SandboxFacts) -> None
     assert "${" not in task_definition + service_definition
 
 
-def test_the_pipeline_names_what_is_there(seeded: SandboxFacts) -> None:
-    (stage,) = read_pipeline(Pipeline.objects.get(identifier="rolling_demo").yaml).stages
+@pytest.mark.parametrize(
+    ("pipeline", "types"),
+    [
+        ("rolling_demo", ["EcsRollingDeploy", "EcsRollingRollback"]),
+        (
+            "canary_demo",
+            [
+                "EcsCanaryDeploy",
+                "EcsCanaryDelete",
+                "EcsRollingDeploy",
+                "EcsRollingRollback",
+                "EcsCanaryDelete",
+            ],
+        ),
+    ],
+)
+def test_the_pipeline_names_what_is_there(seeded: SandboxFacts, pipeline: str, types: list[str]) -> None:
+    (stage,) = read_pipeline(Pipeline.objects.get(identifier=pipeline).yaml).stages
     infrastructure = Infrastructure.objects.get(
         environment__identifier=stage.environment, identifier=stage.infrastructure
     )
 
     assert Service.objects.filter(identifier=stage.service).exists()
     assert (infrastructure.region, infrastructure.cluster) == (seeded.region, seeded.cluster)
-    assert [step.type for step in (*stage.steps, *stage.rollback_steps)] == [
-        "EcsRollingDeploy",
-        "EcsRollingRollback",
-    ]
+    assert [step.type for step in (*stage.steps, *stage.rollback_steps)] == types
 
 
 def test_seeding_again_changes_nothing(seeded: SandboxFacts) -> None:

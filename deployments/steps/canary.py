@@ -1,0 +1,45 @@
+"""The canary deployment: one task of the new version beside the service, and its end (R218-R223)."""
+
+from dataclasses import dataclass
+
+from deployments.actions.canary import CreateCanary, DeleteCanary, PlanCanary
+from deployments.actions.manifests import FetchManifests
+from deployments.actions.service import RememberService
+from deployments.actions.steady_state import WaitForSteadyState
+from deployments.actions.task_definition import RegisterTaskDefinition
+from deployments.steps.base import Plan, step, unit
+
+
+@dataclass(frozen=True)
+class EcsCanaryDeploySpec:
+    """A canary deployment has nothing to choose: it is always one task."""
+
+
+@dataclass(frozen=True)
+class EcsCanaryDeleteSpec:
+    """The deletion of a canary has nothing to choose."""
+
+
+@step("EcsCanaryDeploy", title="ECS Canary Deploy", spec=EcsCanaryDeploySpec, undone_by="EcsCanaryDelete")
+def ecs_canary_deploy(spec: EcsCanaryDeploySpec) -> Plan:
+    """Run one task of the new version in an ECS service of its own, beside the one that is deployed."""
+    yield unit("Fetch manifests", FetchManifests())
+    yield unit("Prepare rollback data", PlanCanary(), RememberService(definition="canary definition"))
+    yield unit(
+        "Deploy",
+        RegisterTaskDefinition(),
+        CreateCanary(definition="canary definition"),
+        WaitForSteadyState(),
+    )
+
+
+@step(
+    "EcsCanaryDelete",
+    title="ECS Canary Delete",
+    spec=EcsCanaryDeleteSpec,
+    undoes=("EcsCanaryDeploy",),
+    goes_forward=True,
+)
+def ecs_canary_delete(spec: EcsCanaryDeleteSpec) -> Plan:
+    """Delete the canary. Under rollbackSteps: the place where a canary deployment is undone."""
+    yield unit("Deploy", DeleteCanary())

@@ -1,0 +1,142 @@
+"""The demo's pipelines, one for each way to deploy, each with a service and manifests of its own."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from connectors.models import FileNode
+from connectors.operations import save_file
+from deployments.authoring import save_pipeline
+from deployments.models import Artifact, Manifest, Pipeline, Service
+from rbac.models import Scope, User
+
+SAMPLES = Path(__file__).parent / "samples"
+FOLDER = "/ECS Tutorial"
+TASK_DEFINITION = "RegisterTaskDefinitionRequest.yaml"
+SERVICE_DEFINITION = "CreateServiceRequest.yaml"
+IMAGE, TAG = "library/nginx", "1.27"
+
+
+@dataclass(frozen=True)
+class SandboxFacts:
+    """The names in the pretend account that the demo's manifests need."""
+
+    region: str
+    cluster: str
+    subnets: tuple[str, ...]
+    security_group: str
+    role_arn: str
+    load_balancer: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_wire(cls, seed: dict[str, Any]) -> "SandboxFacts":
+        """Read what GET /sandbox/seed answers."""
+        return cls(
+            region=seed["region"],
+            cluster=seed["cluster"],
+            subnets=tuple(seed["subnets"]),
+            security_group=seed["security_group"],
+            role_arn=seed["execution_role_arn"],
+            load_balancer=seed["load_balancer"],
+        )
+
+    def values(self) -> dict[str, str]:
+        """What the samples name."""
+        found = {
+            "role_arn": self.role_arn,
+            "region": self.region,
+            "subnets": json.dumps(self.subnets),
+            "security_groups": json.dumps([self.security_group]),
+        }
+        if balancer := self.load_balancer:
+            prod, stage = balancer["prod_listener"], balancer["stage_listener"]
+            found |= {
+                "load_balancer": balancer["arn"],
+                "prod_listener": prod["arn"],
+                "prod_rule": prod["default_rule_arn"],
+                "stage_listener": stage["arn"],
+                "stage_rule": stage["default_rule_arn"],
+            }
+        return found
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One pipeline, the service that it deploys, and where that one's manifests are kept."""
+
+    pipeline: str
+    service: str
+    name: str
+    folder: str
+    ecs_service: str
+    family: str
+    count: int = 1
+    service_sample: str = SERVICE_DEFINITION
+    needs_load_balancer: bool = False
+
+
+DEMOS = (
+    Demo(
+        pipeline="rolling_demo",
+        service="myapp",
+        name="My app",
+        folder=FOLDER,
+        ecs_service="myapp",
+        family="fargate-task-definition",
+    ),
+    Demo(
+        pipeline="canary_demo",
+        service="canary_app",
+        name="Canary app",
+        folder=f"{FOLDER}/Canary",
+        ecs_service="webshop",
+        family="webshop",
+        count=2,
+    ),
+)
+
+
+def seed_pipeline(demo: Demo, *, admin: User, project: Scope, facts: SandboxFacts) -> None:
+    """Make what one demo lacks."""
+    if demo.needs_load_balancer and not facts.load_balancer:
+        return
+    values = {
+        **facts.values(),
+        "ecs_service": demo.ecs_service,
+        "family": demo.family,
+        "count": str(demo.count),
+    }
+    for name, sample in ((TASK_DEFINITION, TASK_DEFINITION), (SERVICE_DEFINITION, demo.service_sample)):
+        path = f"{demo.folder}/{name}"
+        if not FileNode.objects.filter(scope=project, path=path).exists():
+            save_file(actor=admin, scope=project, path=path, content=_filled(sample, values))
+    _service(demo, project)
+    if not Pipeline.with_deleted.filter(scope=project, identifier=demo.pipeline).exists():
+        save_pipeline(actor=admin, scope=project, yaml=_filled(f"{demo.pipeline}.yaml", values))
+
+
+def _filled(sample: str, values: Mapping[str, str]) -> str:
+    return Template((SAMPLES / sample).read_text()).substitute(values)
+
+
+def _service(demo: Demo, project: Scope) -> None:
+    service, is_new = Service.objects.get_or_create(
+        scope=project, identifier=demo.service, defaults={"name": demo.name}
+    )
+    if not is_new:
+        return
+    for identifier, kind, name in (
+        ("task def", Manifest.Kind.TASK_DEFINITION, TASK_DEFINITION),
+        ("service def", Manifest.Kind.SERVICE_DEFINITION, SERVICE_DEFINITION),
+    ):
+        Manifest.objects.create(
+            service=service,
+            identifier=identifier,
+            kind=kind,
+            store="FileStore",
+            paths=[f"{demo.folder}/{name}"],
+        )
+    Artifact.objects.create(service=service, image=IMAGE, tag=TAG)
