@@ -12,6 +12,7 @@ from aws.shapes import parameters_of
 from aws.types import (
     EcsService,
     EcsTask,
+    RunAnswer,
     ServiceDeployment,
     ServiceRevision,
     TaskDefinition,
@@ -102,6 +103,25 @@ class Ecs:
     def list_tasks(self, cluster: str, service: str, desired_status: str = "RUNNING") -> list[str]:
         """The ARNs of a service's tasks; stopped ones stay listed for about an hour."""
         params = {"cluster": cluster, "serviceName": service, "desiredStatus": desired_status}
+        return list(every(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
+
+    def run_task(self, request: Mapping[str, Any], cluster: str, client_token: str) -> RunAnswer:
+        """Start the tasks of a request that names task definition and count, ten at most.
+
+        The same token again within a day gives the same tasks. What could not be placed is in the answer.
+        """
+        params = {**request, "cluster": cluster, "clientToken": client_token}
+        return RunAnswer.from_aws(self._call("RunTask", params))
+
+    def stop_task(self, cluster: str, arn: str, reason: str) -> None:
+        """Ask a task to stop; the reason is what DescribeTasks then says."""
+        self._call("StopTask", {"cluster": cluster, "task": arn, "reason": reason})
+
+    def list_tasks_started_by(
+        self, cluster: str, started_by: str, desired_status: str = "RUNNING"
+    ) -> list[str]:
+        """The ARNs of the tasks that were run in somebody's name; stopped ones stay listed for an hour."""
+        params = {"cluster": cluster, "startedBy": started_by, "desiredStatus": desired_status}
         return list(every(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
 
     def describe_tasks(self, cluster: str, arns: Sequence[str]) -> list[EcsTask]:

@@ -1,7 +1,9 @@
-"""The CloudWatch Logs verbs: the last lines that a container wrote."""
+"""The CloudWatch Logs verbs: what a container wrote, from its first line or at last."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from aws.caller import Caller
 from aws.errors import NotFound
@@ -16,10 +18,32 @@ class LogEvent:
 
 
 @dataclass(frozen=True)
+class LogPage:
+    """Lines of a stream, oldest first, and the token with which to ask for those after them."""
+
+    events: tuple[LogEvent, ...]
+    token: str
+
+
+@dataclass(frozen=True)
 class Logs:
     """Speaks CloudWatch Logs through a caller."""
 
     caller: Caller
+
+    def read(self, group: str, stream: str, token: str = "", limit: int = 100) -> LogPage:
+        """The stream's next lines after `token`, from its first line where there is none.
+
+        Empty while the container has not written anything, or where there is no such stream.
+        """
+        params = {"logGroupName": group, "logStreamName": stream, "limit": limit, "startFromHead": True}
+        try:
+            answer = self.caller.call(
+                "logs", "GetLogEvents", params | ({"nextToken": token} if token else {})
+            )
+        except NotFound:
+            return LogPage((), token)
+        return LogPage(_events(answer), answer.get("nextForwardToken") or token)
 
     def tail(self, group: str, stream: str, limit: int = 20) -> list[LogEvent]:
         """The stream's last lines, oldest first; none if the container never wrote one."""
@@ -28,7 +52,11 @@ class Logs:
             answer = self.caller.call("logs", "GetLogEvents", params)
         except NotFound:
             return []
-        return [
-            LogEvent(datetime.fromtimestamp(one.get("timestamp", 0) / 1000, UTC), one.get("message", ""))
-            for one in answer.get("events", ())
-        ]
+        return list(_events(answer))
+
+
+def _events(answer: Mapping[str, Any]) -> tuple[LogEvent, ...]:
+    return tuple(
+        LogEvent(datetime.fromtimestamp(one.get("timestamp", 0) / 1000, UTC), one.get("message", ""))
+        for one in answer.get("events") or ()
+    )

@@ -207,6 +207,34 @@ class EcsTask:
 
 
 @dataclass(frozen=True)
+class TaskFailure:
+    """A task that RunTask did not start; `reason` is AWS's word, such as RESOURCE:MEMORY."""
+
+    arn: str
+    reason: str
+    detail: str
+
+    @classmethod
+    def from_aws(cls, found: Json) -> Self:
+        return cls(found.get("arn") or "", found.get("reason") or "", found.get("detail") or "")
+
+
+@dataclass(frozen=True)
+class RunAnswer:
+    """What RunTask started, and what not: both can be in one answer, which is no error to AWS."""
+
+    tasks: tuple[EcsTask, ...]
+    failures: tuple[TaskFailure, ...]
+
+    @classmethod
+    def from_aws(cls, found: Json) -> Self:
+        return cls(
+            tuple(EcsTask.from_aws(one) for one in found.get("tasks") or ()),
+            tuple(TaskFailure.from_aws(one) for one in found.get("failures") or ()),
+        )
+
+
+@dataclass(frozen=True)
 class ServiceDeployment:
     """ECS's own record of a deployment (ListServiceDeployments); tolerate statuses not known here."""
 

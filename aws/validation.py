@@ -6,7 +6,7 @@ from typing import Any
 from botocore.validate import ParamValidator
 
 from aws.problems import Path, ShapeProblem
-from aws.rules import scaling, service_definition, task_definition
+from aws.rules import run_task, scaling, service_definition, task_definition
 from aws.shapes import input_shape, shape_at
 from aws.walk import is_expression, is_open, misfits
 
@@ -15,6 +15,7 @@ Rules = Callable[[Mapping[str, Any]], Iterator[ShapeProblem]]
 _RULES: dict[tuple[str, str], Rules] = {
     ("ecs", "RegisterTaskDefinition"): task_definition.problems,
     ("ecs", "CreateService"): service_definition.problems,
+    ("ecs", "RunTask"): run_task.problems,
     ("application-autoscaling", "RegisterScalableTarget"): scaling.target_problems,
     ("application-autoscaling", "PutScalingPolicy"): scaling.policy_problems,
 }

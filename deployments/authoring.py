@@ -39,7 +39,7 @@ def save_pipeline(
     require(actor, "core_pipeline_edit", pipeline or scope)
     yaml = yaml.replace("\r\n", "\n")
     spec = read(yaml)
-    refuse_missing(plan.find_targets(spec, scope)[1], yaml)
+    refuse_missing([*plan.find_targets(spec, scope)[1], *plan.bad_manifests(spec, scope)], yaml)
     with transaction.atomic():
         before = {"yaml": pipeline.yaml} if pipeline else None
         if pipeline is None:
@@ -91,7 +91,8 @@ def checked(yaml: str, scope: Scope) -> dict[str, Any]:
     """What keeps a text from being saved as a pipeline of a scope, as editors read it: errors with places."""
     yaml = yaml.replace("\r\n", "\n")
     try:
-        refuse_missing(plan.find_targets(read(yaml), scope)[1], yaml)
+        spec = read(yaml)
+        refuse_missing([*plan.find_targets(spec, scope)[1], *plan.bad_manifests(spec, scope)], yaml)
     except PipelineNotRunnable as refused:
         return {"errors": refused.errors, "warnings": [], "note": ""}
     return {"errors": [], "warnings": [], "note": "This pipeline can be saved."}

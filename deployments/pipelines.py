@@ -13,6 +13,7 @@ import deployments.strategies  # noqa: F401 - registers every strategy
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.pipeline_schema import PIPELINE_SCHEMA
 from deployments.pipeline_words import in_words, unknown_keys
+from deployments.step_manifests import shape_faults
 from deployments.steps.base import BadStepError, Unit, step_kind
 from deployments.strategies.base import known_strategies
 
@@ -189,6 +190,8 @@ def _step_problems(
     except BadStepError as bad:
         yield _problem((*place, *bad.path), str(bad), document)
         return
+    for fault in shape_faults(kind, step.get("spec", {})):
+        yield _problem((*place, "spec", fault.field), fault.message, document)
     if section not in kind.sections:
         yield _problem(place, f"{kind.type} belongs under {kind.sections[0]}", document)
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from connectors.aws_accounts import read_spec
+from deployments import step_manifests
 from deployments.actions.base import Action
-from deployments.expressions import BadExpressionError, resolve
+from deployments.expressions import BadExpressionError
 from deployments.models import (
     ActionRun,
     Artifact,
@@ -171,18 +172,32 @@ def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedSte
     )
     for section, steps in sections:
         for position, unfilled in enumerate(steps):
-            step = _filled_in(stage, unfilled)
+            step = _filled_in(stage, unfilled, stage.execution.scope)
             # A rollback step has no actions of its own: the undos of its partners run there.
             units = step.units if section == StepExecution.Section.EXECUTION else ()
             actions = [(unit.title, action) for unit in units for action in unit.actions]
             yield PlannedStep(_step(stage, section, position, step), actions)
 
 
-def _filled_in(stage: StageExecution, step: StepSpec) -> StepSpec:
+def bad_manifests(pipeline: PipelineSpec, scope: Scope) -> list[Missing]:
+    """What is wrong with the manifests that steps bring themselves."""
+    return [
+        Missing(
+            f"pipeline.stages.{number}.stage.spec.execution.{section}.{index}.step.spec.{fault.field}",
+            f"step {step.identifier}: {fault.message}",
+        )
+        for number, stage in enumerate(pipeline.stages)
+        for section, steps in (("steps", stage.steps), ("rollbackSteps", stage.rollback_steps))
+        for index, step in enumerate(steps)
+        for fault in step_manifests.faults(step.type, step.spec, scope)
+    ]
+
+
+def _filled_in(stage: StageExecution, step: StepSpec, scope: Scope) -> StepSpec:
     """The step with the expressions of its spec resolved: what it will do is settled when a run starts."""
     place = f"pipeline.stages.{stage.position}.stage.spec.execution"
     try:
-        filled = replace(step, spec=resolve(step.spec, stage.values))
+        filled = replace(step, spec=step_manifests.frozen(step.type, step.spec, stage.values, scope))
         step_kind(step.type).spec_from(filled.spec)
     except BadExpressionError as bad:
         message = f"step {step.identifier}, {'.'.join(map(str, bad.where))}: {bad.message}"

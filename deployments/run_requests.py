@@ -45,7 +45,14 @@ def checked_run(
 def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
     """Look up all that a pipeline names. Raises `PipelineNotRunnable` for what cannot run."""
     targets, missing = plan.find_targets(spec, scope)
-    refuse_missing(missing or [*plan.missing_values(targets), *plan.closed_to_delegates(targets)])
+    refuse_missing(
+        missing
+        or [
+            *plan.missing_values(targets),
+            *plan.closed_to_delegates(targets),
+            *plan.bad_manifests(spec, scope),
+        ]
+    )
     return targets
 
 

@@ -46,6 +46,11 @@ BEHAVIORS: Mapping[str, Behavior] = {
         exit_code=1,
         lines=("starting", "listening on port {port}", "WARN health check answers 503: not ready"),
     ),
+    "done": Behavior(
+        "done",
+        exits_after=12,
+        lines=("starting", "3 migrations to apply", "applied 3 of 3", "done"),
+    ),
     "slow": Behavior(
         "slow",
         pulling=60,

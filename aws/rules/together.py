@@ -17,10 +17,20 @@ def problems(service: Document, task_definition: Document) -> Iterator[ShapeProb
         message = "ECS Exec needs a taskRoleArn on the task definition"
         yield ShapeProblem(("enableExecuteCommand",), message)
     volumes = {one.get("name") for one in task_definition.get("volumes") or []}
+    yield from _overrides(service, task_definition)
     for number, volume in enumerate(service.get("volumeConfigurations") or []):
         if is_settled(volume.get("name")) and volume["name"] not in volumes:
             where = ("volumeConfigurations", number, "name")
             yield ShapeProblem(where, f"the task definition has no volume {shown(volume['name'])}")
+
+
+def _overrides(request: Document, task_definition: Document) -> Iterator[ShapeProblem]:
+    """RunTask may change containers, by name."""
+    known = [str(one.get("name")) for one in task_definition.get("containerDefinitions") or []]
+    for number, one in enumerate((request.get("overrides") or {}).get("containerOverrides") or []):
+        if is_settled(one.get("name")) and one["name"] not in known:
+            message = f"the task definition has no container {shown(one['name'])}; it has {', '.join(known)}"
+            yield ShapeProblem(("overrides", "containerOverrides", number, "name"), message)
 
 
 def _network(service: Document, task_definition: Document) -> Iterator[ShapeProblem]:

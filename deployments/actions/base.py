@@ -136,6 +136,11 @@ class Rollout(Protocol):
     @property
     def elb(self) -> Elb: ...
     @property
+    def execution_id(self) -> str:
+        """The id of the execution, 36 characters, by which AWS can tell who started an ECS task."""
+        ...
+
+    @property
     def intent(self) -> str:
         """A text that names this action of this execution in this attempt, at most 36 characters."""
         ...
@@ -204,6 +209,8 @@ class Action:
     """One small thing inside a step. Safe to start twice; the engine owns waiting, retries and order."""
 
     version: ClassVar[int] = 1
+    repeats: ClassVar[bool] = False
+    """Whether a retry of the step does it again even where it was done."""
     has_undo: ClassVar[bool] = False
     """Whether a rollback has anything to put back here."""
     runs_always: ClassVar[bool] = False

@@ -62,11 +62,11 @@ def diagnose(
     if not failed:
         return None
     first = failed[0]
-    container = _culprit(first)
+    container = culprit(first)
     cause = cause_of(first, container)
     diagnosis = Diagnosis(
         cause=cause,
-        lines=tuple(_tell(rollout, first, container, cause)) if not rollout.progress.get("diagnosed") else (),
+        lines=tuple(tell(rollout, first, container, cause)) if not rollout.progress.get("diagnosed") else (),
         failures=len(failed),
         any_healthy=0 < enough <= len(failed) and _any_healthy(rollout, service, deployment_id, failed[-1]),
         container=container.name if container else "",
@@ -87,7 +87,7 @@ def _moment(task: EcsTask) -> str:
     return str(task.raw.get("stoppingAt") or task.raw.get("stoppedAt") or task.raw.get("createdAt") or "")
 
 
-def _culprit(task: EcsTask) -> Container | None:
+def culprit(task: EcsTask) -> Container | None:
     """The container that failed: a bad exit code first, else a reason, else the first of all."""
     for container in task.containers:
         if container.exit_code:
@@ -111,8 +111,16 @@ def _any_healthy(rollout: Rollout, service: EcsService, deployment_id: str, late
     return False
 
 
-def _tell(rollout: Rollout, task: EcsTask, container: Container | None, cause: Cause) -> list[str]:
-    lines = ["", f"First failure of this deployment: ECS task {task.id} stopped"]
+def tell(
+    rollout: Rollout,
+    task: EcsTask,
+    container: Container | None,
+    cause: Cause,
+    *,
+    title: str = "First failure of this deployment",
+) -> list[str]:
+    """The lines that explain a failed task: why it stopped, each container's end, its last words, a cause."""
+    lines = ["", f"{title}: ECS task {task.id} stopped"]
     lines.append(f"  {task.stop_code or 'Stopped'}: {task.stopped_reason or 'AWS gave no reason'}")
     for part in task.containers:
         if part.exit_code is not None or part.reason:
@@ -125,7 +133,7 @@ def _tell(rollout: Rollout, task: EcsTask, container: Container | None, cause: C
 
 
 def _last_words(rollout: Rollout, task: EcsTask, container: Container) -> list[str]:
-    place = _log_place(rollout, task, container)
+    place = log_place(rollout, task, container)
     if place is None:
         return [
             f"  Container {container.name} has no awslogs configuration, so its output is not to be had here"
@@ -140,7 +148,8 @@ def _last_words(rollout: Rollout, task: EcsTask, container: Container) -> list[s
     return [f"  Last lines of its log ({group}, {stream}):", *(f"  | {event.message}" for event in said)]
 
 
-def _log_place(rollout: Rollout, task: EcsTask, container: Container) -> tuple[str, str] | None:
+def log_place(rollout: Rollout, task: EcsTask, container: Container) -> tuple[str, str] | None:
+    """The log group and stream of a container, if its task definition says where it writes."""
     definition = rollout.recall("task definition") or {}
     for wanted in definition.get("containerDefinitions", []):
         log = wanted.get("logConfiguration") or {}

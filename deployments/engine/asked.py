@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from django.db.models import F
 
+from deployments.actions.base import known_actions
 from deployments.engine import failing
 from deployments.engine.lease import Lease
 from deployments.engine.shared import Shared, Snapshot
@@ -92,7 +93,9 @@ def _start_again(shared: Shared, step: StepExecution) -> None:
         step.outputs = {}
         fields.append("outputs")
     step.save(update_fields=fields)
-    again = step.actions.all() if undone else step.actions.exclude(state=ActionState.DONE)
+    repeated = [name for name, action in known_actions().items() if action.repeats]
+    kept = step.actions.none() if undone else step.actions.filter(state=ActionState.DONE)
+    again = step.actions.exclude(pk__in=kept.exclude(name__in=repeated))
     for row in again:
         _reset(row)
     rollback = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK)

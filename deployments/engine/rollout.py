@@ -26,6 +26,7 @@ from deployments.engine.world import Door, RemoteDoor, World
 from deployments.log import NewLine, store
 from deployments.models import ActionRun, Call, StepExecution
 from deployments.states import CallState
+from deployments.step_manifests import frozen_sources
 
 REPLAYED = ("start", "undo")
 
@@ -173,17 +174,25 @@ class EngineRollout:
         return Elb(self.caller)
 
     @property
+    def execution_id(self) -> str:
+        return str(self.shared.execution.pk)
+
+    @property
     def intent(self) -> str:
         return f"{self.shared.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
 
     def sources(self, kind: str) -> tuple[Source, ...]:
-        return sources.listed(self.shared.stage, kind)
+        return sources.listed(self.shared.stage, kind, self._own)
 
     def load(self, kind: str) -> Loaded:
-        return sources.load(self.shared.execution, self.shared.stage, kind, self._learned())
+        return sources.load(self.shared.execution, self.shared.stage, kind, self._learned(), self._own)
 
     def load_all(self, kind: str) -> tuple[Loaded, ...]:
         return sources.load_all(self.shared.execution, self.shared.stage, kind, self._learned())
+
+    @cached_property
+    def _own(self) -> tuple[dict[str, Any], ...]:
+        return frozen_sources(self.step.type, self.step.spec)
 
     def _learned(self) -> dict[str, Any]:
         return {**self.step.outputs, **self._facts}

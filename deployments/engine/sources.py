@@ -8,13 +8,15 @@ from deployments.actions.base import ActionFailed, Loaded, Source
 from deployments.expressions import BadExpressionError, resolve
 from deployments.manifests.check import ManifestProblem, check_manifest, check_together
 from deployments.manifests.document import BadDocument, Document
-from deployments.manifests.kinds import SERVICE_DEFINITION, TASK_DEFINITION
+from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
 from deployments.manifests.layers import Merged, combined
 from deployments.manifests.reading import read_layers
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, title_of
 from deployments.models import Execution, StageExecution
 
 MOST_PROBLEMS = 20
+NEEDS_DEFINITION = (SERVICE_DEFINITION, RUN_TASK_REQUEST)
+Rows = Sequence[Mapping[str, Any]]
 
 
 def to_json(value: Mapping[str, Any]) -> str:
@@ -22,42 +24,49 @@ def to_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, default=str)
 
 
-def listed(stage: StageExecution, kind: str) -> tuple[Source, ...]:
-    """Where the manifests of this kind lie, as frozen when the execution started."""
+def listed(stage: StageExecution, kind: str, own: Rows = ()) -> tuple[Source, ...]:
+    """Where the manifests of this kind lie, as frozen when the execution started; `own` are a step's."""
     return tuple(
         Source(source["identifier"], title_of(source["store"]), tuple(source["paths"]))
-        for source in _rows(stage, kind)
+        for source in _of_kind(_beside(stage, kind, own), kind)
     )
 
 
-def load(execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any]) -> Loaded:
+def load(
+    execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any], own: Rows = ()
+) -> Loaded:
     """Fetch, resolve and check the first manifest of a kind, with the overrides that are laid over it.
 
-    `learned` are facts that expressions may name. Raises `ActionFailed` with every problem, each naming file
-    and line.
+    `learned` are facts that expressions may name, `own` the manifests that the step brings itself. Raises
+    `ActionFailed` with every problem, each naming file and line.
     """
-    return load_all(execution, stage, kind, learned)[0]
+    return load_all(execution, stage, kind, learned, own)[0]
 
 
 def load_all(
-    execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any]
+    execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any], own: Rows = ()
 ) -> tuple[Loaded, ...]:
     """As `load`, every manifest of a kind, in the order of the service."""
     known = {**known_values(execution, stage), **learned}
-    return tuple(_loaded(execution, stage, kind, one, known) for one in _read(execution, stage, kind, known))
+    rows = _beside(stage, kind, own)
+    return tuple(_loaded(execution, rows, kind, one, known) for one in _read(execution, rows, kind, known))
 
 
-def _rows(stage: StageExecution, kind: str) -> list[Mapping[str, Any]]:
-    return [source for source in stage.sources if source["kind"] == kind]
+def _beside(stage: StageExecution, kind: str, own: Rows) -> Rows:
+    """Where a manifest is looked for: a step's own go with each other, not with those of the service."""
+    return own if _of_kind(own, kind) else stage.sources
 
 
-def _loaded(
-    execution: Execution, stage: StageExecution, kind: str, one: Merged, known: Mapping[str, Any]
-) -> Loaded:
+def _of_kind(rows: Rows, kind: str) -> list[Mapping[str, Any]]:
+    return [source for source in rows if source["kind"] == kind]
+
+
+def _loaded(execution: Execution, rows: Rows, kind: str, one: Merged, known: Mapping[str, Any]) -> Loaded:
     checked = check_manifest(kind, one.document)
     found = list(checked.problems)
-    if kind == SERVICE_DEFINITION and not found:
-        found += check_together(one.document, _task_definition(execution, stage, known)).problems
+    beside = _task_definition(execution, rows, known) if kind in NEEDS_DEFINITION and not found else {}
+    if beside:
+        found += check_together(one.document, beside).problems
     if found:
         raise ActionFailed("BAD_MANIFEST", _as_text(found))
     return Loaded(
@@ -68,14 +77,12 @@ def _loaded(
     )
 
 
-def _read(
-    execution: Execution, stage: StageExecution, kind: str, known: Mapping[str, Any]
-) -> tuple[Merged, ...]:
+def _read(execution: Execution, rows: Rows, kind: str, known: Mapping[str, Any]) -> tuple[Merged, ...]:
     """The manifests of a kind with their overrides, expressions filled in."""
     try:
         layers = read_layers(
             kind,
-            _rows(stage, kind),
+            _of_kind(rows, kind),
             execution.scope,
             lambda document: document.with_value(_resolved(document, known)),
         )
@@ -86,14 +93,12 @@ def _read(
         raise ActionFailed("BAD_MANIFEST", str(bad)) from bad
 
 
-def _task_definition(
-    execution: Execution, stage: StageExecution, known: Mapping[str, Any]
-) -> Mapping[str, Any]:
+def _task_definition(execution: Execution, rows: Rows, known: Mapping[str, Any]) -> Mapping[str, Any]:
     """The task definition beside a service definition; its own mistakes were told before."""
-    rows = _rows(stage, TASK_DEFINITION)
-    if not rows or rows[0]["store"] == TASK_DEFINITION_ARN:
+    found = _of_kind(rows, TASK_DEFINITION)
+    if not found or found[0]["store"] == TASK_DEFINITION_ARN:
         return {}
-    value = _read(execution, stage, TASK_DEFINITION, known)[0].document.value
+    value = _read(execution, rows, TASK_DEFINITION, known)[0].document.value
     return value if isinstance(value, Mapping) else {}
 
 

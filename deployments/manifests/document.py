@@ -33,6 +33,7 @@ class Document:
     written: Any = field(default=None, repr=False)
     columns: Mapping[Path, int] = field(default_factory=dict, repr=False)
     names: Mapping[Path, str] = field(default_factory=dict, repr=False)
+    text: str = field(default="", repr=False)
 
     def line_of(self, path: Path) -> int | None:
         """The line (from 1) of a path, or of the nearest part around it that is in the text."""
@@ -63,7 +64,7 @@ def parse(text: str, name: str) -> Document:
     except Refused as refused:
         fault = refused.fault
         raise BadDocument(name, fault.line or 1, fault.column or 1, fault.message) from refused
-    return Document(name, parsed.value, parsed.lines, columns=parsed.columns)
+    return Document(name, parsed.value, parsed.lines, columns=parsed.columns, text=text)
 
 
 def values_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -10,6 +10,8 @@ TASK_DEFINITION = "EcsTaskDefinition"
 SERVICE_DEFINITION = "EcsServiceDefinition"
 SCALABLE_TARGET = "EcsScalableTargetDefinition"
 SCALING_POLICY = "EcsScalingPolicyDefinition"
+# Not a manifest of a service: a step that runs tasks brings its own.
+RUN_TASK_REQUEST = "EcsRunTaskRequestDefinition"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,22 @@ KINDS: dict[str, Kind] = {
                 "platformFamily",
             }
         ),
+    ),
+    RUN_TASK_REQUEST: Kind(
+        "ecs",
+        "RunTask",
+        filled_in={"taskDefinition": "family"},
+        ignored={
+            "taskDefinition": "the task definition of the step",
+            "cluster": "the cluster of the infrastructure definition",
+            "clientToken": "a token of its own for every run",
+            "startedBy": "the id of the execution",
+            **dict.fromkeys(
+                parameters_of("ecs", "RegisterTaskDefinition") - parameters_of("ecs", "RunTask"),
+                "the task definition of the step",
+            ),
+        },
+        answered=frozenset({"tasks", "failures"}),
     ),
     SCALABLE_TARGET: Kind(
         "application-autoscaling",

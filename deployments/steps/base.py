@@ -1,8 +1,8 @@
 """What a step is: a function from its spec to a plan of actions in titled units."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass
-from typing import Any, TypeVar
+from dataclasses import MISSING, Field, dataclass, field
+from typing import Any, TypeVar, get_origin
 
 from deployments.actions.base import Action
 from deployments.actions.fail_fast import BadSetting, FailFast
@@ -46,6 +46,8 @@ class StepKind:
     undoes: tuple[str, ...]
     timeout_minutes: int
     sections: tuple[str, ...]
+    # Fields of the spec that name a manifest which the step brings itself, with the kind of each.
+    manifests: Mapping[str, str] = field(default_factory=dict)
 
     def spec_from(self, values: Mapping[str, Any]) -> Any:
         """The typed spec; raises `BadStepError` naming an unknown or ill-typed field."""
@@ -56,11 +58,11 @@ class StepKind:
             if name not in fields:
                 known = ", ".join(fields) or "no fields at all"
                 raise BadStepError(f"{self.type} has no field {name}; it has {known}")
-            wanted = fields[name].type if isinstance(fields[name].type, type) else object
+            wanted = _class_of(fields[name].type)
             if (isinstance(value, str) and has_expression(value)) or wanted is FailFast:
                 continue
             if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-                raise BadStepError(f"{name} of {self.type} must be {_word(fields[name].type)}, not {value!r}")
+                raise BadStepError(f"{name} of {self.type} must be {_word(wanted)}, not {value!r}")
         return self.spec(**{**values, **self._settings(values)})
 
     def _settings(self, values: Mapping[str, Any]) -> dict[str, FailFast]:
@@ -93,6 +95,7 @@ def step(
     undoes: tuple[str, ...] = (),
     goes_forward: bool = False,
     timeout_minutes: int = 30,
+    manifests: Mapping[str, str] | None = None,
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -103,7 +106,7 @@ def step(
 
     def register(plan_of: F) -> F:
         _KINDS[type_] = StepKind(
-            type_, title, spec, plan_of, undone_by, tuple(undoes), timeout_minutes, sections
+            type_, title, spec, plan_of, undone_by, tuple(undoes), timeout_minutes, sections, manifests or {}
         )
         return plan_of
 
@@ -124,6 +127,12 @@ def step_kind(type_: str) -> StepKind:
 
 def _is_needed(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
+
+
+def _class_of(annotation: Any) -> type:
+    """The class that a value must have: of `dict[str, Any]` that is dict."""
+    found = get_origin(annotation) or annotation
+    return found if isinstance(found, type) else object
 
 
 def _word(wanted: Any) -> str:

@@ -131,9 +131,13 @@ def _activated(backend: "SandboxEcs", task: Task) -> None:
 def _exited(backend: "SandboxEcs", task: Task) -> None:
     output.print_lines(backend.account_id, backend.region_name, task, _definitions(backend, task))
     behavior = behavior_of(task)
-    culprits = [d["name"] for d in _definitions(backend, task) if image_behavior(d["image"]) is behavior]
+    age = behavior.exits_after or 0
+    # What has not ended by itself is stopped with the task, and ends well.
+    ends = {d["name"]: image_behavior(d["image"]) for d in _definitions(backend, task)}
     for container in task.containers:
-        container["exitCode"] = behavior.exit_code if container["name"] in culprits else 0
+        own = ends.get(container["name"], RUNS)
+        has_ended = own.exits_after is not None and own.exits_after <= age
+        container["exitCode"] = own.exit_code if has_ended else 0
     task.execution_stopped_at = CLOCK.now()
     stop(backend, task, code=EXITED, reason="Essential container in task exited")
 

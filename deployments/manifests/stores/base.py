@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.manifests.document import Document
+from deployments.manifests.document import Document, parse
 from rbac.models import Scope
 
 Source = Mapping[str, Any]
@@ -42,6 +42,9 @@ def fetch(source: Source, scope: Scope) -> list[Document]:
 
     Raises `StoreError` if it is not there, `BadDocument` if it is no YAML or JSON.
     """
+    if texts := source.get("texts"):
+        # Frozen when an execution started.
+        return [parse(one["text"], one["name"]) for one in texts]
     found = _stores.get(source["store"])
     if found is None:
         known = ", ".join(store_names())

@@ -1,0 +1,15 @@
+"""Running ECS tasks that end by themselves: fetched, started, followed, and never left behind."""
+
+from deployments.actions.run_task.fetch import FetchRunTask, RegisterTaskToRun
+from deployments.actions.run_task.follow import WaitForTasks
+from deployments.actions.run_task.leftovers import FindLeftTasks, StopLeftTasks
+from deployments.actions.run_task.start import RunTasks
+
+__all__ = [
+    "FetchRunTask",
+    "FindLeftTasks",
+    "RegisterTaskToRun",
+    "RunTasks",
+    "StopLeftTasks",
+    "WaitForTasks",
+]

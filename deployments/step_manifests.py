@@ -1,0 +1,124 @@
+"""Manifests that a step brings itself: read from its spec, checked when saved, frozen when a run starts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployments.expressions import has_expression, resolve
+from deployments.manifests.check import check_manifest
+from deployments.manifests.document import BadDocument, Document
+from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, fetch, store_names
+from deployments.steps.base import BadStepError, StepKind, step_kind
+from rbac.models import Scope
+
+INLINE = "Inline"
+_FROZEN = "frozen"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something wrong with a step's manifest: the field of the spec that names it, and a sentence."""
+
+    field: str
+    message: str
+
+
+def shape_faults(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is wrong with the way in which a step names its manifests, whatever they hold."""
+    for field in kind.manifests:
+        if field in spec:
+            try:
+                _source(kind, field, spec[field])
+            except BadStepError as bad:
+                yield Fault(field, str(bad))
+
+
+def faults(type_: str, spec: Mapping[str, Any], scope: Scope) -> Iterator[Fault]:
+    """What is wrong with the manifests of a step as they are now, as far as a run need not begin for it."""
+    kind = step_kind(type_)
+    for field, source in _sources(kind, spec):
+        if not any(has_expression(path) for path in source["paths"]):
+            yield from _text_faults(field, source, scope)
+
+
+def frozen(type_: str, spec: Mapping[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+    """The spec of a step as a run keeps it: expressions filled in, the texts of its manifests written down.
+
+    The expressions inside a manifest stay: what they name may only be known later. Raises `BadStepError`
+    for a manifest that is not there or not readable, `BadExpressionError` for an expression of the spec.
+    """
+    kind = step_kind(type_)
+    rest = {name: value for name, value in spec.items() if name not in kind.manifests}
+    return {
+        **resolve(rest, values),
+        **{field: _freeze(source, values, scope) for field, source in _sources(kind, spec)},
+    }
+
+
+def frozen_sources(type_: str, spec: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """The manifests that a step of an execution brings itself, as the sources of a stage are written."""
+    kind = step_kind(type_)
+    return tuple(spec[field][_FROZEN] for field in kind.manifests if _FROZEN in spec.get(field, {}))
+
+
+def _freeze(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+    settled = {**source, "paths": resolve(source["paths"], values)}
+    try:
+        texts = [{"name": one.name, "text": one.text} for one in fetch(settled, scope)]
+    except (StoreError, BadDocument) as gone:
+        raise BadStepError(str(gone)) from gone
+    return {_FROZEN: {**settled, "content": "", "texts": texts[:1]}}
+
+
+def _text_faults(field: str, source: Mapping[str, Any], scope: Scope) -> Iterator[Fault]:
+    try:
+        document: Document = fetch(source, scope)[0]
+    except (StoreError, BadDocument) as gone:
+        yield Fault(field, str(gone))
+        return
+    for problem in check_manifest(source["kind"], document).problems:
+        yield Fault(
+            field,
+            f"{problem.file}, line {problem.line}, column {problem.column}: {problem.path}: "
+            f"{problem.message}",
+        )
+
+
+def _sources(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for field in kind.manifests:
+        if field in spec:
+            yield field, _source(kind, field, spec[field])
+
+
+def _source(kind: StepKind, field: str, value: Any) -> dict[str, Any]:
+    """A manifest as a service keeps it. Raises `BadStepError`."""
+    stores = [name for name in store_names() if name != TASK_DEFINITION_ARN]
+    known = ", ".join(stores)
+    if not isinstance(value, Mapping) or set(value) != {"type", "spec"}:
+        raise BadStepError(f"{field} names a store: type ({known}) and spec")
+    if value["type"] not in stores:
+        raise BadStepError(f"{field}: there is no store {value['type']}; there are {known}")
+    wanted = "content" if value["type"] == INLINE else "files"
+    spec = value["spec"]
+    if not isinstance(spec, Mapping) or set(spec) != {wanted}:
+        raise BadStepError(f"{field}: the spec of a manifest in {value['type']} has one key, {wanted}")
+    return {
+        "identifier": field,
+        "kind": kind.manifests[field],
+        "store": value["type"],
+        "paths": _files(field, spec["files"]) if wanted == "files" else [],
+        "content": _content(field, spec["content"]) if wanted == "content" else "",
+    }
+
+
+def _files(field: str, files: Any) -> list[str]:
+    listed = [files] if isinstance(files, str) else files
+    if not isinstance(listed, list) or len(listed) != 1 or not isinstance(listed[0], str) or not listed[0]:
+        raise BadStepError(f"{field}: files names one file, such as /folder/file.yaml")
+    return listed
+
+
+def _content(field: str, content: Any) -> str:
+    if not isinstance(content, str) or not content.strip():
+        raise BadStepError(f"{field}: content is the text of the manifest, after content: |")
+    return content
