@@ -233,6 +233,9 @@ class Action:
         """One look, read only; raises `ActionFailed` when it will never be."""
         return True
 
+    def prepare_undo(self, rollout: Rollout) -> None:
+        """What must be written before `may_undo` can come true; most undos need nothing."""
+
     def may_undo(self, rollout: Rollout) -> bool:
         """One look before an undo: False means look again, `NotOurs` that it must not be."""
         return True

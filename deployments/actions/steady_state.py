@@ -53,7 +53,10 @@ class WaitForSteadyState(Action):
         if service is not None:
             _narrate(rollout, service, ours)
         if verdict is Verdict.COMPLETED:
-            _tell_success(rollout, name)
+            if not rollout.progress.get("settling"):
+                rollout.log(f"Waiting for Service {name} to reach steady state")
+            rollout.log(f"Service {name} reached steady state")
+            self.tell_success(rollout, name)
             return True
         diagnosis = _diagnose(rollout, service, ours, self.fail_fast)
         _fail_on(rollout, verdict, seen, ours, diagnosis)
@@ -64,6 +67,13 @@ class WaitForSteadyState(Action):
             watch_patience(rollout, service, ours.deployment_id, minutes)
             rollout.rest(until=patience_ends(rollout, minutes))
         return False
+
+    def tell_success(self, rollout: Rollout, name: str) -> None:
+        """The last lines of the step."""
+        verb = "Updated" if rollout.recall("service before") else "Created"
+        rollout.log(f"{verb} Service {name} with Arn {rollout.know('serviceArn')}")
+        rollout.log("")
+        rollout.log(" Deployment Successful.", "success")
 
 
 def _ours(rollout: Rollout) -> Ours:
@@ -88,16 +98,6 @@ def _narrate(rollout: Rollout, service: EcsService, ours: Ours) -> None:
     if deployment.running >= deployment.desired and not rollout.progress.get("settling"):
         rollout.progress["settling"] = True
         rollout.log(f"Waiting for Service {service.name} to reach steady state")
-
-
-def _tell_success(rollout: Rollout, name: str) -> None:
-    if not rollout.progress.get("settling"):
-        rollout.log(f"Waiting for Service {name} to reach steady state")
-    rollout.log(f"Service {name} reached steady state")
-    verb = "Updated" if rollout.recall("service before") else "Created"
-    rollout.log(f"{verb} Service {name} with Arn {rollout.know('serviceArn')}")
-    rollout.log("")
-    rollout.log(" Deployment Successful.", "success")
 
 
 def _diagnose(

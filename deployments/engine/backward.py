@@ -102,7 +102,12 @@ def _start(action: Action, rollout: Rollout) -> None:
 
 
 def _ask(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:
-    end = run(shared, row, _phase("ask", row), _may_undo, told_in=step)
+    # Done once: the next look finds its answers in the journal and sends nothing.
+    end = run(shared, row, _phase("undo prepared", row), _prepare_undo, told_in=step)
+    if isinstance(end, Finished):
+        with shared.lease.commit():
+            end.rollout.finish(keep_progress=False)
+        end = run(shared, row, _phase("ask", row), _may_undo, told_in=step)
     if isinstance(end, Wait):
         return end.time
     if isinstance(end, Failed):
@@ -113,6 +118,10 @@ def _ask(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | Non
             _change(shared, row, undo_state=UndoState.READY, undo_started_at=shared.world.now())
         end.rollout.finish(keep_progress=True)
     return None if end.value else timedelta(seconds=5)
+
+
+def _prepare_undo(action: Action, rollout: Rollout) -> None:
+    action.prepare_undo(rollout)
 
 
 def _may_undo(action: Action, rollout: Rollout) -> bool:

@@ -1,5 +1,5 @@
 """The strategies that fill a stage with steps."""
 
-from deployments.strategies import canary, rolling
+from deployments.strategies import blue_green, canary, rolling
 
-__all__ = ["canary", "rolling"]
+__all__ = ["blue_green", "canary", "rolling"]

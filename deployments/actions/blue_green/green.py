@@ -1,0 +1,92 @@
+"""The action that removes the ECS service of the version before the last one, so that its name is free."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws.shapes import parameters_of
+from aws.types import EcsService
+from deployments.actions.adoption import adopt_service_write
+from deployments.actions.base import Action, CallRecord, Check, Happened, Rollout, Verdict, action
+from deployments.actions.blue_green.pair import is_inactive
+from deployments.actions.blue_green.restored import service_checks, settled
+from deployments.actions.blue_green.tags import adopt_tags, put_back_tags
+from deployments.actions.blue_green.traffic import refuse_production
+from deployments.actions.known_service import delete_service, existed_before
+
+# What DescribeServices shows and CreateService takes, but that belongs to neither a manifest nor a copy.
+_NOT_COPIED = ("cluster", "tags", "clientToken", "role", "deploymentController")
+
+
+@action
+@dataclass(frozen=True)
+class RemoveGreenService(Action):
+    """Delete green if it exists, and wait until it is gone (R240, T20); undone by creating it again."""
+
+    has_undo = True
+
+    @property
+    def title(self) -> str:
+        return "Delete the old stage service, if there is one"
+
+    def start(self, rollout: Rollout) -> None:
+        if not existed_before(rollout):
+            return
+        name = rollout.know("serviceName")
+        live = rollout.ecs.describe_service(rollout.cluster, name)
+        if live is not None and live.is_active:
+            refuse_production(rollout, live, "to delete it")
+        delete_service(rollout, name, live)
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        return adopt_service_write(rollout, call, task_definition="", before="")
+
+    def is_done(self, rollout: Rollout) -> bool:
+        return not existed_before(rollout) or is_inactive(rollout, rollout.know("serviceName"))
+
+    def may_undo(self, rollout: Rollout) -> bool:
+        """What was deleted must have gone before its name can be given again."""
+        service = rollout.see_service(rollout.know("serviceName")).service
+        return service is None or service.status != "DRAINING"
+
+    def undo(self, rollout: Rollout) -> None:
+        before = rollout.recall("service before")
+        live = rollout.ecs.describe_service(rollout.cluster, before["name"])
+        if live is not None and live.is_active:
+            rollout.log(f"Service {before['name']} is there already")
+            return
+        rollout.log(
+            f"Creating Service {before['name']} again with task definition {before['task_definition']} "
+            f"and desired count {before['desired']}"
+        )
+        service = _create_again(rollout, before)
+        put_back_tags(rollout, service.arn, before["name"], now={})
+
+    def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        if call.operation in ("TagResource", "UntagResource"):
+            return adopt_tags(rollout, call)
+        before = rollout.recall("service before")
+        found = adopt_service_write(
+            rollout, call, task_definition=before["task_definition"], before="deployments before undo"
+        )
+        return Happened({"service": found.answer["service"]}) if isinstance(found, Happened) else found
+
+    def is_undone(self, rollout: Rollout) -> bool:
+        before = rollout.recall("service before")
+        return settled(rollout, before, rollout.see_service(before["name"]).service)
+
+    def checklist(self, rollout: Rollout) -> list[Check]:
+        return service_checks(rollout, rollout.recall("service before"))
+
+
+def _create_again(rollout: Rollout, before: Mapping[str, Any]) -> EcsService:
+    fields = parameters_of("ecs", "CreateService") - set(_NOT_COPIED)
+    # AWS shows what was never given as an empty list, and takes some of those for a choice.
+    definition = {
+        key: value for key, value in before["raw"].items() if key in fields and value not in (None, [], "")
+    }
+    definition["taskDefinition"] = before["task_definition"]
+    definition["desiredCount"] = before["desired"]
+    if "capacityProviderStrategy" in definition:
+        definition.pop("launchType", None)
+    return rollout.ecs.create_service(definition, cluster=rollout.cluster, client_token=rollout.intent)

@@ -1,0 +1,54 @@
+"""Whether an ECS service is again what it was: the update that makes it so, the look, the checklist."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws.types import EcsService
+from deployments.actions.base import Check, Rollout
+from deployments.actions.known_service import GONE, service_words
+
+
+def differences(before: Mapping[str, Any], live: EcsService, fields: set[str]) -> dict[str, Any]:
+    """The update that makes the live ECS service what it was, as small as it can be."""
+    changes = {
+        field: before["raw"][field]
+        for field in sorted(fields - {"taskDefinition", "desiredCount"})
+        if before["raw"].get(field) is not None and live.raw.get(field) != before["raw"][field]
+    }
+    if live.desired != before["desired"]:
+        changes["desiredCount"] = before["desired"]
+    if live.primary is None or live.primary.task_definition != before["task_definition"]:
+        changes["taskDefinition"] = before["task_definition"]
+    return changes
+
+
+def settled(rollout: Rollout, before: Mapping[str, Any], service: EcsService | None) -> bool:
+    """One look at whether the task definition and the running tasks are those from before."""
+    if service is None or service.primary is None:
+        return False
+    rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+    if service.primary.task_definition != before["task_definition"] or len(service.deployments) > 1:
+        return False
+    is_over = service.primary.rollout_state in ("COMPLETED", "", None)
+    if is_over and service.running == service.desired == before["desired"]:
+        return True
+    rollout.rest()
+    return False
+
+
+def service_checks(rollout: Rollout, before: Mapping[str, Any]) -> list[Check]:
+    """What the ECS service was, beside what it is."""
+    name = before["name"]
+    service = rollout.ecs.describe_service(rollout.cluster, name)
+    if service is None or service.primary is None or service.status in GONE:
+        return [Check(f"Service {name}", before["status"], service_words(service), ok=False)]
+    pairs = (
+        ("Task definition", before["task_definition"], service.primary.task_definition),
+        ("Desired count", before["desired"], service.desired),
+        ("Running tasks", before["desired"], service.running),
+        ("Deployments under way", 1, len(service.deployments)),
+    )
+    return [
+        Check(f"{what} of Service {name}", str(expected), str(found), expected == found)
+        for what, expected, found in pairs
+    ]

@@ -1,0 +1,244 @@
+"""The actions that move production traffic to the new version, and back."""
+
+from dataclasses import dataclass
+
+from deployments.actions.base import (
+    Action,
+    ActionFailed,
+    AskAgain,
+    CallRecord,
+    Check,
+    DidNot,
+    Happened,
+    NotOurs,
+    Rollout,
+    Verdict,
+    action,
+)
+from deployments.actions.blue_green.routes import Route, forwarding_to, read_route, write_route, wrote
+from deployments.actions.blue_green.traffic import CREATE, Traffic, healthy_count, traffic_of
+from deployments.actions.known_service import snapshot_of
+from deployments.actions.timing import forget, is_confirmed, is_old_enough_to_deny
+
+
+@action
+@dataclass(frozen=True)
+class RememberTraffic(Action):
+    """Keep the rules and the live ECS service as they are right before the swap."""
+
+    @property
+    def title(self) -> str:
+        return "Remember the listener rules and the live service"
+
+    def start(self, rollout: Rollout) -> None:
+        created = rollout.earlier(CREATE)
+        if created is None or not created.know("serviceArn"):
+            raise ActionFailed(
+                "NOTHING_TO_SWAP",
+                f"There is no stage service to swap to: an {CREATE} step must come before this one in the "
+                "same stage.",
+            )
+        rollout.remember("traffic", created.recall("traffic"))
+        pair = rollout.remember("pair", created.recall("pair"))
+        rollout.learn(serviceName=pair["green"], serviceArn=created.know("serviceArn"))
+        new = rollout.ecs.describe_service(rollout.cluster, pair["green"])
+        if new is None or not new.is_active:
+            raise ActionFailed(
+                "SUPERSEDED",
+                f"Stage Service {pair['green']} is no longer there: somebody has deleted it. "
+                "Run the pipeline again.",
+                outcome="SUPERSEDED",
+            )
+        # Read again: auto scaling may have moved the count since the deployment began.
+        live = rollout.ecs.describe_service(rollout.cluster, pair["blue"]) if pair["blue"] else None
+        before = rollout.remember("blue before", None if live is None else snapshot_of(live))
+        rollout.remember("service before", before)
+        rollout.remember("targets wanted", _targets_wanted(traffic_of(rollout), new.desired, before))
+
+
+def _targets_wanted(traffic: Traffic, new: int, blue: dict[str, int] | None) -> int:
+    """How many healthy targets the new group must have: with one group for both, blue's count as well."""
+    return new + (blue["running"] if traffic.is_shared and blue is not None else 0)
+
+
+@action
+@dataclass(frozen=True)
+class WaitForHealthyTargets(Action):
+    """Wait until every task of the new version is a healthy target: production meets no empty group."""
+
+    @property
+    def title(self) -> str:
+        return "Wait for healthy targets of the new version"
+
+    def start(self, rollout: Rollout) -> None:
+        if rollout.recall("targets wanted") < 1:
+            raise ActionFailed(
+                "NO_HEALTHY_TARGET",
+                f"Service {rollout.know('serviceName')} wants 0 tasks, so production traffic would meet "
+                "nobody. Set desiredCount in the service definition and run the pipeline again.",
+            )
+
+    def is_done(self, rollout: Rollout) -> bool:
+        wanted = rollout.recall("targets wanted")
+        healthy = healthy_count(rollout, traffic_of(rollout).stage_group)
+        words = f"{healthy}/{wanted} healthy"
+        if healthy < wanted and rollout.progress.get("told") != words:
+            rollout.progress["told"] = words
+            rollout.log(f"Waiting for targets of the new version. {words} ...")
+        return bool(healthy >= wanted)
+
+
+@action
+@dataclass(frozen=True)
+class SwapTraffic(Action):
+    """Let the prod rule forward to the new version and the stage rule to the old one (R242, R243)."""
+
+    has_undo = True
+
+    @property
+    def title(self) -> str:
+        return "Swap the target groups"
+
+    def start(self, rollout: Rollout) -> None:
+        traffic = traffic_of(rollout)
+        if traffic.is_shared:
+            rollout.log(
+                f"Prod and Stage Listener Rules both forward to {traffic.stage_group}: "
+                "there are no target groups to swap"
+            )
+            return
+        self._refuse_changed(rollout, traffic)
+        rollout.remember(
+            "healthy before", {group: healthy_count(rollout, group) for group in traffic.prod_groups}
+        )
+        if not healthy_count(rollout, traffic.stage_group):
+            raise ActionFailed(
+                "NO_HEALTHY_TARGET",
+                f"No target in {traffic.stage_group} is healthy any more, so production traffic would meet "
+                "nobody. Nothing is swapped.",
+            )
+        _move(rollout, "Prod", "new", traffic.prod, {traffic.stage_group: 1})
+        rollout.log("")
+        _move(rollout, "Stage", "old", traffic.stage, traffic.prod.receiving)
+        rollout.log("")
+
+    def _refuse_changed(self, rollout: Rollout, traffic: Traffic) -> None:
+        for which, route in (("Prod", traffic.prod), ("Stage", traffic.stage)):
+            now = read_route(rollout, route)
+            if not now.leads_as(route.actions):
+                raise ActionFailed(
+                    "SUPERSEDED",
+                    f"Somebody else changed the {which} Listener Rule {route.name} since this deployment "
+                    f"began: it forwards to {', '.join(now.groups) or 'nothing'} now. Nothing is swapped; "
+                    "run the pipeline again.",
+                    outcome="SUPERSEDED",
+                )
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        late = is_old_enough_to_deny(rollout, call)
+        traffic = traffic_of(rollout)
+        if wrote(rollout, call, (traffic.prod, traffic.stage)):
+            return Happened({})
+        return DidNot() if late else AskAgain()
+
+    def prepare_undo(self, rollout: Rollout) -> None:
+        """Let health checks of the old group begin again, where no rule leads to it any more.
+
+        Between the two writes of a swap neither rule forwards to the old target group, and AWS stops checking
+        such a group. Before production may go back its targets must have been seen healthy again.
+        """
+        traffic = traffic_of(rollout)
+        prod, stage = read_route(rollout, traffic.prod), read_route(rollout, traffic.stage)
+        checked = {*prod.known_groups, *stage.known_groups}
+        cold = [group for group in _once_healthy(rollout) if group not in checked]
+        if not cold:
+            return
+        rollout.log(f"Health checks of {', '.join(cold)} begin again, before traffic goes back there")
+        if traffic.has_weights:
+            weights = {traffic.stage_group: 1, **dict.fromkeys(cold, 0)}
+            write_route(rollout, traffic.prod, forwarding_to(prod.actions, weights))
+        else:
+            write_route(rollout, traffic.stage, forwarding_to(stage.actions, dict.fromkeys(cold, 1)))
+
+    def may_undo(self, rollout: Rollout) -> bool:
+        """Whether the group that traffic goes back to is healthy, and the rules are still ours to change."""
+        traffic = traffic_of(rollout)
+        prod = read_route(rollout, traffic.prod)
+        if prod.groups not in ([traffic.stage_group], traffic.prod_groups):
+            if not is_confirmed(rollout, "foreign rule", rollout.now()):
+                return False
+            raise NotOurs(
+                f"Somebody else changed the Prod Listener Rule {traffic.prod.name} meanwhile: it forwards to "
+                f"{', '.join(prod.groups) or 'nothing'}. The rollback touches nothing."
+            )
+        forget(rollout, "foreign rule")
+        if sick := _still_sick(rollout):
+            if not rollout.progress.get("waits"):
+                rollout.progress["waits"] = True
+                rollout.log(f"Waiting for a healthy target in {sick[0]} before production traffic goes back")
+            return False
+        return True
+
+    def undo(self, rollout: Rollout) -> None:
+        traffic = traffic_of(rollout)
+        for which, route in (("Prod", traffic.prod), ("Stage", traffic.stage)):
+            now = read_route(rollout, route)
+            if now.leads_as(route.actions):
+                rollout.log(f"{which} Listener forwards as before already")
+                continue
+            rollout.log(f"Modifying ELB {which} Listener to Forward requests as before the deployment")
+            _name_rule(rollout, route, route.groups)
+            write_route(rollout, route, route.actions)
+            rollout.log(f"Successfully updated {which} Listener")
+
+    def is_undone(self, rollout: Rollout) -> bool:
+        traffic = traffic_of(rollout)
+        return read_route(rollout, traffic.prod).leads_as(traffic.prod.actions) and not _still_sick(rollout)
+
+    def checklist(self, rollout: Rollout) -> list[Check]:
+        traffic = traffic_of(rollout)
+        checks = [
+            _route_check(rollout, "Prod", traffic.prod),
+            _route_check(rollout, "Stage", traffic.stage),
+        ]
+        for group in _once_healthy(rollout):
+            healthy = healthy_count(rollout, group)
+            checks.append(Check(f"Healthy targets in {group}", "1 or more", str(healthy), healthy > 0))
+        return checks
+
+
+def _once_healthy(rollout: Rollout) -> list[str]:
+    """The groups of production that had healthy targets when the swap began."""
+    before = rollout.recall("healthy before") or {}
+    return [group for group, healthy in before.items() if healthy]
+
+
+def _still_sick(rollout: Rollout) -> list[str]:
+    """Those of them that have none now: traffic must not go there."""
+    return [group for group in _once_healthy(rollout) if not healthy_count(rollout, group)]
+
+
+def _move(rollout: Rollout, which: str, version: str, route: Route, groups: dict[str, int]) -> None:
+    """One rule of the swap, told in the words of R243."""
+    rollout.log(
+        f"Modifying ELB {which} Listener to Forward requests to Target group associated with "
+        f"{version} Service"
+    )
+    _name_rule(rollout, route, list(groups))
+    write_route(rollout, route, forwarding_to(route.actions, groups))
+    rollout.log(f"Successfully updated {which} Listener")
+
+
+def _name_rule(rollout: Rollout, route: Route, groups: list[str]) -> None:
+    group = ", ".join(groups)
+    rollout.log(f",TargetGroup: {group}")
+    rollout.log(f"Modifying the default Listener: {route.listener}")
+    rollout.log(f" with listener rule: {route.name} ")
+    rollout.log(f" to forward traffic to TargetGroup: {group}")
+
+
+def _route_check(rollout: Rollout, which: str, route: Route) -> Check:
+    now = read_route(rollout, route)
+    subject = f"{which} Listener {route.listener}, {route.words()}"
+    expected, found = ", ".join(route.groups), ", ".join(now.groups)
+    return Check(subject, expected, found, now.leads_as(route.actions))

@@ -1,0 +1,23 @@
+"""Blue/green: a second ECS service beside the live one, then the listeners change places (R190, R224)."""
+
+from deployments.strategies.base import Filling, step_document, strategy
+
+
+@strategy("BlueGreen")
+def blue_green() -> Filling:
+    """Create, swap, and the one step that undoes both."""
+    return Filling(
+        steps=(
+            step_document(
+                "EcsBlueGreenCreateService", "ecsBlueGreenCreateService", "ECS Blue Green Create Service"
+            ),
+            step_document(
+                "EcsBlueGreenSwapTargetGroups",
+                "ecsBlueGreenSwapTargetGroups",
+                "ECS Blue Green Swap Target",
+            ),
+        ),
+        rollback_steps=(
+            step_document("EcsBlueGreenRollback", "ecsBlueGreenRollback", "ECS Blue Green Rollback"),
+        ),
+    )

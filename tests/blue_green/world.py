@@ -1,0 +1,164 @@
+"""What is true in the pretend account behind a blue/green deployment, and a client that keeps asking."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from connectors.models import Connector
+from delegates.doors import open_door
+from deployments.authoring import save_pipeline
+from deployments.models import Execution
+from rbac.models import Scope, User
+from tests.deployments.driving import Drive
+
+NAMES = ("shop__1", "shop__2")
+
+
+@dataclass
+class World:
+    """The shop's load balancer, its two ECS services, and time in the hand of the test."""
+
+    drive: Drive
+    balancer: dict[str, Any]
+    meetings: list[str] = field(default_factory=list)
+
+    @property
+    def prod(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.balancer["prod_listener"]
+        return found
+
+    @property
+    def stage(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.balancer["stage_listener"]
+        return found
+
+    def group(self, name: str) -> str:
+        """The ARN of a target group."""
+        return str(self.balancer["target_groups"][name])
+
+    def document(self, swap: dict[str, Any] | None = None, **create: Any) -> dict[str, Any]:
+        """The pipeline, with other settings of its two steps."""
+        spec = {
+            "loadBalancer": "demo",
+            "prodListener": self.prod["arn"],
+            "prodListenerRuleArn": self.prod["default_rule_arn"],
+            "stageListener": self.stage["arn"],
+            "stageListenerRuleArn": self.stage["default_rule_arn"],
+            **create,
+        }
+        steps = [
+            _step("EcsBlueGreenCreateService", "create", spec),
+            _step("EcsBlueGreenSwapTargetGroups", "swap", swap or {}),
+        ]
+        stage = {
+            "identifier": "deploy",
+            "name": "Deploy",
+            "type": "Deployment",
+            "spec": {
+                "deploymentType": "ECS",
+                "service": {"serviceRef": "shop"},
+                "environment": {
+                    "environmentRef": "dev",
+                    "infrastructureDefinitions": [{"identifier": "sandbox"}],
+                },
+                "execution": {
+                    "steps": steps,
+                    "rollbackSteps": [_step("EcsBlueGreenRollback", "rollback", {})],
+                },
+            },
+        }
+        return {"pipeline": {"identifier": "shop", "name": "Shop", "stages": [{"stage": stage}]}}
+
+    def choose(self, swap: dict[str, Any] | None = None, **create: Any) -> None:
+        """Save the pipeline with these settings."""
+        self.drive.pipeline = save_pipeline(
+            actor=User.objects.get(username="admin"),
+            scope=Scope.objects.get(identifier="demo"),
+            yaml=yaml.safe_dump(self.document(swap, **create)),
+            pipeline=self.drive.pipeline,
+        )
+
+    def call(self, service: str, operation: str, **params: Any) -> dict[str, Any]:
+        """What anybody else would do in the same account."""
+        connector = Connector.objects.get(identifier="sandbox_aws")
+        return open_door(connector, "us-east-1").call(service, operation, params)
+
+    # --- what is true -----------------------------------------------------------------------------
+
+    def service(self, name: str) -> dict[str, Any]:
+        """An ECS service as AWS has it; empty if it has none."""
+        found = self.call("ecs", "DescribeServices", cluster="demo", services=[name])["services"]
+        one: dict[str, Any] = found[0] if found else {}
+        return {} if one.get("status") == "INACTIVE" else one
+
+    def tags(self, name: str) -> dict[str, str]:
+        arn = self.service(name)["serviceArn"]
+        found = self.call("ecs", "ListTagsForResource", resourceArn=arn)["tags"]
+        return {tag["key"]: tag["value"] for tag in found}
+
+    def forwards(self, listener: dict[str, Any], path: bool = False) -> list[str]:
+        """Where a listener's rule sends traffic."""
+        rule = listener["path_rule_arn" if path else "default_rule_arn"]
+        (found,) = self.call("elbv2", "DescribeRules", RuleArns=[rule])["Rules"]
+        groups: list[str] = []
+        for action in found["Actions"]:
+            config = action.get("ForwardConfig", {}).get("TargetGroups", [])
+            groups += [one["TargetGroupArn"] for one in config if one.get("Weight", 1)]
+            if not config:
+                groups.append(action["TargetGroupArn"])
+        return groups
+
+    def healthy(self, group: str) -> int:
+        found = self.call("elbv2", "DescribeTargetHealth", TargetGroupArn=group)
+        states = [one["TargetHealth"]["State"] for one in found["TargetHealthDescriptions"]]
+        return states.count("healthy")
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a rollback must bring back."""
+        return {
+            "prod": self.forwards(self.prod),
+            "stage": self.forwards(self.stage),
+            "services": {name: self._service_state(name) for name in NAMES},
+        }
+
+    def _service_state(self, name: str) -> dict[str, Any]:
+        one = self.service(name)
+        if not one:
+            return {}
+        kept = ("taskDefinition", "desiredCount", "runningCount", "loadBalancers", "launchType", "status")
+        return {**{key: one.get(key) for key in kept}, "tags": self.tags(name)}
+
+    # --- a client ---------------------------------------------------------------------------------
+
+    def visit(self) -> None:
+        """One request to the production listener: note every group that has no healthy target."""
+        for group in self.forwards(self.prod):
+            if not self.healthy(group):
+                self.meetings.append(f"{self.drive.clock.now()} {group} has no healthy target")
+
+    def until_over(
+        self, execution: Execution, *, visited: bool = False, most_seconds: int = 1800
+    ) -> Execution:
+        """Let time go by; with a client it does so second by second, and the client asks around each look."""
+        if not visited:
+            return self.drive.until_over(execution, most_seconds)
+        for _ in range(most_seconds):
+            self.visit()
+            self.drive.look()
+            self.visit()
+            execution.refresh_from_db()
+            if execution.is_over:
+                return execution
+            self.drive.clock.move(1)
+            self.drive.sandbox.advance(1)
+        raise AssertionError(f"{execution} is still {execution.status}: {self.drive.log(execution)[-8:]}")
+
+    def run(self, tag: str = "", *, visited: bool = False) -> Execution:
+        return self.until_over(self.drive.start(tag), visited=visited)
+
+
+def _step(type_: str, identifier: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "step": {"type": type_, "identifier": identifier, "name": identifier, "timeout": "30m", "spec": spec}
+    }
