@@ -10,6 +10,7 @@ from deployments.api import (
     overrides,
     pipeline_versions,
     pipelines,
+    previews,
     services,
 )
 
@@ -61,6 +62,7 @@ urlpatterns = [
         pipelines.PipelineExecutions.as_view(),
         name="api-pipeline-executions",
     ),
+    path("pipelines/<int:pk>/preview", previews.PipelinePreview.as_view(), name="api-preview"),
     path("pipelines/checks", pipeline_versions.PipelineChecks.as_view(), name="api-pipeline-checks"),
     path("pipelines/<int:pk>/diff", pipeline_versions.PipelineDiff.as_view(), name="api-pipeline-diff"),
     path(

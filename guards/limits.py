@@ -93,6 +93,10 @@ TASK_LOG_READS: Final = Limit(10, "calls", "one look at the output of tasks", "G
 INTEGER: Final = Limit(2**63 - 1, "as a value", "a whole number, and as far below zero", f"{POSTGRES} bigint")
 NUMBER_CHARACTERS: Final = Limit(40, "characters", "a number as it is written", OWN)
 
+# --- Previews ---------------------------------------------------------------------------------------
+PREVIEW_CALLS: Final = Limit(300, "calls", "what one preview reads of AWS", OWN)
+PREVIEW_SECONDS: Final = Limit(25, "seconds", "the time in which one preview may read of AWS", OWN)
+
 # --- Texts ------------------------------------------------------------------------------------------
 NAME_CHARACTERS: Final = Limit(128, "characters", "a name", OWN)
 DESCRIPTION_CHARACTERS: Final = Limit(4096, "characters", "a description", OWN)

@@ -513,6 +513,7 @@ ROWS: dict[str, Row] = {
     "api-pipeline-version": only(READ, version_of),
     "api-restore-pipeline-version": Row((Ask("post", CHANGE),), version_of),
     "api-pipeline-executions": Row((get(READ), Ask("post", (401, 404, 403, 201, 201))), of("pipeline")),
+    "api-preview": Row((Ask("post", (401, 404, 403, 200, 200)),), of("pipeline")),
     "api-pipeline-schema": only(SIGNED_IN),
     "api-executions": only(LIST),
     "api-execution": only(READ, of("execution")),

@@ -9,7 +9,6 @@ from aws.ecs import Ecs, update_fields
 from aws.elb import Elb
 from aws.errors import NotFound, Unanswered
 from aws.logs import Logs
-from aws.preview import PreviewCaller
 from aws.scaling import ScalableTarget, Scaling
 from aws.sts import Sts
 from tests.aws.fakes import ListedCaller
@@ -180,20 +179,6 @@ def test_target_health_without_a_reason_is_empty_text() -> None:
 
 def test_the_account_id_comes_from_the_caller_identity() -> None:
     assert Sts(ListedCaller({"Account": "123456789012", "Arn": "a"})).caller_identity() == "123456789012"
-
-
-def test_a_preview_reads_but_only_writes_down_what_it_would_write() -> None:
-    behind = ListedCaller({"services": [SERVICE]})
-    preview = PreviewCaller(behind)
-    ecs = Ecs(preview)
-    registered = ecs.register_task_definition({"family": "f", "containerDefinitions": []})
-    updated = ecs.update_service("demo", "myapp", {"taskDefinition": registered.arn, "desiredCount": 3})
-    assert ecs.describe_service("demo", "myapp") is not None
-    assert registered.arn == "<taskDefinitionArn of RegisterTaskDefinition 1>"
-    assert updated.primary is not None
-    assert (updated.primary.task_definition, updated.primary.desired) == (registered.arn, 3)
-    assert [write.operation for write in preview.writes] == ["RegisterTaskDefinition", "UpdateService"]
-    assert [operation for _, operation, _ in behind.calls] == ["DescribeServices"]
 
 
 def test_a_subnet_leads_where_its_own_route_table_says_or_else_that_of_its_vpc() -> None:

@@ -1,0 +1,99 @@
+"""The caller of a preview: later reads see what earlier writes would have done."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from aws.caller import Caller
+from aws.names import is_write
+from aws.preview.echo import echoed
+from aws.preview.ecs import EcsOverlay
+from aws.preview.elb import ElbOverlay
+from aws.preview.live import Budget, Live, Placeholders
+from aws.preview.scaling import ScalingOverlay
+
+
+@dataclass(frozen=True)
+class PlannedCall:
+    """A call that was made as far as a preview makes it: a read was sent, a write was not."""
+
+    service: str
+    operation: str
+    params: dict[str, Any]
+    before: dict[str, Any] = field(default_factory=dict)
+    """The service, listener or rule as it is until a write changes it."""
+
+    @property
+    def is_write(self) -> bool:
+        return is_write(self.service, self.operation)
+
+
+class Overlay(Protocol):
+    """What a service of AWS would show once the planned writes had been sent."""
+
+    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What a write is about to change. Raises `AwsError`."""
+
+    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+        """Take up a write, and complete its answer."""
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a read. Raises `AwsError`."""
+
+
+@dataclass
+class PreviewCaller:
+    """Sends reads within a budget, and answers writes with what was asked for.
+
+    Ids that AWS alone gives are named in angle brackets: `<serviceArn of CreateService 2>` is that of the
+    second write. What was written is in `made`, in order, and later reads show it as settled:
+    services have all their tasks, tasks have ended well, targets are healthy.
+    """
+
+    caller: Caller
+    budget: Budget = field(default_factory=lambda: Budget(calls=200, seconds=60))
+    made: list[PlannedCall] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._live = Live(self.caller, self.budget, Placeholders())
+        ecs = EcsOverlay(self._live)
+        self._overlays: dict[str, Overlay] = {
+            "ecs": ecs,
+            "elbv2": ElbOverlay(self._live, ecs),
+            "application-autoscaling": ScalingOverlay(self._live),
+        }
+
+    @property
+    def writes(self) -> list[PlannedCall]:
+        """The calls that a run would change something with."""
+        return [one for one in self.made if one.is_write]
+
+    def placeholder(self, text: str) -> str:
+        """A name for what only a run can know; reads that name it are not sent."""
+        return self._live.names.give(text)
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of AWS, as far as a preview knows it. Raises `AwsError`, `PreviewStopped`."""
+        given = deepcopy(dict(params))
+        overlay = self._overlays.get(service)
+        if is_write(service, operation):
+            return deepcopy(self._write(service, operation, given, overlay))
+        self.made.append(PlannedCall(service, operation, given))
+        found = overlay.answer(operation, given) if overlay else self._live.read(service, operation, given)
+        return deepcopy(found)
+
+    def look(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """A read that a run would not make. Raises `AwsError`, `PreviewStopped`."""
+        return deepcopy(self._live.read(service, operation, params))
+
+    def _write(
+        self, service: str, operation: str, params: dict[str, Any], overlay: Overlay | None
+    ) -> dict[str, Any]:
+        before = overlay.before(operation, params) if overlay else {}
+        self.made.append(PlannedCall(service, operation, params, before))
+        place = f"{operation} {len(self.writes)}"
+        answer = echoed(service, operation, params, lambda name: self.placeholder(f"{name} of {place}"))
+        if overlay:
+            overlay.take(operation, params, answer)
+        return answer

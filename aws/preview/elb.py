@@ -1,0 +1,84 @@
+"""Listeners, rules and target groups as they would be after the planned writes."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from aws.preview.live import Live
+from aws.preview.tags import TagOverlay
+
+
+class Targets(Protocol):
+    """Who knows which planned ECS services put targets into a target group."""
+
+    def planned_targets(self, target_group_arn: str) -> list[str]:
+        """A name for each target."""
+
+
+class ElbOverlay:
+    """Answers for the listeners and rules that the preview has changed."""
+
+    def __init__(self, live: Live, targets: Targets) -> None:
+        self._live = live
+        self._targets = targets
+        self._changes: dict[str, dict[str, Any]] = {}
+        self._tags = TagOverlay("Key", "Value")
+
+    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The listener or rule that a write is about to change."""
+        if operation == "ModifyListener":
+            return self._one("DescribeListeners", "Listeners", {"ListenerArns": [params["ListenerArn"]]})
+        if operation == "ModifyRule":
+            return self._one("DescribeRules", "Rules", {"RuleArns": [params["RuleArn"]]})
+        return {}
+
+    def _one(self, operation: str, member: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return next(iter(self.answer(operation, params)[member]), {})
+
+    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+        if operation == "ModifyListener":
+            self._change(params["ListenerArn"], params)
+            answer.update(self.answer("DescribeListeners", {"ListenerArns": [params["ListenerArn"]]}))
+        elif operation == "ModifyRule":
+            self._change(params["RuleArn"], params)
+            answer.update(self.answer("DescribeRules", {"RuleArns": [params["RuleArn"]]}))
+        elif operation in ("AddTags", "RemoveTags"):
+            for arn in params["ResourceArns"]:
+                self._tags.put(arn, params.get("Tags", ()))
+                self._tags.drop(arn, params.get("TagKeys", ()))
+
+    def _change(self, arn: str, params: Mapping[str, Any]) -> None:
+        self._changes.setdefault(arn, {}).update(params)
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        found = self._live.read("elbv2", operation, params)
+        if operation == "DescribeListeners":
+            return {**found, "Listeners": [self._listener(one) for one in found.get("Listeners", ())]}
+        if operation == "DescribeRules":
+            return {**found, "Rules": [self._rule(one) for one in found.get("Rules", ())]}
+        if operation == "DescribeTags":
+            return {
+                **found,
+                "TagDescriptions": [self._tagged(one) for one in found.get("TagDescriptions", ())],
+            }
+        if operation == "DescribeTargetHealth":
+            more = [_healthy(name) for name in self._targets.planned_targets(params["TargetGroupArn"])]
+            return {**found, "TargetHealthDescriptions": [*found.get("TargetHealthDescriptions", ()), *more]}
+        return found
+
+    def _listener(self, found: dict[str, Any]) -> dict[str, Any]:
+        return {**found, **self._changes.get(found["ListenerArn"], {})}
+
+    def _rule(self, found: dict[str, Any]) -> dict[str, Any]:
+        if not found.get("IsDefault"):
+            return {**found, **self._changes.get(found["RuleArn"], {})}
+        # What the default rule does is what its listener does by default; the ARN names the listener.
+        listener = found["RuleArn"].replace(":listener-rule/", ":listener/").rpartition("/")[0]
+        changed = self._changes.get(listener, {}).get("DefaultActions")
+        return {**found, "Actions": changed} if changed else found
+
+    def _tagged(self, found: dict[str, Any]) -> dict[str, Any]:
+        return {**found, "Tags": self._tags.over(found["ResourceArn"], found.get("Tags", ()))}
+
+
+def _healthy(name: str) -> dict[str, Any]:
+    return {"Target": {"Id": name}, "TargetHealth": {"State": "healthy"}}

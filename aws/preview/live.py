@@ -1,0 +1,68 @@
+"""What a preview asks AWS for true: reads alone, within a budget, and never about what is only planned."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws.caller import Caller
+from aws.errors import NotFound
+
+
+class PreviewStopped(Exception):
+    """A preview took more calls or more time than it may; the message says which."""
+
+
+@dataclass
+class Budget:
+    """How many reads a preview may send, and for how many seconds."""
+
+    calls: int
+    seconds: float
+    monotonic: Callable[[], float] = time.monotonic
+    _began: float | None = None
+
+    def spend(self) -> None:
+        """Count one read. Raises `PreviewStopped` where that is one too many, or too late."""
+        if self._began is None:
+            self._began = self.monotonic()
+        if self.monotonic() - self._began > self.seconds:
+            raise PreviewStopped(f"AWS took more than {self.seconds:g} seconds to answer what was asked.")
+        if self.calls < 1:
+            raise PreviewStopped("The preview needs more calls than it may make.")
+        self.calls -= 1
+
+
+@dataclass
+class Placeholders:
+    """The names that stand for ids which only AWS can give."""
+
+    _given: set[str] = field(default_factory=set)
+
+    def give(self, text: str) -> str:
+        """A name in angle brackets."""
+        name = f"<{text}>"
+        self._given.add(name)
+        return name
+
+    def are_in(self, value: object) -> bool:
+        """Whether any of them is somewhere in a value."""
+        text = json.dumps(value, default=str, ensure_ascii=False)
+        return any(json.dumps(name, ensure_ascii=False)[1:-1] in text for name in self._given)
+
+
+@dataclass(frozen=True)
+class Live:
+    """The account as it is."""
+
+    caller: Caller
+    budget: Budget
+    names: Placeholders
+
+    def read(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What AWS answers. Raises `AwsError`; `NotFound` without asking for what is only planned."""
+        if self.names.are_in(params):
+            raise NotFound("OnlyPlanned", "it exists in this preview alone", service, operation)
+        self.budget.spend()
+        return self.caller.call(service, operation, params)

@@ -1,0 +1,79 @@
+"""Scalable targets and policies as they would be after the planned writes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws.preview.live import Live
+
+_SERVICE = "application-autoscaling"
+_PLACE = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+_SUSPENDED = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
+
+
+class ScalingOverlay:
+    """Answers for the ECS services whose scaling the preview has touched; None stands for what is gone."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._targets: dict[tuple[str, ...], dict[str, Any] | None] = {}
+        self._policies: dict[tuple[str, ...], dict[str, Any] | None] = {}
+
+    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing: a write says all that it does."""
+        return {}
+
+    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+        place = tuple(params[name] for name in _PLACE)
+        if operation == "RegisterScalableTarget":
+            self._register(place, params)
+        elif operation == "DeregisterScalableTarget":
+            self._targets[place] = None
+            for policy in self._asked("DescribeScalingPolicies", place, "ScalingPolicies"):
+                self._policies.setdefault((*place, policy["PolicyName"]), None)
+            self._policies = {
+                key: None if key[:3] == place else policy for key, policy in self._policies.items()
+            }
+        elif operation == "PutScalingPolicy":
+            answer.setdefault("Alarms", [])
+            self._policies[*place, params["PolicyName"]] = {**params, "PolicyARN": answer["PolicyARN"]}
+        elif operation == "DeleteScalingPolicy":
+            self._policies[*place, params["PolicyName"]] = None
+
+    def _register(self, place: tuple[str, ...], params: Mapping[str, Any]) -> None:
+        if place not in self._targets:
+            found = self._asked("DescribeScalableTargets", place, "ScalableTargets")
+            self._targets[place] = found[0] if found else None
+        before = self._targets[place] or {"SuspendedState": dict.fromkeys(_SUSPENDED, False)}
+        suspended = {**before.get("SuspendedState", {}), **params.get("SuspendedState", {})}
+        self._targets[place] = {**before, **params, "SuspendedState": suspended}
+
+    def _asked(self, operation: str, place: tuple[str, ...], member: str) -> list[dict[str, Any]]:
+        namespace, resource, dimension = place
+        named = (
+            {"ResourceIds": [resource]}
+            if operation == "DescribeScalableTargets"
+            else {"ResourceId": resource}
+        )
+        params = {"ServiceNamespace": namespace, "ScalableDimension": dimension, **named}
+        return list(self._live.read(_SERVICE, operation, params).get(member, ()))
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        found = self._live.read(_SERVICE, operation, params)
+        if operation == "DescribeScalableTargets":
+            wanted = params.get("ResourceIds")
+            touched = {k: t for k, t in self._targets.items() if wanted is None or k[1] in wanted}
+            return {**found, "ScalableTargets": _over(found.get("ScalableTargets", ()), touched, _PLACE)}
+        if operation == "DescribeScalingPolicies":
+            resource = params.get("ResourceId")
+            touched = {k: p for k, p in self._policies.items() if resource in (None, k[1])}
+            names = (*_PLACE, "PolicyName")
+            return {**found, "ScalingPolicies": _over(found.get("ScalingPolicies", ()), touched, names)}
+        return found
+
+
+def _over(
+    found: Any, touched: Mapping[tuple[str, ...], dict[str, Any] | None], names: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """What was found, with what was touched instead."""
+    kept = {tuple(one.get(name) for name in names): one for one in found}
+    return [one for one in {**kept, **touched}.values() if one is not None]

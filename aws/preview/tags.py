@@ -1,0 +1,31 @@
+"""Tags as they would be after the planned writes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Pair = Mapping[str, str]
+
+
+@dataclass
+class TagOverlay:
+    """What was set and removed of each resource; `key` and `value` are how the service spells a tag."""
+
+    key: str = "key"
+    value: str = "value"
+    _changes: dict[str, dict[str, str | None]] = field(default_factory=dict)
+
+    def put(self, arn: str, tags: Sequence[Pair]) -> None:
+        self._of(arn).update({tag[self.key]: tag.get(self.value, "") for tag in tags})
+
+    def drop(self, arn: str, keys: Sequence[str]) -> None:
+        self._of(arn).update(dict.fromkeys(keys))
+
+    def over(self, arn: str, found: Sequence[Pair]) -> list[dict[str, Any]]:
+        """The tags that were found, as they would be now."""
+        now: dict[str, str | None] = {tag[self.key]: tag.get(self.value, "") for tag in found}
+        now.update(self._changes.get(arn, {}))
+        return [{self.key: key, self.value: value} for key, value in now.items() if value is not None]
+
+    def _of(self, arn: str) -> dict[str, str | None]:
+        return self._changes.setdefault(arn, {})

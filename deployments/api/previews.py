@@ -1,0 +1,85 @@
+"""The route that says what a run of a pipeline would do."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from deployments.models import Pipeline
+from deployments.previews import preview_pipeline
+from web.rest import Route
+
+VIEW = "core_pipeline_view"
+
+
+class PreviewInput(serializers.Serializer[Any]):
+    """What the run would be told; everything has a default."""
+
+    artifact_tag = serializers.CharField(required=False, allow_blank=True, default="")
+    inputs = serializers.DictField(required=False, default=dict)
+
+
+class PlannedCallDocument(serializers.Serializer[Any]):
+    """A write that a run would send; the values of environments are hidden."""
+
+    service = serializers.CharField()
+    operation = serializers.CharField()
+    params = serializers.DictField()
+
+
+class PreviewFailureDocument(serializers.Serializer[Any]):
+    """Why a run would come no further; `action` is the IAM action that is missing, if that is why."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+    action = serializers.CharField()
+
+
+class PreviewLineDocument(serializers.Serializer[Any]):
+    """A line that the step would log."""
+
+    level = serializers.CharField()
+    text = serializers.CharField()
+
+
+class PreviewedStepDocument(serializers.Serializer[Any]):
+    """What one step would do."""
+
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    type = serializers.CharField()
+    stage = serializers.CharField()
+    calls = PlannedCallDocument(many=True)
+    diff = serializers.CharField(help_text="The task definition that runs and the new one, unified.")
+    permissions = serializers.ListField(child=serializers.CharField(), help_text="IAM actions.")
+    changes = serializers.ListField(child=serializers.CharField())
+    reads = serializers.ListField(child=serializers.CharField())
+    log = PreviewLineDocument(many=True)
+    warnings = serializers.ListField(child=serializers.CharField())
+    failure = PreviewFailureDocument(allow_null=True)
+    reached = serializers.BooleanField(help_text="False where a step before it would fail.")
+
+
+class PreviewDocument(serializers.Serializer[Any]):
+    """What a run would do."""
+
+    artifact = serializers.DictField()
+    steps = PreviewedStepDocument(many=True)
+
+
+class PipelinePreview(Route):
+    """What a run of a pipeline would do, without doing it."""
+
+    @extend_schema(request=PreviewInput, responses=PreviewDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        given = self.given(PreviewInput, strict=True)
+        pipeline = self.one(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+        found = preview_pipeline(
+            actor=self.principal,
+            pipeline=pipeline,
+            artifact_tag=given["artifact_tag"],
+            inputs=given["inputs"],
+        )
+        return Response(found)

@@ -1,0 +1,121 @@
+"""A task definition that would be registered beside the one that runs: what differs, and no value shown."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aws.errors import NotFound
+from connectors.file_diff import Diff, diff
+from deployments.engine.masking import HIDDEN
+from deployments.preview.running import PreviewedStep
+
+_OF_AWS = (
+    "taskDefinitionArn",
+    "revision",
+    "status",
+    "requiresAttributes",
+    "compatibilities",
+    "registeredAt",
+    "registeredBy",
+    "deregisteredAt",
+    "tags",
+)
+# What AWS fills in where nothing was said.
+_DEFAULTS = {"cpu": 0, "essential": True, "protocol": "tcp"}
+_VALUES = ("environment", "environmentFiles")
+
+
+def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> Diff:
+    """What differs, without AWS's own fields and defaults, in an order that does not depend on the author."""
+    before, after = _plain(old), _plain(new)
+    changed = _changed_values(before, after)
+    return diff(_text(_hidden(before, frozenset())), _text(_hidden(after, changed)))
+
+
+def live_definition(step: PreviewedStep, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What the ECS service of the step runs, if it is of this family, else the family's newest revision.
+
+    Empty if there is none. Raises `AwsError`.
+    """
+    before = step.memory.recall("service before") or {}
+    running, family = str(before.get("task_definition", "")), params["family"]
+    named = running if f"/{family}:" in running else family
+    try:
+        answer = step.caller.look("ecs", "DescribeTaskDefinition", {"taskDefinition": named})
+    except NotFound:
+        return {}
+    return dict(answer.get("taskDefinition", {}))
+
+
+def _plain(definition: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in definition.items() if key not in _OF_AWS}
+    plain: dict[str, Any] = _without_defaults(kept)
+    return plain
+
+
+def _without_defaults(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        found = {key: _without_defaults(inner) for key, inner in value.items()}
+        if found.get("hostPort") == found.get("containerPort"):
+            found.pop("hostPort", None)
+        return {
+            key: inner
+            for key, inner in found.items()
+            if inner not in ({}, [], None, "") and (key not in _DEFAULTS or inner != _DEFAULTS[key])
+        }
+    if isinstance(value, list | tuple):
+        return (
+            sorted(map(_without_defaults, value), key=_order)
+            if _is_named(value)
+            else [*map(_without_defaults, value)]
+        )
+    return value
+
+
+def _is_named(items: list[Any] | tuple[Any, ...]) -> bool:
+    return all(isinstance(item, Mapping) and "name" in item for item in items)
+
+
+def _order(item: Mapping[str, Any]) -> str:
+    return str(item["name"])
+
+
+Values = dict[tuple[str, str, str], Any]
+
+
+def _changed_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[tuple[str, str, str]]:
+    old, new = _values(before), _values(after)
+    return frozenset(key for key, value in new.items() if key in old and old[key] != value)
+
+
+def _values(definition: Mapping[str, Any]) -> Values:
+    return {
+        (container.get("name", ""), kind, one.get("name", "")): one.get("value")
+        for container in definition.get("containerDefinitions", ())
+        for kind in _VALUES
+        for one in container.get(kind, ())
+        if isinstance(one, Mapping)
+    }
+
+
+def _hidden(definition: Mapping[str, Any], changed: frozenset[tuple[str, str, str]]) -> dict[str, Any]:
+    containers = [
+        {
+            key: [
+                _hide(one, (container.get("name", ""), key, one.get("name", "")) in changed) for one in value
+            ]
+            if key in _VALUES
+            else value
+            for key, value in container.items()
+        }
+        for container in definition.get("containerDefinitions", ())
+    ]
+    return {**definition, **({"containerDefinitions": containers} if containers else {})}
+
+
+def _hide(item: Mapping[str, Any], is_changed: bool) -> dict[str, Any]:
+    return {**item, "value": f"{HIDDEN} (changed)" if is_changed else HIDDEN}
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str) if value else ""

@@ -1,0 +1,148 @@
+"""What a preview hands to an action in place of the engine: everything in memory, nothing sent or stored."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from aws.ecs import Ecs
+from aws.elb import Elb
+from aws.logs import Logs
+from aws.preview import PreviewCaller
+from aws.scaling import Scaling
+from aws.sts import Sts
+from delegates.clock import database_now
+from deployments.actions.base import Earlier, Loaded, Seen, Source
+from deployments.engine import sources
+from deployments.models import Execution, StageExecution, StepExecution
+from deployments.step_manifests import frozen_sources
+
+
+@dataclass
+class StepMemory:
+    """What a step remembers, learns and says."""
+
+    step: StepExecution
+    remembered: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    """Level and text."""
+
+    def recall(self, name: str) -> Any:
+        text = self.remembered.get(name)
+        return None if text is None else json.loads(text)
+
+    def know(self, name: str) -> Any:
+        return self.facts.get(name)
+
+
+@dataclass
+class StageMemory:
+    """A stage as a run would begin it, and its steps as far as the preview has come."""
+
+    execution: Execution
+    stage: StageExecution
+    caller: PreviewCaller
+    steps: list[StepMemory] = field(default_factory=list)
+
+    def outputs(self) -> dict[str, Any]:
+        return {memory.step.identifier: {"output": memory.facts} for memory in self.steps}
+
+
+class PreviewRollout:
+    """One action of a previewed step, as the action sees it: the protocol `Rollout`."""
+
+    def __init__(
+        self, shared: StageMemory, memory: StepMemory, number: int, outputs: Mapping[str, Any]
+    ) -> None:
+        self._shared = shared
+        self._memory = memory
+        self._number = number
+        self._outputs = outputs
+        self._own = frozen_sources(memory.step.type, memory.step.spec)
+        self.progress: dict[str, Any] = {}
+
+    @property
+    def cluster(self) -> str:
+        return self._shared.stage.cluster
+
+    @property
+    def ecs(self) -> Ecs:
+        return Ecs(self._shared.caller)
+
+    @property
+    def scaling(self) -> Scaling:
+        return Scaling(self._shared.caller)
+
+    @property
+    def logs(self) -> Logs:
+        return Logs(self._shared.caller)
+
+    @property
+    def elb(self) -> Elb:
+        return Elb(self._shared.caller)
+
+    @property
+    def execution_id(self) -> str:
+        return self._shared.caller.placeholder("execution id")
+
+    @property
+    def intent(self) -> str:
+        return self._shared.caller.placeholder(f"intent {self._number} of {self._memory.step.identifier}")
+
+    def sources(self, kind: str) -> tuple[Source, ...]:
+        return sources.listed(self._shared.stage, kind, self._own)
+
+    def load(self, kind: str) -> Loaded:
+        return sources.load(self._shared.execution, self._shared.stage, kind, self._known(), self._own)
+
+    def load_all(self, kind: str) -> tuple[Loaded, ...]:
+        return sources.load_all(self._shared.execution, self._shared.stage, kind, self._known())
+
+    def _known(self) -> dict[str, Any]:
+        """What expressions may name beside the stage's values: no row knows what was only previewed."""
+        steps = {**self._outputs, **self._shared.outputs()}
+        return {**self._memory.facts, "execution": {"steps": steps, "id": self.execution_id}}
+
+    def earlier(self, step_type: str) -> Earlier | None:
+        before = self._shared.steps[: self._shared.steps.index(self._memory)]
+        return next((one for one in reversed(before) if one.step.type == step_type), None)
+
+    def account(self) -> str:
+        return Sts(self._shared.caller).caller_identity()
+
+    def take_slot(self, ecs_service: str) -> None:
+        """A preview changes nothing, so it need not wait for who changes the same ECS service."""
+
+    def remember(self, name: str, value: Any) -> Any:
+        self._memory.remembered.setdefault(name, json.dumps(value))
+        return self._memory.recall(name)
+
+    def recall(self, name: str) -> Any:
+        return self._memory.recall(name)
+
+    def learn(self, **facts: Any) -> None:
+        self._memory.facts.update(facts)
+
+    def know(self, name: str) -> Any:
+        return self._memory.know(name)
+
+    def log(self, text: str, level: str = "info") -> None:
+        self._memory.lines.append((level, text))
+
+    def now(self) -> datetime:
+        return database_now()
+
+    def see_service(self, name: str) -> Seen:
+        begun = self.now()
+        return Seen(name, self.ecs.describe_service(self.cluster, name), begun)
+
+    def await_service(self, name: str) -> None:
+        """Planned services are settled at once."""
+
+    def rest(self, until: datetime | None = None) -> None:
+        """There is no next look."""
+
+    def show_counts(self, *, running: int, desired: int, pending: int) -> None:
+        """Nobody watches a preview."""

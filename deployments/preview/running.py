@@ -1,0 +1,131 @@
+"""Runs the actions of a pipeline's steps in order, as far as they would go."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws.caller import Caller
+from aws.errors import AwsError
+from aws.preview import Budget, PlannedCall, PreviewCaller, PreviewStopped
+from delegates.doors import DoorClosed, door_key
+from deployments import plan
+from deployments.actions.base import Action, ActionFailed
+from deployments.models import Execution, Pipeline, StageExecution, StepExecution
+from deployments.preview.rollout import PreviewRollout, StageMemory, StepMemory
+from deployments.run_requests import RunRequest
+from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
+
+OpenDoor = Callable[[StageExecution], Caller]
+"""The way to AWS of a stage. Raises `DoorClosed`."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run would come no further than this step."""
+
+    code: str
+    message: str
+    iam_action: str = ""
+
+
+@dataclass
+class PreviewedStep:
+    """What one step would do. `failure` says why it would end early; one that is not reached says so too."""
+
+    memory: StepMemory
+    caller: PreviewCaller
+    calls: list[PlannedCall] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    failure: Failure | None = None
+    is_reached: bool = True
+
+    @property
+    def step(self) -> StepExecution:
+        return self.memory.step
+
+    @property
+    def writes(self) -> list[PlannedCall]:
+        return [call for call in self.calls if call.is_write]
+
+
+def run_preview(asked: RunRequest, pipeline: Pipeline, open_door: OpenDoor) -> list[PreviewedStep]:
+    """The steps of a run that is not started, in order; after one that would fail none is reached.
+
+    Raises `CannotPlanError` as a run would.
+    """
+    preview = _Preview(asked, pipeline, open_door)
+    return list(preview.steps())
+
+
+class _Preview:
+    """One preview under way; stages behind the same door share what was planned."""
+
+    def __init__(self, asked: RunRequest, pipeline: Pipeline, open_door: OpenDoor) -> None:
+        self._asked = asked
+        self._open_door = open_door
+        self._budget = Budget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
+        self._callers: dict[tuple[str, str], PreviewCaller] = {}
+        self._outputs: dict[str, Any] = {}
+        self._is_over = False
+        self._execution = Execution(
+            scope=pipeline.scope,
+            pipeline=pipeline,
+            number=pipeline.next_number,
+            yaml=pipeline.yaml,
+            inputs=asked.inputs,
+            artifact=asked.artifact,
+        )
+
+    def steps(self) -> Iterator[PreviewedStep]:
+        for position, target in enumerate(self._asked.targets):
+            stage = plan.planned_stage(self._execution, self._asked.spec, target, position)
+            shared = StageMemory(self._execution, stage, self._caller(stage))
+            for planned in plan.planned_steps(stage, target.spec):
+                if planned.step.section == StepExecution.Section.EXECUTION:
+                    yield self._step(shared, planned)
+            self._outputs |= shared.outputs()
+
+    def _caller(self, stage: StageExecution) -> PreviewCaller:
+        key = (door_key(stage.connector), stage.region)
+        if key not in self._callers:
+            self._callers[key] = PreviewCaller(_LateDoor(stage, self._open_door), self._budget)
+        return self._callers[key]
+
+    def _step(self, shared: StageMemory, planned: plan.PlannedStep) -> PreviewedStep:
+        memory = StepMemory(planned.step)
+        shared.steps.append(memory)
+        step = PreviewedStep(memory, shared.caller, is_reached=not self._is_over)
+        if self._is_over:
+            return step
+        first = len(shared.caller.made)
+        try:
+            for number, (_, action) in enumerate(planned.actions, start=1):
+                self._act(action, PreviewRollout(shared, memory, number, self._outputs), step)
+        except ActionFailed as failed:
+            step.failure = Failure(failed.code, failed.message)
+        except AwsError as error:
+            step.failure = Failure(f"AWS_{error.code}", error.sentence, str(getattr(error, "action", "")))
+        except (DoorClosed, PreviewStopped) as stopped:
+            step.failure = Failure("PREVIEW_STOPPED", str(stopped))
+        step.calls = shared.caller.made[first:]
+        self._is_over = step.failure is not None
+        return step
+
+    def _act(self, action: Action, rollout: PreviewRollout, step: PreviewedStep) -> None:
+        action.start(rollout)
+        try:
+            # What is not done yet is taken as done: a preview waits for nothing.
+            action.is_done(rollout)
+        except ActionFailed as failed:
+            step.warnings.append(f"{action.title}: {failed.message}")
+
+
+@dataclass(frozen=True)
+class _LateDoor:
+    """Opens the door with the first call, so that a closed one is part of the answer."""
+
+    stage: StageExecution
+    open_door: OpenDoor
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return self.open_door(self.stage).call(service, operation, params)

@@ -1,0 +1,100 @@
+"""What a planned write changes, in words: counts, traffic, scaling, tasks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws.preview import PlannedCall
+from aws.types import last_part
+
+
+def sentence_of(call: PlannedCall) -> str:
+    """One sentence for a write; empty if its name says all that there is to say."""
+    tell = _SENTENCES.get(call.operation)
+    return tell(call.params, call.before) if tell else ""
+
+
+Params = Mapping[str, Any]
+
+
+def _created(params: Params, _: Params) -> str:
+    return f"Service {params['serviceName']} is created with {_tasks(params.get('desiredCount', 1))}."
+
+
+def _updated(params: Params, before: Params) -> str:
+    name, old = last_part(params["service"]), before.get("desiredCount", 0)
+    new = params.get("desiredCount", old)
+    count = f"keeps its desired count of {old}" if new == old else f"goes from {_tasks(old)} to {new}"
+    anew = ", and all its tasks are replaced" if params.get("forceNewDeployment") else ""
+    return f"Service {name} {count}{anew}."
+
+
+def _deleted(params: Params, before: Params) -> str:
+    return (
+        f"Service {last_part(params['service'])} is deleted; it has {_tasks(before.get('desiredCount', 0))}."
+    )
+
+
+def _listener(params: Params, before: Params) -> str:
+    if "DefaultActions" not in params:
+        return f"{_listener_name(params, before)} is changed."
+    old, new = _groups(before.get("DefaultActions")), _groups(params["DefaultActions"])
+    return f"{_listener_name(params, before)} sends its traffic to {new} instead of {old}."
+
+
+def _rule(params: Params, before: Params) -> str:
+    name = f"The rule with priority {before.get('Priority', '?')} ({last_part(params['RuleArn'])})"
+    old, new = _groups(before.get("Actions")), _groups(params.get("Actions"))
+    return f"{name} sends its traffic to {new} instead of {old}."
+
+
+def _listener_name(params: Params, before: Params) -> str:
+    port = f"on port {before['Port']} " if "Port" in before else ""
+    return f"The listener {port}({last_part(params['ListenerArn'])})"
+
+
+def _groups(actions: Any) -> str:
+    found: list[str] = []
+    for action in actions or ():
+        weighted = action.get("ForwardConfig", {}).get("TargetGroups") or [action]
+        found += [_weighted(one, len(weighted)) for one in weighted if one.get("TargetGroupArn")]
+    return " and ".join(dict.fromkeys(found)) or "no target group"
+
+
+def _weighted(group: Params, of: int) -> str:
+    parts = str(group["TargetGroupArn"]).split("/")
+    name = parts[1] if len(parts) > 1 else parts[0]
+    return f"{name} (weight {group['Weight']})" if of > 1 and "Weight" in group else name
+
+
+def _run(params: Params, _: Params) -> str:
+    return f"{_tasks(params.get('count', 1)).capitalize()} of {last_part(params['taskDefinition'])} run."
+
+
+def _scaled(params: Params, _: Params) -> str:
+    name = last_part(params["ResourceId"])
+    suspended = params.get("SuspendedState")
+    if suspended is not None and "MinCapacity" not in params:
+        word = "suspended" if any(suspended.values()) else "resumed"
+        return f"Auto scaling of service {name} is {word}."
+    least, most = params.get("MinCapacity", "?"), params.get("MaxCapacity", "?")
+    return f"Service {name} scales between {least} and {most} tasks."
+
+
+def _unscaled(params: Params, _: Params) -> str:
+    return f"Service {last_part(params['ResourceId'])} loses its auto scaling."
+
+
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
+
+
+_SENTENCES = {
+    "CreateService": _created,
+    "UpdateService": _updated,
+    "DeleteService": _deleted,
+    "ModifyListener": _listener,
+    "ModifyRule": _rule,
+    "RunTask": _run,
+    "RegisterScalableTarget": _scaled,
+    "DeregisterScalableTarget": _unscaled,
+}

@@ -1,0 +1,181 @@
+"""A preview: what it answers once it was told to write, and what it never sends."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from aws.ecs import Ecs
+from aws.elb import Elb
+from aws.errors import NotFound
+from aws.preview import Budget, PreviewCaller, PreviewStopped
+from aws.scaling import Scaling
+
+SERVICE = {
+    "serviceArn": "arn:aws:ecs:us-east-1:1:service/demo/myapp",
+    "serviceName": "myapp",
+    "status": "ACTIVE",
+    "taskDefinition": "arn:aws:ecs:us-east-1:1:task-definition/f:3",
+    "desiredCount": 2,
+    "runningCount": 1,
+    "deployments": [{"id": "ecs-svc/1", "status": "PRIMARY", "desiredCount": 2}],
+}
+LISTENER = "arn:aws:elasticloadbalancing:us-east-1:1:listener/app/lb/1/2"
+RULE = "arn:aws:elasticloadbalancing:us-east-1:1:listener-rule/app/lb/1/2/3"
+
+
+@dataclass
+class Account:
+    """Answers by operation; what it has no answer for does not exist."""
+
+    answers: Mapping[str, Any]
+    asked: list[str] = field(default_factory=list)
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self.asked.append(operation)
+        if operation not in self.answers:
+            raise NotFound("NotFoundException", "", service, operation)
+        answer: dict[str, Any] = self.answers[operation]
+        return answer
+
+
+def test_an_updated_service_is_shown_as_it_will_be_and_nothing_is_written() -> None:
+    account = Account({"DescribeServices": {"services": [SERVICE]}})
+    preview = PreviewCaller(account)
+    ecs = Ecs(preview)
+    registered = ecs.register_task_definition({"family": "f", "containerDefinitions": []})
+    updated = ecs.update_service("demo", "myapp", {"taskDefinition": registered.arn, "desiredCount": 3})
+    seen = ecs.describe_service("demo", "myapp")
+    assert registered.arn == "<taskDefinitionArn of RegisterTaskDefinition 1>"
+    assert updated.primary is not None
+    assert seen is not None
+    assert (updated.primary.task_definition, updated.primary.desired) == (registered.arn, 3)
+    assert (seen.arn, seen.desired, seen.running) == (SERVICE["serviceArn"], 3, 3)
+    assert seen.primary == updated.primary
+    assert [write.operation for write in preview.writes] == ["RegisterTaskDefinition", "UpdateService"]
+    assert preview.writes[1].before["desiredCount"] == 2
+    assert set(account.asked) == {"DescribeTaskDefinition", "DescribeServices"}
+
+
+def test_a_change_of_the_count_alone_begins_no_deployment() -> None:
+    ecs = Ecs(PreviewCaller(Account({"DescribeServices": {"services": [SERVICE]}})))
+    updated = ecs.update_service("demo", "myapp", {"desiredCount": 5})
+    assert updated.primary is not None
+    assert (updated.primary.id, updated.primary.running) == ("ecs-svc/1", 5)
+
+
+def test_a_created_service_is_found_by_name_and_by_arn_and_is_gone_once_deleted() -> None:
+    account = Account({"DescribeServices": {"services": []}})
+    ecs = Ecs(PreviewCaller(account))
+    made = ecs.create_service({"serviceName": "new", "desiredCount": 1}, cluster="demo", client_token="t")
+    assert ecs.describe_service("demo", "new") == made
+    assert made.is_active
+    assert made.running == 1
+    assert ecs.list_tasks("demo", "new") == []
+    ecs.delete_service("demo", "new", force=True)
+    gone = ecs.describe_service("demo", "new")
+    assert gone is not None
+    assert gone.status == "INACTIVE"
+    assert account.asked == []
+
+
+def test_a_registered_task_definition_is_the_newest_of_its_family() -> None:
+    newest = {"taskDefinition": {"family": "f", "revision": 3, "taskDefinitionArn": "f:3"}}
+    ecs = Ecs(PreviewCaller(Account({"DescribeTaskDefinition": newest})))
+    made = ecs.register_task_definition({"family": "f", "cpu": "256"}, tags={"a": "b"})
+    assert (ecs.newest_revision("f"), made.revision) == (4, 4)
+    assert ecs.describe_task_definition(made.arn, with_tags=True).tags == {"a": "b"}
+    ecs.deregister_task_definition(made.arn)
+    assert ecs.newest_revision("f") == 3
+
+
+def test_a_task_that_would_run_has_ended_well() -> None:
+    preview = PreviewCaller(Account({}))
+    ecs = Ecs(preview)
+    definition = ecs.register_task_definition({"family": "f", "containerDefinitions": [{"name": "app"}]})
+    answer = preview.call("ecs", "RunTask", {"cluster": "demo", "taskDefinition": definition.arn, "count": 2})
+    tasks = ecs.describe_tasks("demo", [task["taskArn"] for task in answer["tasks"]])
+    assert [(task.last_status, task.containers[0].exit_code) for task in tasks] == [("STOPPED", 0)] * 2
+
+
+def test_tags_are_shown_as_they_will_be() -> None:
+    ecs = Ecs(PreviewCaller(Account({"ListTagsForResource": {"tags": [{"key": "a", "value": "1"}]}})))
+    ecs.tag("arn", {"b": "2"})
+    ecs.untag("arn", ["a"])
+    assert ecs.tags("arn") == {"b": "2"}
+
+
+def _forward(group: str) -> list[dict[str, str]]:
+    return [{"Type": "forward", "TargetGroupArn": group}]
+
+
+def test_a_changed_listener_shows_its_new_target_also_as_its_default_rule() -> None:
+    rules = [
+        {"RuleArn": RULE, "IsDefault": True, "Actions": _forward("old")},
+        {"RuleArn": RULE + "4", "IsDefault": False, "Actions": _forward("old")},
+    ]
+    listener = {"ListenerArn": LISTENER, "Port": 80, "DefaultActions": _forward("old")}
+    preview = PreviewCaller(
+        Account({"DescribeListeners": {"Listeners": [listener]}, "DescribeRules": {"Rules": rules}})
+    )
+    preview.call("elbv2", "ModifyListener", {"ListenerArn": LISTENER, "DefaultActions": _forward("new")})
+    seen = preview.call("elbv2", "DescribeListeners", {"ListenerArns": [LISTENER]})["Listeners"]
+    assert (seen[0]["DefaultActions"], seen[0]["Port"]) == (_forward("new"), 80)
+    shown = preview.call("elbv2", "DescribeRules", {"ListenerArn": LISTENER})["Rules"]
+    assert [rule["Actions"] for rule in shown] == [_forward("new"), _forward("old")]
+    assert preview.writes[0].before["DefaultActions"] == _forward("old")
+
+
+def test_the_targets_of_a_service_that_would_be_created_are_healthy() -> None:
+    preview = PreviewCaller(Account({"DescribeTargetHealth": {"TargetHealthDescriptions": []}}))
+    definition = {"serviceName": "green", "desiredCount": 2, "loadBalancers": [{"targetGroupArn": "tg"}]}
+    Ecs(preview).create_service(definition, cluster="demo", client_token="t")
+    assert [target.state for target in Elb(preview).target_health("tg")] == ["healthy", "healthy"]
+    assert Elb(preview).target_health("other") == []
+
+
+def test_scaling_is_shown_as_it_will_be() -> None:
+    place = {
+        "ServiceNamespace": "ecs",
+        "ResourceId": "service/demo/a",
+        "ScalableDimension": "ecs:service:DesiredCount",
+    }
+    target = {**place, "MinCapacity": 1, "MaxCapacity": 4}
+    policy = {**place, "PolicyName": "old", "PolicyType": "StepScaling"}
+    answers = {
+        "DescribeScalableTargets": {"ScalableTargets": [target]},
+        "DescribeScalingPolicies": {"ScalingPolicies": [policy]},
+    }
+    scaling = Scaling(PreviewCaller(Account(answers)))
+    (before,) = scaling.targets("demo", "a")
+    scaling.suspend(before)
+    (after,) = scaling.targets("demo", "a")
+    assert all(after.suspended.values())
+    assert (after.min_capacity, after.max_capacity) == (1, 4)
+    scaling.put_policy("demo", "a", {"PolicyName": "new", "PolicyType": "StepScaling"})
+    scaling.delete_policy("demo", "a", "old")
+    assert [one.name for one in scaling.policies("demo", "a")] == ["new"]
+    scaling.deregister("demo", "a")
+    assert scaling.targets("demo", "a") == scaling.policies("demo", "a") == []
+
+
+def test_what_is_only_planned_is_not_asked_for() -> None:
+    account = Account({"DescribeTasks": {}})
+    preview = PreviewCaller(account)
+    with pytest.raises(NotFound):
+        preview.call("ecs", "DescribeTasks", {"tasks": [preview.placeholder("task")]})
+    assert account.asked == []
+
+
+def test_a_preview_stops_at_its_number_of_calls_and_at_its_time() -> None:
+    account = Account({"ListClusters": {}})
+    few = PreviewCaller(account, Budget(calls=1, seconds=60))
+    few.call("ecs", "ListClusters", {})
+    with pytest.raises(PreviewStopped, match="more calls"):
+        few.call("ecs", "ListClusters", {})
+    times = iter([0.0, 0.0, 31.0])
+    slow = PreviewCaller(account, Budget(calls=9, seconds=30, monotonic=lambda: next(times)))
+    slow.call("ecs", "ListClusters", {})
+    with pytest.raises(PreviewStopped, match="30 seconds"):
+        slow.call("ecs", "ListClusters", {})

@@ -1,0 +1,5 @@
+"""The demo project on a sandbox whose clock the test moves."""
+
+from tests.deployments.conftest import _full_buckets, drive
+
+__all__ = ["_full_buckets", "drive"]
