@@ -55,6 +55,8 @@ class EcsOverlay:
             return self._tasks.described(params)
         if operation == "ListTasks" and self._services.are_tasks_planned(params):
             return {"taskArns": []}
+        if operation == "ListTasks":
+            return self._tasks.listed(params)
         if operation == "ListTagsForResource":
             return {"tags": self._tags_of(params)}
         return self._live.read("ecs", operation, params)

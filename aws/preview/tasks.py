@@ -63,3 +63,19 @@ class PlannedTasks:
         others = [arn for arn in params["tasks"] if arn not in self._planned]
         live = self._live.read("ecs", "DescribeTasks", {**params, "tasks": others}) if others else {}
         return {"tasks": [*live.get("tasks", ()), *planned], "failures": list(live.get("failures", ()))}
+
+    def listed(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """ListTasks; the planned ones are those of RunTask, which have stopped and belong to no service."""
+        found: dict[str, Any] = {}
+        if not self._live.names.are_in(params):
+            found = self._live.read("ecs", "ListTasks", params)
+        planned = (
+            [] if "serviceName" in params else [arn for arn in self._planned if self._is_meant(arn, params)]
+        )
+        return {**found, "taskArns": [*found.get("taskArns", ()), *planned]}
+
+    def _is_meant(self, arn: str, params: Mapping[str, Any]) -> bool:
+        task = self._planned[arn]
+        if params.get("startedBy") not in (None, task.get("startedBy")):
+            return False
+        return bool(task.get("desiredStatus") == params.get("desiredStatus", "RUNNING"))

@@ -1,72 +1,46 @@
 """What a preview says is what a run then does: the same writes, step by step."""
 
 import json
-import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from connectors.models import FileNode
 from deployments.models import Call, Execution, Pipeline
-from deployments.previews import preview_pipeline
 from tests.deployments.driving import Drive
+from tests.preview.telling import assert_same, planned, preview, recorded
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
-# A strategy is one row: the demo pipeline that shows it.
-PIPELINES = ["rolling_demo", "canary_demo"]
-_PLACEHOLDER = re.compile(r"<[^<>+][^<>]*>")
+
+def _demo(identifier: str) -> Callable[[pytest.FixtureRequest], Drive]:
+    def made(request: pytest.FixtureRequest) -> Drive:
+        drive: Drive = request.getfixturevalue("drive")
+        drive.pipeline = Pipeline.objects.get(identifier=identifier)
+        return drive
+
+    return made
 
 
-def preview(drive: Drive, tag: str = "1.27") -> dict[str, Any]:
-    return preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag=tag)
+# A strategy is one row: who deploys with it.
+STRATEGIES: dict[str, Callable[[pytest.FixtureRequest], Drive]] = {
+    "rolling": _demo("rolling_demo"),
+    "canary": _demo("canary_demo"),
+    "blue/green": lambda request: request.getfixturevalue("shop").drive,
+    "run task": lambda request: request.getfixturevalue("job")(),
+}
 
 
-def planned(found: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
-    return [
-        (step["identifier"], f"{call['service']}:{call['operation']}", call["params"])
-        for step in found["steps"]
-        for call in step["calls"]
-    ]
-
-
-def recorded(execution: Execution) -> list[tuple[str, str, Any]]:
-    calls = Call.objects.filter(execution=execution, is_write=True).order_by("pk").select_related("step")
-    return [(call.step.identifier, f"{call.service}:{call.operation}", call.preview) for call in calls]
-
-
-def assert_same(said: list[tuple[str, str, Any]], done: list[tuple[str, str, Any]]) -> None:
-    """Call by call; each placeholder must stand for one value, whatever that is."""
-    assert [one[:2] for one in said] == [one[:2] for one in done]
-    stands_for: dict[str, Any] = {}
-    for (*_, expected), (*place, found) in zip(said, done, strict=True):
-        _compare(expected, found, stands_for, "/".join(map(str, place)))
-
-
-def _compare(expected: Any, found: Any, stands_for: dict[str, Any], where: str) -> None:
-    if isinstance(expected, str) and _PLACEHOLDER.fullmatch(expected):
-        assert stands_for.setdefault(expected, found) == found, where
-    elif isinstance(expected, Mapping):
-        assert expected.keys() == found.keys(), where
-        for key, value in expected.items():
-            _compare(value, found[key], stands_for, f"{where}.{key}")
-    elif isinstance(expected, list):
-        assert len(expected) == len(found), where
-        for number, value in enumerate(expected):
-            _compare(value, found[number], stands_for, f"{where}.{number}")
-    else:
-        assert expected == found, where
-
-
-@pytest.mark.parametrize("identifier", PIPELINES)
-def test_a_run_sends_the_writes_that_its_preview_lists(drive: Drive, identifier: str) -> None:
-    drive.pipeline = Pipeline.objects.get(identifier=identifier)
-    for tag in ("1.27", "1.28"):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_run_sends_the_writes_that_its_preview_lists(request: pytest.FixtureRequest, strategy: str) -> None:
+    drive = STRATEGIES[strategy](request)
+    for tag in ("done", "done") if strategy == "run task" else ("1.27", "1.28", "1.29"):
         before = drive.mark()
         said = preview(drive, tag)
         assert drive.effects(before) == []
-        assert [step["failure"] for step in said["steps"]] == [None] * len(said["steps"])
+        assert [(step["failure"], step["warnings"]) for step in said["steps"]] == [(None, [])] * len(
+            said["steps"]
+        )
         execution = drive.run(tag)
         assert execution.status == "SUCCESS"
         assert planned(said)
