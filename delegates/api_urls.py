@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from delegates.api import configurations, delegates, doors, specs, tasks, tokens
+from delegates.api import balancers, configurations, delegates, doors, specs, tasks, tokens
 
 urlpatterns = [
     path("connectors/<int:pk>/test", doors.ConnectorTest.as_view(), name="api-connector-test"),
@@ -12,6 +12,17 @@ urlpatterns = [
         name="api-connector-test-by-delegate",
     ),
     path("connectors/<int:pk>/clusters", doors.ConnectorClusters.as_view(), name="api-connector-clusters"),
+    path(
+        "connectors/<int:pk>/load-balancers",
+        balancers.ConnectorLoadBalancers.as_view(),
+        name="api-connector-load-balancers",
+    ),
+    path(
+        "connectors/<int:pk>/listeners",
+        balancers.ConnectorListeners.as_view(),
+        name="api-connector-listeners",
+    ),
+    path("connectors/<int:pk>/rules", balancers.ConnectorRules.as_view(), name="api-connector-rules"),
     path("delegates/<int:pk>/check", tasks.DelegateCheck.as_view(), name="api-check-delegate"),
     path("delegate-tasks", tasks.DelegateTasks.as_view(), name="api-delegate-tasks"),
     path("delegate-tasks/<uuid:pk>", tasks.OneDelegateTask.as_view(), name="api-delegate-task"),

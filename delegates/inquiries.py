@@ -18,11 +18,20 @@ from connectors.aws_accounts import read_spec
 from connectors.models import Connector
 from delegates.clock import database_now
 from delegates.connector_tests import examine, keep_test
-from delegates.doors import Cluster, DelegateDoor, DoorClosed, call_payload, clusters_seen_by, open_door
+from delegates.doors import (
+    Cluster,
+    DelegateDoor,
+    DoorClosed,
+    call_here,
+    call_payload,
+    clusters_seen_by,
+    open_door,
+)
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask, Inquiry
 from delegates.operations.tasks import submit_task
 from delegates.owners import Answer, Payload
+from delegates.pickers import QUESTIONS, Seen, checked_subject, seen
 from rbac.models import User
 from rbac.policy import require
 
@@ -33,26 +42,28 @@ SAME_QUESTION = timedelta(seconds=30)
 
 
 @transaction.atomic
-def ask(*, actor: User, connector: Connector, kind: str, region: str = "") -> Inquiry:
+def ask(*, actor: User, connector: Connector, kind: str, region: str = "", subject: str = "") -> Inquiry:
     """Ask through a delegate; the answer is in the inquiry once it is finished. Raises `DoorClosed`."""
     require(actor, "core_connector_access", connector)
     region = region or read_spec(connector.spec).test_region
     _door(connector, region)
     now = database_now()
     begun = Inquiry.objects.create(
-        connector=connector, kind=kind, region=region, asked_by=actor, asked_at=now
+        connector=connector, kind=kind, region=region, subject=subject, asked_by=actor, asked_at=now
     )
     _go_on(begun)
     return begun
 
 
-def ask_or_join(*, actor: User, connector: Connector, kind: str, region: str) -> Inquiry:
+def ask_or_join(*, actor: User, connector: Connector, kind: str, region: str, subject: str = "") -> Inquiry:
     """The same person's question of a moment ago, or a new one."""
     require(actor, "core_connector_access", connector)
     since = max(database_now() - SAME_QUESTION, connector.updated_at)
-    same = Inquiry.objects.filter(connector=connector, kind=kind, region=region, asked_by=actor)
+    same = Inquiry.objects.filter(
+        connector=connector, kind=kind, region=region, subject=subject, asked_by=actor
+    )
     found = same.filter(asked_at__gt=since).select_related("task").order_by("-asked_at").first()
-    return found or ask(actor=actor, connector=connector, kind=kind, region=region)
+    return found or ask(actor=actor, connector=connector, kind=kind, region=region, subject=subject)
 
 
 def clusters_by_delegate(*, actor: User, connector: Connector, region: str) -> list[Cluster] | Inquiry:
@@ -63,6 +74,28 @@ def clusters_by_delegate(*, actor: User, connector: Connector, region: str) -> l
     if "error" in asked.report:
         raise DoorClosed(asked.report["error"])
     return [Cluster(**one) for one in asked.report["clusters"]]
+
+
+def seen_by_connector(
+    *, actor: User, connector: Connector, kind: str, region: str, subject: str = ""
+) -> Seen | Inquiry:
+    """What a connector sees now, or the inquiry while a delegate looks.
+
+    Raises `DoorClosed` with AWS's reason if it refuses, `BadInput` for a subject that is no ARN of its kind.
+    """
+    require(actor, "core_connector_access", connector)
+    subject = checked_subject(kind, subject)
+    if not read_spec(connector.spec).is_remote:
+        try:
+            return seen(kind, call_here(connector, region), subject)
+        except AwsError as error:
+            raise DoorClosed(error.sentence) from error
+    asked = ask_or_join(actor=actor, connector=connector, kind=kind, region=region, subject=subject)
+    if asked.report is None:
+        return asked
+    if "error" in asked.report:
+        raise DoorClosed(asked.report["error"])
+    return list(asked.report["seen"])
 
 
 @dataclass(frozen=True)
@@ -175,12 +208,12 @@ def _go_on(inquiry: Inquiry) -> None:
     """Ask from the start; where no answer is missing any more, the inquiry is finished."""
     try:
         caller = InquiryCaller(inquiry, _door(inquiry.connector, inquiry.region))
-        inquiry.report = _test(inquiry, caller) if inquiry.kind == Inquiry.Kind.TEST else _clusters(caller)
+        inquiry.report = _reported(inquiry, caller)
     except CallPending:
         return
     except DoorClosed as closed:
         # The connector was changed meanwhile.
-        inquiry.report = {"error": str(closed)} if inquiry.kind == Inquiry.Kind.CLUSTERS else None
+        inquiry.report = None if inquiry.kind == Inquiry.Kind.TEST else {"error": str(closed)}
     inquiry.answers, inquiry.finished_at = "[]", database_now()
     inquiry.save(update_fields=["answers", "finished_at", "report"])
 
@@ -200,8 +233,12 @@ def _test(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
     return tested.to_json()
 
 
-def _clusters(caller: InquiryCaller) -> dict[str, Any]:
+def _reported(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
+    if inquiry.kind == Inquiry.Kind.TEST:
+        return _test(inquiry, caller)
     try:
+        if inquiry.kind in QUESTIONS:
+            return {"seen": seen(inquiry.kind, caller, inquiry.subject)}
         return {"clusters": [asdict(one) for one in clusters_seen_by(caller)]}
     except AwsError as error:
         return {"error": error.sentence}

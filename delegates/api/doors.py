@@ -100,7 +100,7 @@ class RegionList(serializers.Serializer[Any]):
 class DoorRoute(Route):
     """The base of routes that go through a connector's door."""
 
-    def _usable(self, pk: int) -> Connector:
+    def usable(self, pk: int) -> Connector:
         connector = self.one(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
         require(self.principal, "core_connector_access", connector)
         return connector
@@ -111,11 +111,11 @@ class ConnectorTest(DoorRoute):
 
     @extend_schema(request=TestInput, responses={200: TestDocument, 202: InquiryDocument})
     def post(self, request: Request, pk: int) -> Response:
-        connector = self._usable(pk)
+        connector = self.usable(pk)
         region = known_region(self.given(TestInput)["region"])
         if read_spec(connector.spec).is_remote:
             begun = ask(actor=self.principal, connector=connector, kind=Inquiry.Kind.TEST, region=region)
-            return Response(_shown(begun), status=202)
+            return Response(shown(begun), status=202)
         tested = try_connector(actor=self.principal, connector=connector, region=region)
         return Response(TestDocument(tested).data)
 
@@ -125,12 +125,12 @@ class ConnectorTestByDelegate(DoorRoute):
 
     @extend_schema(responses=InquiryDocument)
     def get(self, request: Request, pk: int, inquiry: uuid.UUID) -> Response:
-        connector = self._usable(pk)
+        connector = self.usable(pk)
         asked = Inquiry.objects.filter(connector=connector, kind=Inquiry.Kind.TEST).select_related("task")
         found = asked.filter(pk=inquiry).first()
         if found is None:
             raise NotVisible("There is no such test.")
-        return Response(_shown(found))
+        return Response(shown(found))
 
 
 class ConnectorClusters(DoorRoute):
@@ -138,7 +138,7 @@ class ConnectorClusters(DoorRoute):
 
     @extend_schema(parameters=[REGION], responses={200: ClusterList, 202: InquiryDocument})
     def get(self, request: Request, pk: int) -> Response:
-        connector = self._usable(pk)
+        connector = self.usable(pk)
         region = known_region(request.GET.get("region", ""), required=True)
         if read_spec(connector.spec).is_remote:
             return self._by_delegate(connector, region)
@@ -148,11 +148,11 @@ class ConnectorClusters(DoorRoute):
     def _by_delegate(self, connector: Connector, region: str) -> Response:
         found = clusters_by_delegate(actor=self.principal, connector=connector, region=region)
         if isinstance(found, Inquiry):
-            return Response(_shown(found), status=202)
+            return Response(shown(found), status=202)
         return Response({"results": ClusterDocument(found, many=True).data, "next": None})
 
 
-def _shown(inquiry: Inquiry) -> dict[str, Any]:
+def shown(inquiry: Inquiry) -> dict[str, Any]:
     is_test = inquiry.kind == Inquiry.Kind.TEST
     document = {
         "id": inquiry.pk,

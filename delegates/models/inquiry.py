@@ -1,4 +1,4 @@
-"""Questions to AWS that people ask through a remote delegate: a connector's test, a list of clusters."""
+"""Questions to AWS that people ask through a remote delegate: a connector's test, lists to choose from."""
 
 import uuid
 from typing import ClassVar
@@ -22,13 +22,18 @@ class Inquiry(models.Model):
 
         TEST = "TEST", "Test of a connector"
         CLUSTERS = "CLUSTERS", "List of clusters"
+        BALANCERS = "BALANCERS", "List of load balancers"
+        LISTENERS = "LISTENERS", "List of listeners"
+        RULES = "RULES", "List of rules"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     connector = models.ForeignKey(Connector, on_delete=models.CASCADE, related_name="+")
-    kind = models.CharField(max_length=8, choices=Kind)
+    kind = models.CharField(max_length=16, choices=Kind)
     region = models.CharField(max_length=64)
+    # The ARN of what the question is about, where it is not about the whole region.
+    subject = models.CharField(max_length=400, blank=True, default="")
     asked_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     asked_at = models.DateTimeField()
     # The delegate task that is under way, or was the last.

@@ -371,6 +371,9 @@ ROWS: dict[str, Row] = {
         (Ask("post", (401, 404, 403, 400, 400), body=lambda world: {"region": "nowhere"}),), of("connector")
     ),
     "api-connector-clusters": Row((get((401, 404, 403, 400, 400)),), of("connector")),
+    "api-connector-load-balancers": Row((get((401, 404, 403, 400, 400)),), of("connector")),
+    "api-connector-listeners": Row((get((401, 404, 403, 400, 400)),), of("connector")),
+    "api-connector-rules": Row((get((401, 404, 403, 400, 400)),), of("connector")),
     "api-connector-test-by-delegate": only((401, 404, 403, 200, 200), inquiry),
     "api-check-delegate": Row(
         (Ask("post", (401, 404, 403, 403, 202), body=lambda world: {"url": "https://example.com"}),),
