@@ -1,6 +1,6 @@
 """The manifests that count for a service in a place: merged, with where each value came from, and checked."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,14 @@ from deployments.overriding import Overridden, Row
 from rbac.models import Scope
 from rbac.policy import Principal, can
 
-MayRead = Callable[[Row], None]
+
+@dataclass(frozen=True)
+class Fault:
+    """Something because of which a deployment would be refused; `problem` is None where it has no place."""
+
+    kind: str
+    text: str
+    problem: ManifestProblem | None = None
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,7 @@ class CountingManifest:
     """One manifest that counts somewhere.
 
     `rows` are the manifests that it was made of, the weakest first; `arn` is set for a task definition that
-    AWS has already, `trouble` where nothing could be merged: it says why and where.
+    AWS has already, `trouble` where nothing could be merged: it says why and where; `broken` is its place.
     """
 
     kind: str
@@ -32,6 +39,7 @@ class CountingManifest:
     checked: CheckedManifest | None = None
     arn: str = ""
     trouble: str = ""
+    broken: ManifestProblem | None = None
 
     @property
     def problems(self) -> tuple[ManifestProblem, ...]:
@@ -42,9 +50,11 @@ class CountingManifest:
         return self.checked.warnings if self.checked else ()
 
     @property
-    def faults(self) -> tuple[str, ...]:
-        """Everything because of which a deployment would be refused, as sentences."""
-        return (self.trouble,) if self.trouble else tuple(str(one) for one in self.problems)
+    def faults(self) -> tuple[Fault, ...]:
+        """Everything because of which a deployment would be refused."""
+        if self.trouble:
+            return (Fault(self.kind, self.trouble, self.broken),)
+        return tuple(Fault(self.kind, str(one), one) for one in self.problems)
 
 
 def counting_manifests(
@@ -72,13 +82,15 @@ def _of_kind(found: Overridden, reader: Principal, kind: str) -> list[CountingMa
     try:
         _refuse_unseen(rows, scope, reader)
         several = combined(kind, read_layers(kind, rows, scope))
-    except (StoreError, BadDocument, FileMissing) as bad:
-        return [CountingManifest(kind, rows, trouble=str(bad))]
-    return [CountingManifest(kind, _rows_of(one, rows), one, _checked(kind, one)) for one in several]
-
-
-def _checked(kind: str, one: Merged) -> CheckedManifest:
-    return check_manifest(kind, one.document)
+    except (StoreError, FileMissing) as missing:
+        return [CountingManifest(kind, rows, trouble=str(missing))]
+    except BadDocument as bad:
+        place = ManifestProblem(bad.name, "document", bad.line, bad.message, bad.column)
+        return [CountingManifest(kind, rows, trouble=str(bad), broken=place)]
+    return [
+        CountingManifest(kind, _rows_of(one, rows), one, check_manifest(kind, one.document))
+        for one in several
+    ]
 
 
 def _rows_of(one: Merged, rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -34,6 +34,18 @@ class Overridden:
         return self.of_environment if self.infrastructure is None else self.of_infrastructure
 
     @property
+    def level(self) -> str:
+        """What an override of the place that is looked at is called."""
+        return ENVIRONMENT_LEVEL if self.infrastructure is None else INFRASTRUCTURE_LEVEL
+
+    @property
+    def place_name(self) -> str:
+        """What people call the place that is looked at."""
+        if self.infrastructure is None:
+            return self.environment.name
+        return f"{self.infrastructure.name} of {self.environment.name}"
+
+    @property
     def levels(self) -> tuple[Level, ...]:
         """What may set a variable here, the weakest first."""
         found = levels_of(self.service, self.environment, _variables(self.of_environment))

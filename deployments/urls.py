@@ -6,6 +6,7 @@ from deployments.views import (
     environments,
     executions,
     infrastructures,
+    merged,
     overrides,
     pipeline_texts,
     pipelines,
@@ -45,8 +46,33 @@ urlpatterns = [
     path("environments/<int:pk>/delete/", environments.delete_environment, name="delete-environment"),
     path(
         "environments/<int:pk>/services/<int:service>/",
-        overrides.service_in_environment,
+        overrides.override,
         name="service-in-environment",
+    ),
+    path(
+        "environments/<int:pk>/services/<int:service>/check/",
+        overrides.check_override,
+        name="check-override-in-environment",
+    ),
+    path(
+        "environments/<int:pk>/services/<int:service>/manifests/",
+        merged.manifests,
+        name="manifests-in-environment",
+    ),
+    path(
+        "environments/<int:pk>/infrastructures/<int:infrastructure>/services/<int:service>/",
+        overrides.override,
+        name="service-in-infrastructure",
+    ),
+    path(
+        "environments/<int:pk>/infrastructures/<int:infrastructure>/services/<int:service>/check/",
+        overrides.check_override,
+        name="check-override-in-infrastructure",
+    ),
+    path(
+        "environments/<int:pk>/infrastructures/<int:infrastructure>/services/<int:service>/manifests/",
+        merged.manifests,
+        name="manifests-in-infrastructure",
     ),
     path("environments/<int:pk>/clusters/", infrastructures.clusters, name="clusters"),
     path(

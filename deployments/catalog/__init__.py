@@ -14,7 +14,7 @@ from deployments.catalog.infrastructures import (
     update_infrastructure,
 )
 from deployments.catalog.manifests import MOST_MANIFESTS, ManifestSpec
-from deployments.catalog.overrides import OverrideSpec, override_service
+from deployments.catalog.overrides import OverrideSpec, faults_because_of, override_service
 from deployments.catalog.rules import variable_problem
 from deployments.catalog.services import (
     IMAGE,
@@ -41,6 +41,7 @@ __all__ = [
     "delete_environment",
     "delete_infrastructure",
     "delete_service",
+    "faults_because_of",
     "override_service",
     "update_environment",
     "update_infrastructure",

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from deployments.catalog.manifests import ManifestSpec, manifest_problems
 from deployments.catalog.rules import next_version, variable_problems
-from deployments.merged import counting_manifests
+from deployments.merged import Fault, counting_manifests
 from deployments.models import Environment, Infrastructure, Service, ServiceOverride
 from deployments.overriding import Overridden, overridden
 from rbac.audit import record
@@ -48,7 +48,7 @@ def override_service(
     require(actor, "core_environment_edit", environment)
     there = overridden(service, environment, infrastructure)
     _refuse(there, spec)
-    refuse_what_breaks(actor, there, spec)
+    _refuse_what_breaks(actor, there, spec)
     try:
         with transaction.atomic():
             return _write(actor, overridden(service, environment, infrastructure), spec, version)
@@ -56,26 +56,26 @@ def override_service(
         raise ChangedMeanwhile("Somebody else overrides this service at the same time.") from exc
 
 
-def refuse_what_breaks(actor: User, there: Overridden, spec: OverrideSpec) -> None:
+def _refuse_what_breaks(actor: User, there: Overridden, spec: OverrideSpec) -> None:
     """Raises `BadInput` for what would be wrong with the merged manifests because of this override."""
     errors = [
-        {"path": f"manifests.{_number_of(spec, kind)}", "message": fault}
-        for kind, fault in faults_because_of(actor, there, spec)
+        {"path": f"manifests.{_number_of(spec, fault.kind)}", "message": fault.text}
+        for fault in faults_because_of(actor, there, spec)
     ]
     if errors:
         raise BadInput("The manifests cannot be deployed like this.", errors=errors)
 
 
-def faults_because_of(actor: User, there: Overridden, spec: OverrideSpec) -> list[tuple[str, str]]:
-    """The kinds and sentences of what would be wrong with an override, and is not wrong without it."""
+def faults_because_of(actor: User, there: Overridden, spec: OverrideSpec) -> list[Fault]:
+    """What would be wrong with the merged manifests, and is not wrong without this override."""
     kinds = dict.fromkeys(one.kind for one in spec.manifests)
     faults = _faults(actor, _with(there, spec), kinds)
     before = set(_faults(actor, _with(there, OverrideSpec()), kinds)) if faults else set()
     return [one for one in faults if one not in before]
 
 
-def _faults(actor: User, there: Overridden, kinds: Mapping[str, None]) -> list[tuple[str, str]]:
-    return [(one.kind, fault) for one in counting_manifests(there, actor, kinds) for fault in one.faults]
+def _faults(actor: User, there: Overridden, kinds: Mapping[str, None]) -> list[Fault]:
+    return [fault for one in counting_manifests(there, actor, kinds) for fault in one.faults]
 
 
 def _with(there: Overridden, spec: OverrideSpec) -> Overridden:

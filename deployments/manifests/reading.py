@@ -1,7 +1,6 @@
 """Reads the manifests of one kind from their stores: a service's, and those that override it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from deployments.manifests.document import Document
@@ -36,11 +35,11 @@ def _counting(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _layers_of(kind: str, row: Row, scope: Scope, resolve: Callable[[Document], Document]) -> Iterator[Layer]:
-    documents, level = fetch(row, scope), row.get("level", SERVICE)
+    level = row.get("level", SERVICE)
+    # An override is mostly called as what it overrides: what is told of it says whose it is.
+    name = row["identifier"] if level == SERVICE else f"{row['identifier']} of the {level}"
+    documents = fetch({**row, "identifier": name}, scope)
     for document in documents if kind == SCALING_POLICY else documents[:1]:
-        if level != SERVICE and row["store"] == "Inline":
-            # An override is mostly called as what it overrides.
-            document = replace(document, name=f"{document.name} of the {level}")
         yield Layer(
             level,
             resolve(document),

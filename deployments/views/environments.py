@@ -132,10 +132,10 @@ def delete_environment(request: PageRequest, pk: int) -> HttpResponse:
 
 
 def _overrides(request: PageRequest, environment: Environment) -> list[ServiceOverride]:
-    """The services with variables of their own here, as far as the reader may see them."""
+    """What services have of their own here, as far as the reader may see them."""
     seen = visible_to(request.user, "core_service_view", Service.objects.all())
-    rows = environment.overrides.filter(service__in=seen, infrastructure=None).select_related("service")
-    return list(rows.order_by("service__name"))
+    rows = environment.overrides.filter(service__in=seen).select_related("service", "infrastructure")
+    return list(rows.order_by("service__name", "infrastructure__name"))
 
 
 def _services(request: PageRequest, environment: Environment) -> QuerySet[Service]:

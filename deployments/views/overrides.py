@@ -1,96 +1,186 @@
-"""The page of a service in an environment: which value each variable has there and why, and the overrides."""
+"""The page of a service in a place: what counts there and why, and what is overridden there alone."""
 
 from typing import Any, Final
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
 
+from connectors.file_checks import FileCheck, FileProblem
 from deployments import catalog
+from deployments.forms.manifests import (
+    ManifestRows,
+    OverridingManifestForm,
+    overriding_rows,
+    specs_of,
+)
 from deployments.forms.resources import OverrideForm
 from deployments.forms.variables import VariableRows, variable_rows
-from deployments.models import Environment, Service, ServiceOverride
-from deployments.variables import ENVIRONMENT, OVERRIDE, SERVICE, levels_of, resolved
+from deployments.manifests.kinds import KINDS
+from deployments.merged import Fault, scope_of
+from deployments.models import Infrastructure, Service
+from deployments.overriding import Overridden, overridden
+from deployments.variables import ENVIRONMENT, INFRASTRUCTURE, OVERRIDE, SERVICE, resolved
 from deployments.views.changes import compared
 from deployments.views.environments import EDIT, GET_OR_POST, environment_of
+from deployments.views.environments import VIEW as VIEW_ENVIRONMENT
 from deployments.views.services import VIEW as VIEW_SERVICE
+from deployments.views.services import files_for
 from rbac.policy import can, require
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
 from web.problems import ChangedMeanwhile, Problem
 
 WHY: Final = {
-    SERVICE: "The service's own: neither the environment nor an override says otherwise.",
+    SERVICE: "The service's own: nothing else says otherwise.",
     ENVIRONMENT: "The environment overrides what services bring.",
-    OVERRIDE: "An override for just this service here wins over everything.",
+    OVERRIDE: "An override for just this service in this environment wins over those.",
+    INFRASTRUCTURE: "An override for just this service in this infrastructure wins over everything.",
 }
+
+
+def there_of(request: PageRequest, pk: int, service: int, infrastructure: int | None) -> Overridden:
+    """The service and the place that an address means. Raises `NotVisible` (404)."""
+    environment = environment_of(request, pk)
+    found = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
+    if infrastructure is None:
+        return overridden(found, environment)
+    rows = Infrastructure.objects.select_related("environment__scope")
+    place = get_visible(request, VIEW_ENVIRONMENT, rows, pk=infrastructure, environment_id=pk)
+    return overridden(found, environment, place)
+
+
+def address_of(there: Overridden, *, name: str, infrastructure: Infrastructure | None) -> str:
+    """The address of a page about this service in the environment, or in an infrastructure of it."""
+    arguments = {"pk": there.environment.pk, "service": there.service.pk}
+    if infrastructure is None:
+        return reverse(f"{name}-in-environment", kwargs=arguments)
+    return reverse(f"{name}-in-infrastructure", kwargs=arguments | {"infrastructure": infrastructure.pk})
+
+
+def places_of(there: Overridden, name: str) -> list[dict[str, Any]]:
+    """The same page about the whole environment and about each infrastructure of it."""
+    places = [None, *there.environment.infrastructures.order_by("identifier")]
+    return [
+        {
+            "name": place.name if place else "The whole environment",
+            "address": address_of(there, name=name, infrastructure=place),
+            "is_here": place == there.infrastructure,
+        }
+        for place in places
+    ]
 
 
 @page
 @require_http_methods(GET_OR_POST)
-def service_in_environment(request: PageRequest, pk: int, service: int) -> HttpResponse:
-    """This will show which values count for a service in an environment, and save overrides."""
-    environment = environment_of(request, pk)
-    found = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
-    stored = ServiceOverride.objects.filter(
-        environment=environment, service=found, infrastructure=None
-    ).first()
+def override(request: PageRequest, pk: int, service: int, infrastructure: int | None = None) -> HttpResponse:
+    """This will show what counts for a service in a place, and save overrides."""
+    there = there_of(request, pk, service, infrastructure)
     if request.method != "POST":
-        form = OverrideForm(initial={"version": stored.version if stored else 0})
-        rows = variable_rows(variables=stored.variables if stored else {})
-        return _page(request, environment, found, stored, form=form, variables=rows)
-    require(request.user, EDIT, environment)
-    form, rows = OverrideForm(posted(request)), variable_rows(posted(request))
-    if not (form.is_valid() & rows.is_valid()):
-        return _page(request, environment, found, stored, form=form, variables=rows, status=400)
+        return _editing(request, there, _stored(there))
+    require(request.user, EDIT, there.environment)
+    form = OverrideForm(posted(request))
+    variables, manifests = variable_rows(posted(request)), overriding_rows(posted(request))
+    # Each is asked, so that all mistakes are shown at once.
+    if not (form.is_valid() & variables.is_valid() & manifests.is_valid()):
+        return _page(request, there, form, variables, manifests, status=400)
+    spec = catalog.OverrideSpec(variables.variables(), manifests.specs())
     try:
         catalog.override_service(
             actor=request.user,
-            environment=environment,
-            service=found,
-            spec=catalog.OverrideSpec(rows.variables()),
+            environment=there.environment,
+            service=there.service,
+            infrastructure=there.infrastructure,
+            spec=spec,
             version=-1 if (version := form.cleaned_data["version"]) is None else version,
         )
     except ChangedMeanwhile:
-        return _changed_meanwhile(request, environment, found, rows)
+        again = there_of(request, pk, service, infrastructure)
+        differs = compared(_plain(_stored(again)), _plain(spec))
+        return _editing(request, again, spec, diff=differs, status=409)
     except Problem as problem:
         form.refuse(problem)
-        return _page(request, environment, found, stored, form=form, variables=rows, status=400)
-    messages.success(request, f"What {found.name} has in {environment.name} is saved.")
-    return redirect("service-in-environment", pk=pk, service=service)
+        return _page(request, there, form, variables, manifests, status=400)
+    messages.success(request, f"What {there.service.name} has in {there.place_name} is saved.")
+    return redirect(address_of(there, name="service", infrastructure=there.infrastructure))
 
 
-def _changed_meanwhile(
-    request: PageRequest, environment: Environment, service: Service, rows: VariableRows
+@page
+@require_POST
+def check_override(
+    request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:
-    """Show what was entered over what was saved meanwhile; the next save means to replace that."""
-    stored = ServiceOverride.objects.filter(
-        environment=environment, service=service, infrastructure=None
-    ).first()
-    differs = compared(dict(stored.variables) if stored else {}, dict(rows.variables()))
-    form = OverrideForm(initial={"version": stored.version if stored else 0})
-    again = variable_rows(variables=rows.variables())
-    return _page(request, environment, service, stored, form=form, variables=again, diff=differs, status=409)
+    """This will say what is wrong with an override that is being written; the editor asks."""
+    there = there_of(request, pk, service, infrastructure)
+    row = OverridingManifestForm(request.POST, prefix=request.GET.get("row", "manifests-0"))
+    if not row.is_valid() or row.cleaned_data["kind"] not in KINDS:
+        raise Problem("Choose the kind of the manifest first.")
+    if not row.is_filled:
+        return JsonResponse(FileCheck(note="Nothing is written yet.").to_json())
+    spec = row.spec("override")
+    faults = catalog.faults_because_of(request.user, there, catalog.OverrideSpec({}, [spec]))
+    own = f"{spec.identifier} of the {there.level}"
+    note = "Checked together with what it overrides."
+    return JsonResponse(FileCheck(tuple(_placed(one, own) for one in faults), note=note).to_json())
+
+
+def _placed(fault: Fault, own: str) -> FileProblem:
+    """A fault at its line, if it is in the text that is being written."""
+    problem = fault.problem
+    if problem is None or problem.file != own:
+        return FileProblem(fault.text)
+    message = f"{problem.message[:1].upper()}{problem.message[1:]}"
+    return FileProblem(message, problem.line, problem.column, problem.path)
+
+
+def _stored(there: Overridden) -> catalog.OverrideSpec:
+    stored = there.strongest
+    if stored is None:
+        return catalog.OverrideSpec()
+    return catalog.OverrideSpec(stored.variables, specs_of(stored.manifests))
+
+
+def _plain(spec: catalog.OverrideSpec) -> dict[str, Any]:
+    return {"variables": dict(spec.variables), "manifests": spec.rows}
+
+
+def _editing(
+    request: PageRequest, there: Overridden, spec: catalog.OverrideSpec, **more: Any
+) -> HttpResponse:
+    form = OverrideForm(initial={"version": there.strongest.version if there.strongest else 0})
+    variables = variable_rows(variables=spec.variables)
+    return _page(request, there, form, variables, overriding_rows(manifests=spec.manifests), **more)
 
 
 def _page(
     request: PageRequest,
-    environment: Environment,
-    service: Service,
-    stored: ServiceOverride | None,
+    there: Overridden,
+    form: OverrideForm,
+    variables: VariableRows,
+    manifests: ManifestRows,
     **more: Any,
 ) -> HttpResponse:
-    levels = levels_of(service, environment, stored.variables if stored else {})
+    levels = there.levels
     content = {
-        "environment": environment,
-        "service": service,
+        "there": there,
+        "environment": there.environment,
+        "service": there.service,
+        "form": form,
+        "variables": variables,
+        "manifests": manifests,
         "levels": levels,
         "resolved": [
             (one, WHY[one.winner.kind] if one.winner else "")
-            for one in resolved(levels, service.required_variables)
+            for one in resolved(levels, there.service.required_variables)
         ],
-        "may_edit": can(request.user, EDIT, environment),
+        "places": places_of(there, "service"),
+        "merged": address_of(there, name="manifests", infrastructure=there.infrastructure),
+        "check": address_of(there, name="check-override", infrastructure=there.infrastructure) + "?",
+        "of_service": f"&service={there.service.pk}",
+        "files": files_for(request, scope_of(there)),
+        "may_edit": can(request.user, EDIT, there.environment),
     }
     status = more.pop("status", 200)
     return render(request, "deployments/environments/service.html", content | more, status=status)

@@ -7,19 +7,15 @@ from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from connectors.files import reference_of
 from connectors.models import FileNode
 from deployments import catalog
+from deployments.forms.manifests import ManifestRows, manifest_rows
 from deployments.forms.resources import DeleteForm
-from deployments.forms.services import (
-    ManifestRows,
-    NewServiceForm,
-    ServiceForm,
-    manifest_rows,
-    spec_of,
-)
+from deployments.forms.services import NewServiceForm, ServiceForm, spec_of
 from deployments.forms.variables import VariableRows, variable_rows
 from deployments.manifest_files import check_kind
 from deployments.manifests.guide import manifest_guide
@@ -196,18 +192,19 @@ def _form_page(
 ) -> HttpResponse:
     content = {
         "form": form,
+        "check": reverse("check-manifest") + "?",
         "manifests": manifests,
         "variables": variables,
         "service": service,
         "of_service": f"&service={service.pk}" if service else "",
-        "files": _files(request, service.scope if service else request.current_scope),
+        "files": files_for(request, service.scope if service else request.current_scope),
     }
     bad = form.is_bound and not _are_valid(form, manifests, variables)
     status = more.pop("status", 400 if bad or form.errors else 200)
     return render(request, "deployments/services/edit.html", content | more, status=status)
 
 
-def _files(request: PageRequest, scope: Scope | None) -> list[str]:
+def files_for(request: PageRequest, scope: Scope | None) -> list[str]:
     """The references to files that a manifest of a scope can have."""
     if scope is None:
         return []

@@ -146,7 +146,12 @@ def pipeline_form(world: World) -> dict[str, Any]:
 
 
 def override_form(world: World) -> dict[str, Any]:
-    return {"version": 1} | rows_of("variables", name="level", kind="String", value="debug")
+    rows = rows_of("variables", name="level", kind="String", value="debug")
+    return {"version": 1} | rows | rows_of("manifests")
+
+
+def new_override_form(world: World) -> dict[str, Any]:
+    return override_form(world) | {"version": 0}
 
 
 def override(world: World) -> dict[str, Any]:

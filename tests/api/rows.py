@@ -41,6 +41,7 @@ from tests.api.asks import (
     get,
     here,
     infrastructure_body,
+    new_override_form,
     of,
     only,
     override,
@@ -142,6 +143,18 @@ ROWS: dict[str, Row] = {
     "service-in-environment": Row(
         (get(PAGE_OF_ONE), Ask("post", FORM_TO_CHANGE, body=override_form, is_form=True)), override
     ),
+    "service-in-infrastructure": Row(
+        (get(PAGE_OF_ONE), Ask("post", FORM_TO_CHANGE, body=new_override_form, is_form=True)),
+        override_of_place,
+    ),
+    "check-override-in-environment": Row(
+        (Ask("post", PAGE_OF_ONE, body=service_form, is_form=True),), override
+    ),
+    "check-override-in-infrastructure": Row(
+        (Ask("post", PAGE_OF_ONE, body=service_form, is_form=True),), override_of_place
+    ),
+    "manifests-in-environment": only(PAGE_OF_ONE, override),
+    "manifests-in-infrastructure": only(PAGE_OF_ONE, override_of_place),
     "clusters": only(PAGE_TO_CHANGE, of("environment")),
     "new-infrastructure": Row(
         (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=place_form, is_form=True)), of("environment")

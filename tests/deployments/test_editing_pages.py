@@ -167,15 +167,17 @@ def test_the_page_of_a_service_in_an_environment_says_which_value_counts_and_why
     page = text_of(client.get(address))
     assert "The environment overrides what services bring." in page
     assert "Required: a deployment is refused until it has one." in page
-    rows = rows_of("variables", name="host", kind="String", value="db.internal")
+    rows = rows_of("manifests") | rows_of("variables", name="host", kind="String", value="db.internal")
     assert client.post(address, rows | {"version": 0}).status_code == 302
     page = text_of(client.get(address))
-    assert "An override for just this service here wins over everything." in page
+    assert "An override for just this service in this environment wins over those." in page
     assert "a deployment is refused" not in page
     stale = client.post(address, rows | {"version": 0})
     assert stale.status_code == 409
     assert client.post(address, rows | {"version": 1, "variables-0-name": ""}).status_code == 400
-    assert client.post(address, {"version": 1} | rows_of("variables")).status_code == 302
+    assert (
+        client.post(address, {"version": 1} | rows_of("variables") | rows_of("manifests")).status_code == 302
+    )
     assert not ServiceOverride.objects.exists()
 
 

@@ -1,0 +1,43 @@
+"""The page of the manifests that count for a service in a place, with where each value came from."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from deployments.manifests.stores import title_of
+from deployments.merged import CountingManifest, counting_manifests
+from deployments.merged_lines import lines_of
+from deployments.models import Manifest
+from deployments.views.environments import EDIT
+from deployments.views.overrides import address_of, places_of, there_of
+from rbac.policy import can
+from web.pages import PageRequest, page
+
+
+@page
+@require_safe
+def manifests(request: PageRequest, pk: int, service: int, infrastructure: int | None = None) -> HttpResponse:
+    """This will show each manifest that a deployment to a place would take, line by line."""
+    there = there_of(request, pk, service, infrastructure)
+    content = {
+        "there": there,
+        "environment": there.environment,
+        "service": there.service,
+        "places": places_of(there, "manifests"),
+        "overrides": address_of(there, name="service", infrastructure=there.infrastructure),
+        "manifests": [_shown(one) for one in counting_manifests(there, request.user)],
+        "may_edit": can(request.user, EDIT, there.environment),
+    }
+    return render(request, "deployments/environments/manifests.html", content)
+
+
+def _shown(one: CountingManifest) -> dict[str, object]:
+    return {
+        "title": Manifest.Kind(one.kind).label,
+        "lines": lines_of(one.merged) if one.merged else (),
+        "rows": [row | {"title": title_of(row["store"])} for row in one.rows],
+        "arn": one.arn,
+        "trouble": one.trouble,
+        "problems": one.problems,
+        "warnings": one.warnings,
+    }
