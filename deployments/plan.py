@@ -216,7 +216,7 @@ def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) ->
         name=spec.name,
         type=spec.type,
         spec=spec.spec,
-        timeout_seconds=spec.timeout_seconds,
+        timeout_seconds=spec.timeout_seconds + step_kind(spec.type).seconds_on_purpose(spec.spec),
         failure_strategies=list(spec.failure_strategies),
         delegate_selectors=list(spec.selectors),
         selectors_from=spec.selectors_from,

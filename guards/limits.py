@@ -111,6 +111,7 @@ DELEGATE_ANSWER_CHARACTERS: Final = Limit(1024, "characters", "one answer about 
 VALUE_CHARACTERS: Final = Limit(4096, "characters", "the value of a variable", OWN)
 SELECTORS: Final = Limit(20, "tags", "those that a delegate must have", OWN)
 TAG_CHARACTERS: Final = Limit(128, "characters", "a tag of a delegate", OWN)
+DOWNSIZE_DELAY_SECONDS: Final = Limit(604_800, "seconds", "how long a swap keeps the old ECS service", OWN)
 EXPRESSION_CHARACTERS: Final = Limit(4096, "characters", "a text with an expression in it", OWN)
 EXPRESSIONS_RESULT: Final = Limit(1_048_576, "characters", "what the expressions of a document come to", OWN)
 

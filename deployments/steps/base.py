@@ -77,6 +77,10 @@ class StepKind:
         except BadSetting as bad:
             raise BadStepError(f"{self.type}: {bad.message}", ("spec", *bad.path)) from bad
 
+    def seconds_on_purpose(self, values: Mapping[str, Any]) -> int:
+        """How long the spec asks the step to wait; that comes on top of its time-out."""
+        return int(getattr(self.spec_from(values), "seconds_on_purpose", 0))
+
     def units(self, values: Mapping[str, Any]) -> tuple[Unit, ...]:
         """The plan of this step; it depends on the spec alone."""
         return tuple(self.plan_of(self.spec_from(values)))

@@ -3,7 +3,6 @@
 import pytest
 
 from deployments.models import CheckedItem, Execution
-from deployments.operations import roll_back_execution
 from tests.blue_green.world import World
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
@@ -43,11 +42,7 @@ def test_a_finished_release_is_rolled_back_without_an_empty_moment(shop: World) 
     shop.run("2")
     before = shop.state()
     third = shop.run("3")
-    roll_back_execution(actor=shop.drive.deployer, execution=third)
-    third.refresh_from_db()
-    shop.drive.look()
-    shop.until_over(Execution.objects.get(pk=third.pk), visited=True)
-    third.refresh_from_db()
+    shop.roll_back(third, visited=True)
     assert _ends(third) == ("SUCCESS", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []

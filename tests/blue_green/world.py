@@ -1,5 +1,6 @@
 """What is true in the pretend account behind a blue/green deployment, and a client that keeps asking."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ from connectors.models import Connector
 from delegates.doors import open_door
 from deployments.authoring import save_pipeline
 from deployments.models import Execution
+from deployments.operations import roll_back_execution
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 
@@ -22,6 +24,7 @@ class World:
     drive: Drive
     balancer: dict[str, Any]
     meetings: list[str] = field(default_factory=list)
+    visits_path: bool = False
 
     @property
     def prod(self) -> dict[str, Any]:
@@ -72,14 +75,34 @@ class World:
 
     def choose(self, swap: dict[str, Any] | None = None, **create: Any) -> None:
         """Save the pipeline with these settings."""
+        self._save(self.document(swap, **create))
+
+    def _save(self, document: dict[str, Any]) -> None:
         self.drive.pipeline = save_pipeline(
             actor=User.objects.get(username="admin"),
             scope=Scope.objects.get(identifier="demo"),
-            yaml=yaml.safe_dump(self.document(swap, **create)),
+            yaml=yaml.safe_dump(document),
             pipeline=self.drive.pipeline,
         )
 
-    def call(self, service: str, operation: str, **params: Any) -> dict[str, Any]:
+    def choose_steps(self, *types: str) -> None:
+        """Save a pipeline that has only these of its steps."""
+        document = self.document()
+        execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+        execution["steps"] = [one for one in execution["steps"] if one["step"]["type"] in types]
+        self._save(document)
+
+    def forward(self, listener: dict[str, Any], actions: list[dict[str, Any]]) -> None:
+        """Change a default rule as somebody else would."""
+        self.call("elbv2", "ModifyListener", ListenerArn=listener["arn"], DefaultActions=actions)
+
+    def actions(self, listener: dict[str, Any]) -> list[dict[str, Any]]:
+        """What a listener's default rule does, as AWS tells it."""
+        (found,) = self.call("elbv2", "DescribeListeners", ListenerArns=[listener["arn"]])["Listeners"]
+        actions: list[dict[str, Any]] = found["DefaultActions"]
+        return actions
+
+    def call(self, service: str, operation: str, /, **params: Any) -> dict[str, Any]:
         """What anybody else would do in the same account."""
         connector = Connector.objects.get(identifier="sandbox_aws")
         return open_door(connector, "us-east-1").call(service, operation, params)
@@ -118,6 +141,7 @@ class World:
         """Everything that a rollback must bring back."""
         return {
             "prod": self.forwards(self.prod),
+            "path": self.forwards(self.prod, path=True),
             "stage": self.forwards(self.stage),
             "services": {name: self._service_state(name) for name in NAMES},
         }
@@ -133,7 +157,7 @@ class World:
 
     def visit(self) -> None:
         """One request to the production listener: note every group that has no healthy target."""
-        for group in self.forwards(self.prod):
+        for group in self.forwards(self.prod, path=self.visits_path):
             if not self.healthy(group):
                 self.meetings.append(f"{self.drive.clock.now()} {group} has no healthy target")
 
@@ -153,6 +177,21 @@ class World:
             self.drive.clock.move(1)
             self.drive.sandbox.advance(1)
         raise AssertionError(f"{execution} is still {execution.status}: {self.drive.log(execution)[-8:]}")
+
+    def roll_back(self, execution: Execution, *, visited: bool = False) -> None:
+        """Roll a finished execution back, to its end."""
+        roll_back_execution(actor=self.drive.deployer, execution=execution)
+        self.drive.look()
+        execution.refresh_from_db()
+        self.until_over(execution, visited=visited)
+
+    def pass_until(self, execution: Execution, is_so: Callable[[list[str]], bool]) -> None:
+        """Let time go by until the log says so."""
+        for _ in range(600):
+            if is_so(self.drive.log(execution)):
+                return
+            self.drive.pass_time(1)
+        raise AssertionError(self.drive.log(execution)[-8:])
 
     def run(self, tag: str = "", *, visited: bool = False) -> Execution:
         return self.until_over(self.drive.start(tag), visited=visited)

@@ -1,5 +1,15 @@
 """The actions of a blue/green deployment; importing this package knows all of them."""
 
-from deployments.actions.blue_green import create, downsize, green, pair, steady, swap, tags, target_groups
+from deployments.actions.blue_green import (
+    create,
+    downsize,
+    green,
+    pair,
+    scaling,
+    steady,
+    swap,
+    tags,
+    target_groups,
+)
 
-__all__ = ["create", "downsize", "green", "pair", "steady", "swap", "tags", "target_groups"]
+__all__ = ["create", "downsize", "green", "pair", "scaling", "steady", "swap", "tags", "target_groups"]

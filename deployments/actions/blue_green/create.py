@@ -18,8 +18,10 @@ from deployments.actions.base import (
     action,
 )
 from deployments.actions.blue_green.restored import differences, service_checks, settled
+from deployments.actions.blue_green.scaling import count_for_traffic
 from deployments.actions.blue_green.traffic import refuse_production
 from deployments.actions.known_service import GONE, delete_service, existed_before, service_words
+from deployments.actions.scaling.state import ScalingState
 from deployments.actions.timing import forget, is_confirmed
 
 
@@ -60,10 +62,11 @@ class CreateStageService(Action):
         return self.update and existed_before(rollout)
 
     def _count(self, rollout: Rollout, wanted: Mapping[str, Any]) -> int:
-        """As many as the live service runs, where the step asks for that (R208); else the manifest's."""
+        """As many as the live service runs, where the step or auto scaling asks for that (R208, P07)."""
         blue = rollout.recall("blue before")
-        if self.keep_count and blue is not None:
-            return int(blue["running"])
+        scaling = ScalingState.from_memory(rollout.recall("scaling of blue"))
+        if blue is not None and (self.keep_count or scaling.target is not None):
+            return count_for_traffic(rollout, blue, scaling)
         return int(wanted.get("desiredCount", 1))
 
     def _create(self, rollout: Rollout, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:

@@ -10,9 +10,12 @@ from deployments.actions.adoption import adopt_service_write
 from deployments.actions.base import Action, CallRecord, Check, Happened, Rollout, Verdict, action
 from deployments.actions.blue_green.pair import is_inactive
 from deployments.actions.blue_green.restored import service_checks, settled
+from deployments.actions.blue_green.scaling import put_back_scaling, state_of
 from deployments.actions.blue_green.tags import adopt_tags, put_back_tags
 from deployments.actions.blue_green.traffic import refuse_production
 from deployments.actions.known_service import delete_service, existed_before
+from deployments.actions.scaling.adopt import adopt_scaling_write
+from deployments.actions.scaling.state import ScalingState
 
 # What DescribeServices shows and CreateService takes, but that belongs to neither a manifest nor a copy.
 _NOT_COPIED = ("cluster", "tags", "clientToken", "role", "deploymentController")
@@ -36,6 +39,7 @@ class RemoveGreenService(Action):
         live = rollout.ecs.describe_service(rollout.cluster, name)
         if live is not None and live.is_active:
             refuse_production(rollout, live, "to delete it")
+            rollout.remember("scaling of green", state_of(rollout, name).to_memory())
         delete_service(rollout, name, live)
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
@@ -61,10 +65,14 @@ class RemoveGreenService(Action):
         )
         service = _create_again(rollout, before)
         put_back_tags(rollout, service.arn, before["name"], now={})
+        scaling = ScalingState.from_memory(rollout.recall("scaling of green"))
+        put_back_scaling(rollout, before["name"], scaling)
 
     def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
         if call.operation in ("TagResource", "UntagResource"):
             return adopt_tags(rollout, call)
+        if call.service == "application-autoscaling":
+            return adopt_scaling_write(rollout, call)
         before = rollout.recall("service before")
         found = adopt_service_write(
             rollout, call, task_definition=before["task_definition"], before="deployments before undo"

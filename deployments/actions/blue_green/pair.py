@@ -8,6 +8,7 @@ from aws.errors import Denied
 from aws.types import EcsService
 from deployments.actions.base import Action, ActionFailed, Rollout, action
 from deployments.actions.blue_green.identity import Candidate, Pair, identify
+from deployments.actions.blue_green.scaling import IN_SWAP, OLD_SERVICE, state_of
 from deployments.actions.blue_green.traffic import groups_of, traffic_of
 from deployments.actions.known_service import refuse_foreign_controller, snapshot_of
 
@@ -57,6 +58,8 @@ def _refuse_other_port(rollout: Rollout, task_definition: Mapping[str, Any]) -> 
 class RememberPair(Action):
     """Tell blue from green and keep both as they are, before anything is changed (R193, R246)."""
 
+    scaling_in_swap: bool = False
+
     @property
     def title(self) -> str:
         return "Find blue and green and remember them as they are"
@@ -72,6 +75,10 @@ class RememberPair(Action):
         pair = identify(found, prod=traffic.prod_groups, stage=traffic.stage_group)
         green = pair.green or next(name for name in names if name != pair.blue)
         _keep(rollout, pair, green, services, tags, names)
+        rollout.remember(IN_SWAP, self.scaling_in_swap)
+        if pair.blue:
+            rollout.learn(**{OLD_SERVICE: pair.blue})
+            rollout.remember("scaling of blue", state_of(rollout, pair.blue).to_memory())
         _tell(rollout, pair, green, services)
 
     def is_done(self, rollout: Rollout) -> bool:

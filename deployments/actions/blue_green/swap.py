@@ -16,6 +16,7 @@ from deployments.actions.base import (
     action,
 )
 from deployments.actions.blue_green.routes import Route, forwarding_to, read_route, write_route, wrote
+from deployments.actions.blue_green.scaling import OLD_SERVICE, SWAPPED
 from deployments.actions.blue_green.traffic import CREATE, Traffic, healthy_count, traffic_of
 from deployments.actions.known_service import snapshot_of
 from deployments.actions.timing import forget, is_confirmed, is_old_enough_to_deny
@@ -41,6 +42,8 @@ class RememberTraffic(Action):
         rollout.remember("traffic", created.recall("traffic"))
         pair = rollout.remember("pair", created.recall("pair"))
         rollout.learn(serviceName=pair["green"], serviceArn=created.know("serviceArn"))
+        if pair["blue"]:
+            rollout.learn(**{OLD_SERVICE: pair["blue"]})
         new = rollout.ecs.describe_service(rollout.cluster, pair["green"])
         if new is None or not new.is_active:
             raise ActionFailed(
@@ -106,6 +109,7 @@ class SwapTraffic(Action):
                 f"Prod and Stage Listener Rules both forward to {traffic.stage_group}: "
                 "there are no target groups to swap"
             )
+            rollout.learn(**{SWAPPED: True})
             return
         self._refuse_changed(rollout, traffic)
         rollout.remember(
@@ -121,6 +125,7 @@ class SwapTraffic(Action):
         rollout.log("")
         _move(rollout, "Stage", "old", traffic.stage, traffic.prod.receiving)
         rollout.log("")
+        rollout.learn(**{SWAPPED: True})
 
     def _refuse_changed(self, rollout: Rollout, traffic: Traffic) -> None:
         for which, route in (("Prod", traffic.prod), ("Stage", traffic.stage)):

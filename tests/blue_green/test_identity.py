@@ -1,0 +1,68 @@
+"""Which service is blue and which is green: told from target groups, then tasks, then tags; never guessed."""
+
+import pytest
+
+from deployments.actions.base import ActionFailed
+from deployments.actions.blue_green.identity import Candidate, Pair, identify
+
+ONE, TWO = "target1", "target2"
+
+
+def _service(name: str, group: str, tasks: int = 2, tag: str = "") -> Candidate:
+    return Candidate(name, (group,), tasks, tasks, {"BG_VERSION": tag} if tag else {})
+
+
+def test_the_service_in_the_group_of_production_is_blue_whatever_its_tag_says() -> None:
+    found = [_service("a__1", ONE, tag="GREEN"), _service("a__2", TWO, tag="BLUE")]
+    assert identify(found, prod=[ONE], stage=TWO) == Pair(blue="a__1", green="a__2")
+    assert identify(found, prod=[TWO], stage=ONE) == Pair(blue="a__2", green="a__1")
+
+
+def test_without_services_there_is_neither_blue_nor_green() -> None:
+    assert identify([], prod=[ONE], stage=TWO) == Pair("", "")
+
+
+def test_a_service_that_only_the_stage_rule_leads_to_is_green() -> None:
+    assert identify([_service("a__1", TWO)], prod=[ONE], stage=TWO) == Pair("", "a__1")
+
+
+def test_of_two_services_in_the_group_of_production_the_one_with_tasks_is_blue() -> None:
+    found = [_service("a__1", ONE, tasks=0), _service("a__2", ONE)]
+    assert identify(found, prod=[ONE], stage=TWO) == Pair("a__2", "a__1")
+
+
+@pytest.mark.parametrize(
+    ("found", "prod", "stage", "code", "todo"),
+    [
+        ([_service("a__1", ONE), _service("a__2", ONE)], [ONE], TWO, "BLUE_NOT_CLEAR", "down to 0 tasks"),
+        ([_service("a__1", TWO), _service("a__2", TWO)], [ONE], TWO, "GREEN_NOT_CLEAR", "Delete one"),
+        ([_service("a__1", "other")], [ONE], TWO, "TRAFFIC_NOT_KNOWN", "Choose the listener rules"),
+        ([_service("a__1", ONE), _service("a__2", ONE)], [ONE], ONE, "BLUE_NOT_CLEAR", "down to 0 tasks"),
+        (
+            [_service("a__1", ONE, 0), _service("a__2", ONE, 0)],
+            [ONE],
+            ONE,
+            "BLUE_NOT_CLEAR",
+            "Tag the live one",
+        ),
+        ([_service("a__1", "other")], [ONE], ONE, "TRAFFIC_NOT_KNOWN", "Choose the listener rules"),
+    ],
+)
+def test_what_cannot_be_told_stops_with_the_reason_and_what_to_do(
+    found: list[Candidate], prod: list[str], stage: str, code: str, todo: str
+) -> None:
+    with pytest.raises(ActionFailed) as stopped:
+        identify(found, prod=prod, stage=stage)
+    assert stopped.value.code == code
+    assert todo in stopped.value.message
+    assert "a__1" in stopped.value.message
+
+
+def test_with_one_group_for_both_rules_running_tasks_make_a_service_blue() -> None:
+    found = [_service("a__1", ONE, tasks=0), _service("a__2", ONE)]
+    assert identify(found, prod=[ONE], stage=ONE) == Pair("a__2", "a__1")
+
+
+def test_with_one_group_and_no_tasks_at_all_the_tags_decide() -> None:
+    found = [_service("a__1", ONE, 0, "BLUE"), _service("a__2", ONE, 0, "GREEN")]
+    assert identify(found, prod=[ONE], stage=ONE) == Pair("a__1", "a__2")
