@@ -1,8 +1,9 @@
 """The canary deployment: one task of the new version beside the service, and its end (R218-R223)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deployments.actions.canary import CreateCanary, DeleteCanary, PlanCanary
+from deployments.actions.fail_fast import FailFast
 from deployments.actions.manifests import FetchManifests
 from deployments.actions.service import RememberService
 from deployments.actions.steady_state import WaitForSteadyState
@@ -12,7 +13,9 @@ from deployments.steps.base import Plan, step, unit
 
 @dataclass(frozen=True)
 class EcsCanaryDeploySpec:
-    """A canary deployment has nothing to choose: it is always one task."""
+    """What a pipeline may say of a canary: when it counts as failed. It is always one task (R220)."""
+
+    failFast: FailFast = field(default_factory=FailFast)
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ def ecs_canary_deploy(spec: EcsCanaryDeploySpec) -> Plan:
         "Deploy",
         RegisterTaskDefinition(),
         CreateCanary(definition="canary definition"),
-        WaitForSteadyState(),
+        WaitForSteadyState(fail_fast=spec.failFast),
     )
 
 

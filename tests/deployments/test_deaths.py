@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from django.db import connections
 
 from deployments.engine import failpoints, quota
 from deployments.engine.failpoints import FAILPOINTS, set_hook
@@ -18,6 +17,7 @@ from deployments.operations import run_pipeline
 from ops.demo import seed_demo
 from rbac.models import User
 from tests.deployments.driving import Drive
+from tests.deployments.dying import KILLED, Countdown, in_a_fork
 from tests.deployments.simulator.fake_ecs import FakeEcs
 from tests.deployments.simulator.schedule import Death, Odds, Schedule
 from tests.deployments.simulator.verdict import violations
@@ -25,22 +25,7 @@ from tests.deployments.test_simulator import FACTS, _deploy_before
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-KILLED = 9
 SHORT_ROLLOUT = timedelta(seconds=4)
-
-
-class Countdown:
-    """Counts the failpoints that are passed, and dies at one of them."""
-
-    def __init__(self, at: int, die: Callable[[], None]) -> None:
-        self.passed: list[str] = []
-        self._at = at
-        self._die = die
-
-    def __call__(self, name: str) -> None:
-        self.passed.append(name)
-        if len(self.passed) == self._at:
-            self._die()
 
 
 def _die_in_process() -> None:
@@ -110,21 +95,9 @@ def test_a_death_at_any_failpoint_changes_neither_end_nor_log(
         assert Counter(_story(execution)) == Counter(story), where
 
 
-@pytest.fixture
-def in_a_fork() -> Iterator[Callable[[Callable[[], None]], int]]:
-    """Run something in a forked worker process; gives back its exit status."""
-
-    def run(work: Callable[[], None]) -> int:
-        connections.close_all()
-        child = os.fork()
-        if child == 0:
-            try:
-                work()
-            finally:
-                os._exit(0)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-    yield run
+@pytest.fixture(autouse=True)
+def _no_hook_stays() -> Iterator[None]:
+    yield
     set_hook(None)
 
 
@@ -138,7 +111,7 @@ def _places(drive: Drive) -> list[str]:
 
 
 def test_a_forked_worker_killed_at_each_kind_of_place_leaves_no_trace(
-    drive: Drive, in_a_fork: Callable[[Callable[[], None]], int]
+    drive: Drive,
 ) -> None:
     """The real thing: a process that ends without a word, in front of the real sandbox."""
     drive.run("1.27")
