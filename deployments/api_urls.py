@@ -80,6 +80,7 @@ urlpatterns = [
         pipeline_versions.RestorePipelineVersion.as_view(),
         name="api-restore-pipeline-version",
     ),
+    path("iam-policies", previews.Policies.as_view(), name="api-iam-policies"),
     path("pipeline-schema", pipelines.PipelineSchema.as_view(), name="api-pipeline-schema"),
     path("executions", executions.Executions.as_view(), name="api-executions"),
     path("executions/<uuid:pk>", executions.OneExecution.as_view(), name="api-execution"),

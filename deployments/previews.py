@@ -8,7 +8,7 @@ from delegates.doors import call_here
 from deployments import plan
 from deployments.authoring import refuse_missing
 from deployments.models import Pipeline, StageExecution
-from deployments.preview.documents import step_document
+from deployments.preview.documents import ShownPreview, shown_step
 from deployments.preview.running import run_preview
 from deployments.run_requests import checked_run
 from rbac.models import User
@@ -16,7 +16,7 @@ from rbac.models import User
 
 def preview_pipeline(
     *, actor: User, pipeline: Pipeline, artifact_tag: str = "", inputs: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+) -> ShownPreview:
     """What a run would do; nothing is written, neither here nor in AWS.
 
     Raises what `run_pipeline` raises.
@@ -28,7 +28,7 @@ def preview_pipeline(
         steps = run_preview(asked, pipeline, _door)
     except plan.CannotPlanError as cannot:
         refuse_missing(cannot.missing)
-    return {"artifact": asked.artifact, "steps": [step_document(step) for step in steps]}
+    return ShownPreview(asked.artifact, tuple(shown_step(step) for step in steps))
 
 
 def _door(stage: StageExecution) -> Caller:

@@ -10,6 +10,7 @@ from deployments.views import (
     overrides,
     pipeline_texts,
     pipelines,
+    previews,
     services,
 )
 
@@ -32,6 +33,9 @@ urlpatterns = [
         "pipelines/<int:pk>/restore/<int:number>/", pipeline_texts.restore_pipeline, name="restore-pipeline"
     ),
     path("pipelines/<int:pk>/run/", pipelines.run_pipeline, name="run-pipeline"),
+    path("pipelines/<int:pk>/preview/", previews.preview_pipeline, name="preview-pipeline"),
+    path("iam-policies/", previews.policies, name="iam-policies"),
+    path("iam-policies/<slug:identifier>.json", previews.policy, name="iam-policy"),
     path("services/", services.services, name="services"),
     path("services/new/", services.new_service, name="new-service"),
     path("services/words/", services.manifest_words, name="manifest-words"),

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from aws.policies import POLICIES, Policy
 from deployments.models import Pipeline
 from deployments.previews import preview_pipeline
 from web.rest import Route
@@ -62,11 +63,30 @@ class PreviewedStepDocument(serializers.Serializer[Any]):
     reached = serializers.BooleanField(help_text="False where a step before it would fail.")
 
 
+class PermissionDocument(serializers.Serializer[Any]):
+    """An IAM action, and what it is needed for."""
+
+    action = serializers.CharField()
+    purpose = serializers.CharField()
+
+
+class PolicyDocument(serializers.Serializer[Any]):
+    """An IAM policy for the principal of a connector; `document` is what IAM takes."""
+
+    identifier = serializers.CharField()
+    title = serializers.CharField()
+    about = serializers.CharField()
+    document = serializers.DictField()
+    permissions = PermissionDocument(many=True)
+
+
 class PreviewDocument(serializers.Serializer[Any]):
     """What a run would do."""
 
     artifact = serializers.DictField()
     steps = PreviewedStepDocument(many=True)
+    permissions = PermissionDocument(many=True)
+    policies = serializers.ListField(child=serializers.CharField(), help_text="See `/iam-policies`.")
 
 
 class PipelinePreview(Route):
@@ -82,4 +102,23 @@ class PipelinePreview(Route):
             artifact_tag=given["artifact_tag"],
             inputs=given["inputs"],
         )
-        return Response(found)
+        return Response(found.to_json())
+
+
+class Policies(Route):
+    """The IAM policies that connectors need: the documented one, and one for each feature beyond it."""
+
+    @extend_schema(responses=PolicyDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return Response([_policy_document(one) for one in POLICIES])
+
+
+def _policy_document(policy: Policy) -> dict[str, Any]:
+    purposes = [{"action": action, "purpose": purpose} for action, purpose in policy.purposes.items()]
+    return {
+        "identifier": policy.identifier,
+        "title": policy.title,
+        "about": policy.about,
+        "document": policy.document,
+        "permissions": purposes,
+    }

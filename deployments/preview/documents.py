@@ -1,67 +1,158 @@
 """A preview as the API and the pages show it."""
 
+import json
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from aws.errors import AwsError
 from aws.permissions import actions_for
+from aws.policies import Policy, policies_for, purpose_of
 from aws.preview import PlannedCall, PreviewStopped
+from connectors.file_diff import Diff
 from deployments.engine.masking import preview as masked
 from deployments.preview.comparing import compared, live_definition
-from deployments.preview.running import PreviewedStep
+from deployments.preview.running import Failure, PreviewedStep
 from deployments.preview.words import sentence_of
 
 
-def step_document(step: PreviewedStep) -> dict[str, Any]:
-    """One step: its writes with the values of environments hidden, what they change, what they need."""
-    warnings = [*step.warnings, *(text for level, text in step.memory.lines if level == "warning")]
-    return {
-        "identifier": step.step.identifier,
-        "name": step.step.name,
-        "type": step.step.type,
-        "stage": step.step.stage.identifier,
-        "calls": [call_document(call) for call in step.writes],
-        "diff": _diff(step, warnings),
-        "permissions": actions_for((call.service, call.operation, call.params) for call in step.calls),
-        "changes": [sentence for call in step.writes if (sentence := sentence_of(call))],
-        "reads": sorted({f"{call.service}:{call.operation}" for call in step.calls if not call.is_write}),
-        "log": [{"level": level, "text": text} for level, text in step.memory.lines],
-        "warnings": warnings,
-        "failure": _failure(step),
-        "reached": step.is_reached,
-    }
+@dataclass(frozen=True)
+class ShownCall:
+    """A write, with the values of environments hidden."""
+
+    service: str
+    operation: str
+    params: dict[str, Any]
+    change: str
+
+    @property
+    def text(self) -> str:
+        """The parameters as indented JSON."""
+        return json.dumps(self.params, indent=2, ensure_ascii=False, default=str)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"service": self.service, "operation": self.operation, "params": self.params}
 
 
-def call_document(call: PlannedCall) -> dict[str, Any]:
-    """One write."""
-    return {"service": call.service, "operation": call.operation, "params": masked(call.params)}
+@dataclass(frozen=True)
+class DefinitionDiff:
+    """A task definition that would be registered, beside the one that runs; `old` is empty if none does."""
+
+    old: str
+    new: str
+    diff: Diff
+
+    @property
+    def unified(self) -> str:
+        return (
+            f"--- {self.old or '/dev/null'}\n+++ {self.new}\n{self.diff.unified}" if self.diff.hunks else ""
+        )
 
 
-def _failure(step: PreviewedStep) -> dict[str, str] | None:
-    found = step.failure
-    if found is None:
-        return None
-    return {"code": found.code, "message": found.message, "action": found.iam_action}
+@dataclass(frozen=True)
+class ShownStep:
+    """What one step would do."""
+
+    identifier: str
+    name: str
+    type: str
+    stage: str
+    calls: tuple[ShownCall, ...]
+    diffs: tuple[DefinitionDiff, ...]
+    permissions: tuple[str, ...]
+    reads: tuple[str, ...]
+    log: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+    failure: Failure | None
+    is_reached: bool
+
+    @property
+    def changes(self) -> list[str]:
+        """What the writes come to, in words."""
+        return [call.change for call in self.calls if call.change]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "identifier": self.identifier,
+            "name": self.name,
+            "type": self.type,
+            "stage": self.stage,
+            "calls": [call.to_json() for call in self.calls],
+            "diff": "\n".join(one.unified for one in self.diffs if one.unified),
+            "permissions": list(self.permissions),
+            "changes": self.changes,
+            "reads": list(self.reads),
+            "log": [{"level": level, "text": text} for level, text in self.log],
+            "warnings": list(self.warnings),
+            "failure": asdict(self.failure) if self.failure else None,
+            "reached": self.is_reached,
+        }
 
 
-def _diff(step: PreviewedStep, warnings: list[str]) -> str:
-    """Unified; empty where no task definition is registered, or where nothing differs."""
-    parts = []
+@dataclass(frozen=True)
+class ShownPreview:
+    """What a run would do, and what its connectors' principals must be allowed."""
+
+    artifact: dict[str, str]
+    steps: tuple[ShownStep, ...]
+
+    @property
+    def permissions(self) -> list[str]:
+        return sorted({action for step in self.steps for action in step.permissions})
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies that hold these permissions."""
+        return policies_for(self.permissions)
+
+    @property
+    def is_complete(self) -> bool:
+        return all(step.failure is None for step in self.steps)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "artifact": self.artifact,
+            "steps": [step.to_json() for step in self.steps],
+            "permissions": [{"action": one, "purpose": purpose_of(one)} for one in self.permissions],
+            "policies": [one.identifier for one in self.policies],
+        }
+
+
+def shown_step(step: PreviewedStep) -> ShownStep:
+    """A step as it is shown; its task definitions are compared with what runs now."""
+    diffs, unread = _diffs(step)
+    said = [text for level, text in step.memory.lines if level == "warning"]
+    return ShownStep(
+        identifier=step.step.identifier,
+        name=step.step.name,
+        type=step.step.type,
+        stage=step.step.stage.identifier,
+        calls=tuple(_shown_call(call) for call in step.writes),
+        diffs=diffs,
+        permissions=tuple(actions_for((call.service, call.operation, call.params) for call in step.calls)),
+        reads=tuple(sorted({f"{call.service}:{call.operation}" for call in step.calls if not call.is_write})),
+        log=tuple(step.memory.lines),
+        warnings=(*step.warnings, *said, *unread),
+        failure=step.failure,
+        is_reached=step.is_reached,
+    )
+
+
+def _shown_call(call: PlannedCall) -> ShownCall:
+    return ShownCall(call.service, call.operation, masked(call.params), sentence_of(call))
+
+
+def _diffs(step: PreviewedStep) -> tuple[tuple[DefinitionDiff, ...], list[str]]:
+    """What is registered beside what runs, and sentences about what could not be read."""
+    found, unread = [], []
     for call in step.writes:
         if call.operation != "RegisterTaskDefinition":
             continue
+        family = call.params["family"]
         try:
             live = live_definition(step, call.params)
         except (AwsError, PreviewStopped) as error:
-            warnings.append(
-                f"The task definition that runs now could not be read, so nothing is compared: {error}"
-            )
+            unread.append(f"Nothing is compared with the task definition {family} that runs now: {error}")
             continue
-        parts.append(_titled(live, call.params))
-    return "\n".join(part for part in parts if part)
-
-
-def _titled(live: dict[str, Any], params: dict[str, Any]) -> str:
-    unified = compared(live, params).unified
-    family = params["family"]
-    old = f"{family}:{live['revision']}" if live else "/dev/null"
-    return f"--- {old}\n+++ {family} (new)\n{unified}" if unified else ""
+        old = f"{family}:{live.get('revision', '?')}" if live else ""
+        found.append(DefinitionDiff(old, f"{family} (new)", compared(live, call.params)))
+    return tuple(found), unread

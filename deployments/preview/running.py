@@ -25,7 +25,8 @@ class Failure:
 
     code: str
     message: str
-    iam_action: str = ""
+    action: str = ""
+    """The IAM action that is missing, where that is why."""
 
 
 @dataclass

@@ -105,6 +105,15 @@ ROWS: dict[str, Row] = {
         ),
         of("pipeline"),
     ),
+    "preview-pipeline": Row(
+        (
+            get((302, 404, 403, 200, 200)),
+            Ask("post", FORM, body=lambda world: {"tag": "v2"}, is_form=True),
+        ),
+        of("pipeline"),
+    ),
+    "iam-policy": Row((get(PAGE),), lambda world: {"identifier": "ecs"}),
+    "iam-policies": only(PAGE),
     "new-pipeline": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=pipeline_form, is_form=True))),
     "check-pipeline": Row((Ask("post", (302, 404, 200, 200, 200), body=pipeline_form, is_form=True),)),
     "draw-pipeline": Row((Ask("post", (302, 200, 200, 200, 200), body=pipeline_form, is_form=True),)),
@@ -530,6 +539,7 @@ ROWS: dict[str, Row] = {
     "api-restore-pipeline-version": Row((Ask("post", CHANGE),), version_of),
     "api-pipeline-executions": Row((get(READ), Ask("post", (401, 404, 403, 201, 201))), of("pipeline")),
     "api-preview": Row((Ask("post", (401, 404, 403, 200, 200)),), of("pipeline")),
+    "api-iam-policies": only(SIGNED_IN),
     "api-pipeline-schema": only(SIGNED_IN),
     "api-executions": only(LIST),
     "api-execution": only(READ, of("execution")),

@@ -12,7 +12,8 @@ _PLACEHOLDER = re.compile(r"<[^<>+][^<>]*>")
 
 
 def preview(drive: Drive, tag: str = "1.27") -> dict[str, Any]:
-    return preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag=tag)
+    found = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag=tag)
+    return found.to_json()
 
 
 def planned(found: Mapping[str, Any]) -> list[tuple[str, str, Any]]:

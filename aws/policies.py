@@ -1,0 +1,148 @@
+"""The IAM policies that a connector's principal needs, with the purpose of each action.
+
+`BASE` is the policy of R145, its eighteen actions as they are documented (purposes: R146); what some features
+need beyond it (T12) are policies of their own, to be attached where the feature is used.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Actions by name, each with the reason for which it is needed."""
+
+    identifier: str
+    title: str
+    about: str
+    purposes: Mapping[str, str]
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        return tuple(self.purposes)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The policy as IAM takes it."""
+        statement = {"Effect": "Allow", "Action": list(self.purposes), "Resource": "*"}
+        return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+BASE = Policy(
+    "ecs",
+    "Deploy to ECS",
+    "What every deployment and the pickers of clusters and images need.",
+    {
+        "ecr:DescribeRepositories": "Lists the repositories that an image can be chosen from.",
+        "ecs:ListClusters": "Fills the list of clusters of an infrastructure, and keeps what runs in sync.",
+        "ecs:ListServices": "Lists the ECS services of a cluster.",
+        "ecs:DescribeServices": "Reads an ECS service before, during and after a deployment.",
+        "ecr:ListImages": "Lists the tags that can be deployed.",
+        "ecr:DescribeImages": "Tells the age and the digest of an image.",
+        "ecs:RegisterTaskDefinition": "Registers the new revision of a task definition.",
+        "ecs:CreateService": "Creates the ECS service at its first deployment.",
+        "ecs:ListTasks": "Finds the tasks of a service, and the revision that they run.",
+        "ecs:DescribeTasks": "Tells why a task stopped and whether it is healthy.",
+        "ecs:DeleteService": "Deletes what a rollback, a canary or blue/green leaves behind.",
+        "ecs:UpdateService": "Points the ECS service to the new revision, and back again.",
+        "ecs:DescribeContainerInstances": "Tells which image runs on which machine.",
+        "ecs:DescribeTaskDefinition": "Reads the revision that a rollback brings back.",
+        "application-autoscaling:DescribeScalableTargets": "Reads what scales a service. "
+        "Not needed where no service scales.",
+        "application-autoscaling:DescribeScalingPolicies": "Reads the policies that scale a service. "
+        "Not needed where no service scales.",
+        "iam:ListRoles": "Lists the roles that a task can run with.",
+        "iam:PassRole": "Hands the roles of a task definition to ECS.",
+    },
+)
+
+EXTENSIONS = (
+    Policy(
+        "tags",
+        "Tags and clean revisions",
+        "Marks what Slipway makes, so that a lost answer is found again, and removes unused revisions.",
+        {
+            "ecs:TagResource": "Marks a revision or a service with the deployment that made it.",
+            "ecs:UntagResource": "Takes such a mark away again.",
+            "ecs:ListTagsForResource": "Reads the marks, such as which service is blue and which is green.",
+            "ecs:DeregisterTaskDefinition": "Makes a revision inactive that a rollback left unused.",
+            "ecs:DescribeClusters": "Tells whether a cluster is there before something is deployed to it.",
+        },
+    ),
+    Policy(
+        "blue-green",
+        "Blue/green and load balancers",
+        "Moves the traffic of a listener or a rule from one target group to the other.",
+        {
+            "elasticloadbalancing:DescribeLoadBalancers": "Lists the load balancers to choose from.",
+            "elasticloadbalancing:DescribeListeners": "Reads where a listener sends its traffic now.",
+            "elasticloadbalancing:DescribeRules": "Reads the rules of a listener with their conditions.",
+            "elasticloadbalancing:DescribeTargetGroups": "Reads the port and the health check of a group.",
+            "elasticloadbalancing:DescribeTargetHealth": "Waits until the new targets are healthy.",
+            "elasticloadbalancing:ModifyListener": "Swaps the traffic of a listener's default rule.",
+            "elasticloadbalancing:ModifyRule": "Swaps the traffic of any other rule.",
+        },
+    ),
+    Policy(
+        "run-task",
+        "Run tasks",
+        "Runs tasks that do a job and end, such as migrations.",
+        {
+            "ecs:RunTask": "Starts the tasks.",
+            "ecs:StopTask": "Stops them when the step is aborted or takes too long.",
+        },
+    ),
+    Policy(
+        "auto-scaling",
+        "Auto scaling",
+        "Pauses scaling during a deployment and attaches what the manifests say.",
+        {
+            "application-autoscaling:RegisterScalableTarget": "Attaches, suspends and resumes scaling.",
+            "application-autoscaling:DeregisterScalableTarget": "Removes the scaling of a service.",
+            "application-autoscaling:PutScalingPolicy": "Attaches a scaling policy.",
+            "application-autoscaling:DeleteScalingPolicy": "Removes a scaling policy.",
+            "cloudwatch:PutMetricAlarm": "Target tracking keeps alarms of its own.",
+            "cloudwatch:DescribeAlarms": "Target tracking keeps alarms of its own.",
+            "cloudwatch:DeleteAlarms": "The alarms of a policy go with it.",
+        },
+    ),
+    Policy(
+        "logs",
+        "Logs of containers",
+        "Shows what a container said before it failed, and what a task prints.",
+        {
+            "logs:GetLogEvents": "Reads the last lines of a container.",
+            "logs:FilterLogEvents": "Searches the lines of a container.",
+            "logs:DescribeLogGroups": "Tells whether the log group is there.",
+        },
+    ),
+    Policy(
+        "deployments",
+        "ECS's own record of deployments",
+        "Tells whether AWS itself ended or rolled back a deployment.",
+        {
+            "ecs:ListServiceDeployments": "Lists what was deployed to a service.",
+            "ecs:DescribeServiceDeployments": "Tells how one of them ended.",
+            "ecs:StopServiceDeployment": "Stops a deployment that AWS has under way.",
+        },
+    ),
+)
+
+POLICIES = (BASE, *EXTENSIONS)
+
+
+def policies_for(actions: Iterable[str]) -> tuple[Policy, ...]:
+    """`BASE`, and each extension that holds one of the actions."""
+    needed = set(actions)
+    return (BASE, *(one for one in EXTENSIONS if needed & one.purposes.keys()))
+
+
+def purpose_of(action: str) -> str:
+    """Why an action is needed; empty if no policy knows it."""
+    return next((one.purposes[action] for one in POLICIES if action in one.purposes), "")
+
+
+def policy_of(identifier: str) -> Policy | None:
+    """The policy of this name."""
+    return next((one for one in POLICIES if one.identifier == identifier), None)

@@ -1,0 +1,71 @@
+"""Pages of previews: what a run would do, and the IAM policies that it needs."""
+
+from typing import Final
+
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_safe
+
+from aws.policies import POLICIES, policy_of, purpose_of
+from deployments import previews
+from deployments.forms.runs import RunForm
+from deployments.models import Pipeline
+from deployments.preview.documents import ShownPreview
+from rbac.policy import require
+from web.pages import PageRequest, get_visible, page
+from web.problems import Problem
+
+VIEW: Final = "core_pipeline_view"
+EXECUTE: Final = "core_pipeline_execute"
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
+    """This will show what a run of this tag would do; a posted tag goes into the address."""
+    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    require(request.user, EXECUTE, found)
+    if request.method == "POST":
+        tag = urlencode({"tag": request.POST.get("tag", "")})
+        return redirect(f"{request.path}?{tag}")
+    form = RunForm({"tag": request.GET["tag"]} if request.GET.get("tag") else None, pipeline=found)
+    shown = None
+    if not form.problems and (not form.is_bound or form.is_valid()):
+        shown = _shown(request, found, form)
+    content = {"pipeline": found, "form": form, "preview": shown}
+    if shown is not None:
+        content["permissions"] = [(one, purpose_of(one), _holder(one)) for one in shown.permissions]
+    return render(request, "deployments/pipelines/preview.html", content)
+
+
+def _shown(request: PageRequest, pipeline: Pipeline, form: RunForm) -> ShownPreview | None:
+    tag = form.cleaned_data["tag"] if form.is_bound else ""
+    try:
+        return previews.preview_pipeline(actor=request.user, pipeline=pipeline, artifact_tag=tag)
+    except Problem as problem:
+        form.refuse(problem)
+        return None
+
+
+def _holder(action: str) -> str:
+    """The title of the policy that holds an action."""
+    return next((one.title for one in POLICIES if action in one.purposes), "")
+
+
+@page
+@require_safe
+def policies(request: PageRequest) -> HttpResponse:
+    """This will list the IAM policies with the purpose of each action."""
+    return render(request, "deployments/policies.html", {"policies": POLICIES})
+
+
+@page
+@require_safe
+def policy(request: PageRequest, identifier: str) -> HttpResponse:
+    """This will hand out a policy as a file that IAM takes."""
+    found = policy_of(identifier)
+    if found is None:
+        raise Http404("There is no such policy.")
+    headers = {"Content-Disposition": f'attachment; filename="slipway-{identifier}.json"'}
+    return JsonResponse(found.document, json_dumps_params={"indent": 2}, headers=headers)

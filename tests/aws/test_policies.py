@@ -1,0 +1,86 @@
+"""The policies that are offered for download."""
+
+from aws.permissions import actions_for
+from aws.policies import BASE, EXTENSIONS, POLICIES, policies_for, purpose_of
+
+R145 = [
+    "ecr:DescribeRepositories",
+    "ecs:ListClusters",
+    "ecs:ListServices",
+    "ecs:DescribeServices",
+    "ecr:ListImages",
+    "ecr:DescribeImages",
+    "ecs:RegisterTaskDefinition",
+    "ecs:CreateService",
+    "ecs:ListTasks",
+    "ecs:DescribeTasks",
+    "ecs:DeleteService",
+    "ecs:UpdateService",
+    "ecs:DescribeContainerInstances",
+    "ecs:DescribeTaskDefinition",
+    "application-autoscaling:DescribeScalableTargets",
+    "application-autoscaling:DescribeScalingPolicies",
+    "iam:ListRoles",
+    "iam:PassRole",
+]
+T12 = [
+    "elasticloadbalancing:DescribeLoadBalancers",
+    "elasticloadbalancing:DescribeListeners",
+    "elasticloadbalancing:DescribeRules",
+    "elasticloadbalancing:DescribeTargetGroups",
+    "elasticloadbalancing:DescribeTargetHealth",
+    "elasticloadbalancing:ModifyListener",
+    "elasticloadbalancing:ModifyRule",
+    "ecs:RunTask",
+    "ecs:StopTask",
+    "ecs:TagResource",
+    "ecs:UntagResource",
+    "ecs:ListTagsForResource",
+    "ecs:DeregisterTaskDefinition",
+    "ecs:DescribeClusters",
+    "application-autoscaling:RegisterScalableTarget",
+    "application-autoscaling:DeregisterScalableTarget",
+    "application-autoscaling:PutScalingPolicy",
+    "application-autoscaling:DeleteScalingPolicy",
+    "cloudwatch:PutMetricAlarm",
+    "cloudwatch:DescribeAlarms",
+    "logs:GetLogEvents",
+    "logs:FilterLogEvents",
+    "logs:DescribeLogGroups",
+    "ecs:ListServiceDeployments",
+    "ecs:DescribeServiceDeployments",
+    "ecs:StopServiceDeployment",
+]
+
+
+def test_the_first_policy_is_the_documented_one_to_the_letter() -> None:
+    assert BASE.document["Statement"][0]["Action"] == R145
+
+
+def test_the_others_hold_all_that_the_documented_one_lacks() -> None:
+    held = {action for one in EXTENSIONS for action in one.actions}
+    assert set(T12) <= held
+    assert not held & set(R145)
+
+
+def test_every_action_has_a_purpose() -> None:
+    assert all(purpose_of(action).endswith(".") for one in POLICIES for action in one.actions)
+    assert purpose_of("ec2:RunInstances") == ""
+
+
+def test_only_those_policies_are_named_that_what_is_done_needs() -> None:
+    assert [one.identifier for one in policies_for(["ecs:UpdateService"])] == ["ecs"]
+    assert [one.identifier for one in policies_for(["ecs:RunTask", "logs:GetLogEvents"])] == [
+        "ecs",
+        "run-task",
+        "logs",
+    ]
+
+
+def test_a_call_needs_its_own_action_and_what_its_parameters_ask_for() -> None:
+    register = ("ecs", "RegisterTaskDefinition", {"executionRoleArn": "r", "tags": [{"key": "a"}]})
+    assert actions_for([register]) == ["ecs:RegisterTaskDefinition", "ecs:TagResource", "iam:PassRole"]
+    assert actions_for([("elbv2", "ModifyRule", {}), ("sts", "GetCallerIdentity", {})]) == [
+        "elasticloadbalancing:ModifyRule"
+    ]
+    assert "cloudwatch:PutMetricAlarm" in actions_for([("application-autoscaling", "PutScalingPolicy", {})])
