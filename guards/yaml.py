@@ -30,6 +30,12 @@ _SURROGATE_PAIR: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)((?:\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
 _DIRECTIVE: Final = re.compile("^%", re.MULTILINE)
+# What comes along when a text is copied from a page.
+_LEFT_BEHIND: Final = {
+    "**": ("** is what makes text bold on a page", "remove the asterisks"),
+    "...": ("... stands for something that was left out", "put the whole document there"),
+    "```": ("``` is what encloses a sample on a page", "remove the line"),
+}
 _CORE: Final = "tag:yaml.org,2002:"
 _COLLECTION_TAGS: Final = (None, f"{_CORE}map", f"{_CORE}seq")
 _TEXT_TAGS: Final = (None, f"{_CORE}str", "!")
@@ -58,7 +64,7 @@ def read_yaml(
         raise Refused(Fault(what, "remove it", *place_of(text, problem.position))) from problem
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        what, fix = _in_plain_words(problem)
+        what, fix = _in_plain_words(problem, _line_at(text, mark))
         raise Refused(Fault(what, fix, *_start_of(mark), reader.tree.path)) from problem
     return reader.parsed()
 
@@ -70,8 +76,19 @@ def _readable(text: str) -> str:
     return _SURROGATE_PAIR.sub(lambda pair: pair[1] + json.loads(f'"{pair[2]}"'), text)
 
 
-def _in_plain_words(problem: yaml.MarkedYAMLError) -> tuple[str, str]:
-    said = problem.problem or "this is not YAML"
+def _line_at(text: str, mark: Any) -> str:
+    """The line of a mark, without its indentation."""
+    if mark is None:
+        return ""
+    begin = text.rfind("\n", 0, mark.index) + 1
+    return text[begin:].partition("\n")[0].strip()
+
+
+def _in_plain_words(problem: yaml.MarkedYAMLError, line: str) -> tuple[str, str]:
+    said, context = problem.problem or "this is not YAML", problem.context or ""
+    for begin, (what, fix) in _LEFT_BEHIND.items():
+        if line.startswith(begin):
+            return what, fix
     if "cannot start any token" in said:
         return "a tab or a reserved character starts this value", "indent with spaces, or put it in quotes"
     if "mapping values are not allowed" in said:
@@ -79,7 +96,17 @@ def _in_plain_words(problem: yaml.MarkedYAMLError) -> tuple[str, str]:
             "a second colon in one line, or wrong indentation",
             "quote the value if the colon belongs to it",
         )
-    return f"{said} ({problem.context})" if problem.context else said, ""
+    if "did not find expected key" in said and "block mapping" in context:
+        return (
+            "this line is not indented like the keys that it belongs to",
+            "begin the keys of one mapping in the same column, two further in than a dash before them",
+        )
+    if "did not find expected '-' indicator" in said:
+        return (
+            "this line is not indented like the list that it belongs to",
+            "begin the dashes of one list in the same column, and what belongs to an entry further in",
+        )
+    return f"{said} ({context})" if context else said, ""
 
 
 class _Reader:

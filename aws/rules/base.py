@@ -8,7 +8,10 @@ from aws.problems import Path, ShapeProblem, place_of, shown
 from aws.walk import is_expression
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,255}\Z")
-_PLACEHOLDER = re.compile(r"<(?!\+)[A-Za-z][^<>]{0,60}>\Z")
+# As samples write them: the whole of <Role ARN>, or PUT_YOUR_ACCOUNT_ID anywhere.
+_PLACEHOLDER = re.compile(
+    r"\A<(?!\+)[A-Za-z][^<>]{0,60}>\Z|(?<![A-Za-z0-9_])(?:PUT_)?YOUR_[A-Z][A-Z0-9_]{0,60}"
+)
 # What the application is told may look like anything.
 _FREE_TEXT = ("command", "entryPoint", "environment", "dockerLabels", "options")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12})?:\S+\Z")
@@ -29,7 +32,7 @@ def units(value: object) -> int | None:
 
 def name_problems(path: Path, value: object, what: str) -> Iterator[ShapeProblem]:
     """Says so if a name has characters that ECS does not take."""
-    if isinstance(value, str) and not is_expression(value) and not NAME.match(value):
+    if isinstance(value, str) and is_settled(value) and not NAME.match(value):
         yield ShapeProblem(path, f"{shown(value)} is not a {what}: use up to 255 letters, digits, _ and -")
 
 
@@ -49,21 +52,24 @@ def repeated(
         seen.setdefault(value, number)
 
 
-def left_placeholders(value: Any, path: Path = ()) -> Iterator[ShapeProblem]:
-    """Says so where a sample's placeholder, such as <Role ARN>, was not replaced (R174)."""
+def left_placeholders(value: Any, path: Path = (), *, is_free: bool = False) -> Iterator[ShapeProblem]:
+    """Says so where a sample's placeholder, such as <Role ARN>, was not replaced (R174).
+
+    In what only the application reads it may be meant, so that it is a warning there.
+    """
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if key not in _FREE_TEXT:
-                yield from left_placeholders(inner, (*path, key))
+            yield from left_placeholders(inner, (*path, key), is_free=is_free or key in _FREE_TEXT)
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            yield from left_placeholders(inner, (*path, number))
-    elif isinstance(value, str) and _PLACEHOLDER.match(value):
-        yield ShapeProblem(path, f"still holds the placeholder {value}; put the real value there")
+            yield from left_placeholders(inner, (*path, number), is_free=is_free)
+    elif isinstance(value, str) and (found := _PLACEHOLDER.search(value)):
+        said = "looks like the placeholder" if is_free else "still holds the placeholder"
+        yield ShapeProblem(path, f"{said} {found[0]}; put the real value there", is_warning=is_free)
 
 
 def is_placeholder(value: object) -> bool:
-    return isinstance(value, str) and bool(_PLACEHOLDER.match(value))
+    return isinstance(value, str) and bool(_PLACEHOLDER.search(value))
 
 
 def is_settled(value: object) -> bool:

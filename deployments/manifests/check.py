@@ -10,9 +10,23 @@ from aws.rules import together
 from aws.shapes import input_shape
 from aws.validation import fitted, problems, without_nulls
 from deployments.manifests.document import Document, values_of
-from deployments.manifests.kinds import KINDS, SERVICE_DEFINITION, TASK_DEFINITION, Kind
+from deployments.manifests.kinds import (
+    KINDS,
+    SCALABLE_TARGET,
+    SCALING_POLICY,
+    SERVICE_DEFINITION,
+    TASK_DEFINITION,
+    Kind,
+)
 
-_WRAPPERS = {SERVICE_DEFINITION: ("services", "service"), TASK_DEFINITION: ("taskDefinition",)}
+_WRAPPERS = {
+    SERVICE_DEFINITION: ("services", "service"),
+    TASK_DEFINITION: ("taskDefinition",),
+    SCALABLE_TARGET: ("ScalableTargets",),
+    SCALING_POLICY: ("ScalingPolicies",),
+}
+# How the command line and copied answers spell what belongs in deploymentConfiguration (T11).
+_CONFIGURATION = ("deployment-configuration", "deploymentConfiguration")
 _LONE_EXPRESSION = re.compile(r"<\+[^<>]*>\Z")
 
 
@@ -55,7 +69,7 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
     ignored = [key for key in known.ignored if key in value]
     request = {key: inner for key, inner in value.items() if key not in known.ignored}
     found = problems(known.service, known.operation, {**known.filled_in, **request})
-    found = [_hinted(known, one) for one in found]
+    found = [_hinted(known, request, one) for one in found]
     found += [_ignored(known, key) for key in ignored]
     return _checked(document, request, found)
 
@@ -100,7 +114,14 @@ def _wrapper(kind: str, value: Mapping[str, Any]) -> ShapeProblem | None:
     return None
 
 
-def _hinted(kind: Kind, problem: ShapeProblem) -> ShapeProblem:
+def _hinted(kind: Kind, value: Mapping[str, Any], problem: ShapeProblem) -> ShapeProblem:
+    key = problem.path[0] if len(problem.path) == 1 else None
+    if kind.operation == "CreateService" and key in _CONFIGURATION and isinstance(value.get(str(key)), str):
+        message = (
+            "is a text of the command line: write deploymentConfiguration as a mapping, with "
+            "deploymentCircuitBreaker: {enable: true, rollback: true}"
+        )
+        return ShapeProblem(problem.path, message)
     if problem.is_unknown_key and len(problem.path) == 1 and problem.path[0] in kind.answered:
         message = (
             f'"{problem.path[0]}" is part of what AWS answers, not of a {kind.operation} request; remove it'
