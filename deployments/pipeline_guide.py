@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from deployments.models import Environment, Infrastructure, Service
 from deployments.pipeline_schema import PIPELINE_SCHEMA
-from deployments.steps.base import StepKind, known_steps
+from deployments.steps.base import StepKind, known_steps, plain_type
 from deployments.strategies.base import known_strategies
 from rbac.models import Scope
 from rbac.policy import Principal, visible_to
@@ -77,7 +77,7 @@ def _fields(kind: StepKind) -> dict[str, Any]:
 
 
 def _properties(spec: Any) -> dict[str, Any]:
-    return {name: _property(field.type) for name, field in spec.__dataclass_fields__.items()}
+    return {name: _property(plain_type(field.type)) for name, field in spec.__dataclass_fields__.items()}
 
 
 def _property(of: Any) -> dict[str, Any]:

@@ -5,7 +5,9 @@ from typing import Any
 
 from aws.types import EcsService
 from deployments.actions.base import ActionFailed, Rollout
+from deployments.actions.service_fields import with_deployment_fields
 
+_TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
 GONE = ("INACTIVE", "DRAINING")
 
 
@@ -27,7 +29,6 @@ def existed_before(rollout: Rollout) -> bool:
 def snapshot_of(service: EcsService) -> dict[str, Any]:
     """What a rollback and a diagnosis need of an ECS service as it is now."""
     primary = service.primary
-    raw = {key: value for key, value in service.raw.items() if key not in ("events", "deployments")}
     return {
         "name": service.name,
         "arn": service.arn,
@@ -37,7 +38,7 @@ def snapshot_of(service: EcsService) -> dict[str, Any]:
         "desired": service.desired,
         "running": service.running,
         "newest_events": [event.id for event in service.events],
-        "raw": raw,
+        "raw": with_deployment_fields(service),
     }
 
 
@@ -46,13 +47,28 @@ def refuse_foreign_controller(before: Mapping[str, Any]) -> None:
     raw = before["raw"]
     controller = raw.get("deploymentController", {}).get("type", "ECS")
     strategy = raw.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
-    if controller != "ECS" or strategy != "ROLLING" or raw.get("schedulingStrategy", "REPLICA") != "REPLICA":
-        raise ActionFailed(
-            "CONTROLLER_NOT_SUPPORTED",
-            f"Service {before['name']} is deployed by other means in AWS: {controller} controller, "
-            f"{strategy} strategy, {raw.get('schedulingStrategy', 'REPLICA')} scheduling. "
-            "Deploy it there, or create it anew.",
+    scheduling = raw.get("schedulingStrategy", "REPLICA")
+    name = before["name"]
+    if controller != "ECS":
+        raise _refused(
+            f"Service {name} is deployed by the {controller} controller, and AWS refuses to change it any "
+            f"other way. Deploy it with {_TOOLS.get(controller, controller)}, or delete it in AWS and run "
+            "again: it is then created with the ECS controller."
         )
+    if strategy != "ROLLING":
+        raise _refused(
+            f"Service {name} has AWS's own {strategy} strategy, which moves traffic by itself. Set its "
+            "deployment strategy to ROLLING in AWS and run again, or go on deploying it there."
+        )
+    if scheduling != "REPLICA":
+        raise _refused(
+            f"Service {name} has {scheduling} scheduling: one task on each instance, with no desired "
+            "count to follow. Deploy it in AWS, or give the service definition another serviceName."
+        )
+
+
+def _refused(message: str) -> ActionFailed:
+    return ActionFailed("CONTROLLER_NOT_SUPPORTED", message)
 
 
 def delete_service(rollout: Rollout, name: str, live: EcsService | None) -> None:

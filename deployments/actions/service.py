@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aws.ecs import update_fields
 from aws.types import EcsService
 from deployments.actions.adoption import adopt_service_write
 from deployments.actions.base import (
@@ -17,6 +16,7 @@ from deployments.actions.base import (
     Verdict,
     action,
 )
+from deployments.actions.counts import count_before, count_to_ask, count_to_create, is_count_as_before
 from deployments.actions.known_service import (
     GONE,
     delete_service,
@@ -24,6 +24,13 @@ from deployments.actions.known_service import (
     refuse_foreign_controller,
     service_words,
     snapshot_of,
+)
+from deployments.actions.manifests import TASK_DEFINITION_ARN
+from deployments.actions.service_fields import (
+    changed_fields,
+    fields_to_restore,
+    ignored_by_update,
+    needs_new_deployment,
 )
 from deployments.actions.timing import forget, is_confirmed
 
@@ -79,11 +86,14 @@ class RememberService(Action):
 @action
 @dataclass(frozen=True)
 class CreateOrUpdateService(Action):
-    """Point the ECS service at the new task definition, or create it (R198, R211)."""
+    """Point the ECS service at the new task definition, or create it (R198, R211).
+
+    Where nothing is said of `force`, a task definition by ARN is deployed with a new deployment (R162).
+    """
 
     has_undo = True
 
-    force: bool = False
+    force: bool | None = None
     keep_count: bool = False
     definition: str = "service definition"
 
@@ -116,7 +126,7 @@ class CreateOrUpdateService(Action):
                 "Run the pipeline again to deploy onto it.",
                 outcome="SUPERSEDED",
             )
-        wanted = {**definition, "taskDefinition": arn, "desiredCount": definition.get("desiredCount", 1)}
+        wanted = {**definition, "taskDefinition": arn, "desiredCount": count_to_create(rollout, definition)}
         rollout.log(
             f"Creating Service {name} with task definition {arn} and desired count {wanted['desiredCount']}"
         )
@@ -134,26 +144,22 @@ class CreateOrUpdateService(Action):
                 "run the pipeline again.",
                 outcome="SUPERSEDED",
             )
-        changes = {**update_fields(definition), "taskDefinition": arn}
-        changes.pop("desiredCount", None)
-        count = self._wanted_count(rollout, definition, live)
+        for warning in ignored_by_update(definition, live):
+            rollout.log(warning, "warning")
+        changes = {**changed_fields(definition), "taskDefinition": arn}
+        count = count_to_ask(rollout, definition, live, as_running=self.keep_count)
         if count is not None:
             changes["desiredCount"] = count
-        if self.force:
+        if self._is_forced(rollout) or needs_new_deployment(definition, live):
             changes["forceNewDeployment"] = True
         rollout.remember("deployments before update", [one.id for one in live.deployments])
         shown = live.desired if count is None else count
         rollout.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
         return rollout.ecs.update_service(rollout.cluster, name, changes)
 
-    def _wanted_count(self, rollout: Rollout, definition: Mapping[str, Any], live: EcsService) -> int | None:
-        """The count to ask for; None leaves it alone, as auto scaling needs it (P07, R208)."""
-        if rollout.recall("scaling before"):
-            return None
-        if self.keep_count:
-            return live.running
-        count = definition.get("desiredCount")
-        return None if count is None else int(count)
+    def _is_forced(self, rollout: Rollout) -> bool:
+        by_arn = rollout.recall(TASK_DEFINITION_ARN) is not None
+        return by_arn if self.force is None else self.force
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         return adopt_service_write(
@@ -233,43 +239,43 @@ class CreateOrUpdateService(Action):
             return [Check(f"Service {name}", "ACTIVE", "does not exist", ok=False)]
         pairs = (
             ("Task definition", before["task_definition"], service.primary.task_definition),
-            ("Desired count", before["desired"], service.desired),
-            ("Running tasks", before["desired"], service.running),
+            ("Running tasks", service.desired, service.running),
             ("Deployments under way", 1, len(service.deployments)),
         )
+        is_kept = is_count_as_before(rollout, before, service.desired)
+        note = "" if service.desired == before["desired"] else "auto scaling has moved it"
+        count = str(before["desired"])
         return [
-            Check(f"{what} of Service {name}", str(expected), str(found), expected == found)
-            for what, expected, found in pairs
+            Check(f"Desired count of Service {name}", count, str(service.desired), is_kept, note),
+            *(
+                Check(f"{what} of Service {name}", str(expected), str(found), expected == found)
+                for what, expected, found in pairs
+            ),
         ]
 
 
 def _restore(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) -> None:
     before, name = rollout.recall("service before"), live.name
-    changes = _differences(definition, before, live)
+    changes = _differences(rollout, definition, live)
     rollout.remember("deployments before undo", [one.id for one in live.deployments])
     if not changes:
         rollout.log(f"Service {name} is already as it was before")
         return
     rollout.log(
         f"Updating Service {name} with task definition {before['task_definition']} "
-        f"and desired count {before['desired']}"
+        f"and desired count {changes.get('desiredCount', live.desired)}"
     )
     service = rollout.ecs.update_service(rollout.cluster, name, changes)
     rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
 
 
-def _differences(
-    definition: Mapping[str, Any], before: Mapping[str, Any], live: EcsService
-) -> dict[str, Any]:
+def _differences(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) -> dict[str, Any]:
     """The update that makes the live ECS service what it was, as small as it can be."""
-    fields = set(update_fields(definition)) - {"taskDefinition", "desiredCount"}
-    changes = {
-        field: before["raw"][field]
-        for field in sorted(fields)
-        if before["raw"].get(field) is not None and live.raw.get(field) != before["raw"][field]
-    }
-    if live.desired != before["desired"]:
-        changes["desiredCount"] = before["desired"]
+    before = rollout.recall("service before")
+    changes = fields_to_restore(definition, before["raw"], live)
+    count = count_before(rollout, before, live)
+    if live.desired != count:
+        changes["desiredCount"] = count
     if live.primary is None or live.primary.task_definition != before["task_definition"]:
         changes["taskDefinition"] = before["task_definition"]
     return changes

@@ -17,6 +17,7 @@ from deployments.actions.base import (
     Verdict,
     action,
 )
+from deployments.actions.manifests import TASK_DEFINITION_ARN
 from deployments.actions.timing import is_old_enough_to_deny
 
 INTENT_TAG = "slipway:intent"
@@ -35,6 +36,9 @@ class RegisterTaskDefinition(Action):
 
     def start(self, rollout: Rollout) -> None:
         definition = rollout.recall("task definition")
+        if arn := rollout.recall(TASK_DEFINITION_ARN):
+            _use(rollout, arn, definition)
+            return
         family = definition["family"]
         rollout.log(f"Creating Task Definition with family {family}")
         # Remembered before the write, so that adopt knows which revisions can be ours.
@@ -95,6 +99,14 @@ class RegisterTaskDefinition(Action):
                 note=note,
             )
         ]
+
+
+def _use(rollout: Rollout, arn: str, definition: Mapping[str, Any]) -> None:
+    """AWS has the task definition already: nothing is registered, and nothing will be deregistered (R161)."""
+    rollout.log(f"Using Task Definition with Arn {arn}")
+    rollout.learn(
+        taskDefinitionArn=arn, taskDefinitionFamily=definition["family"], version=str(definition["revision"])
+    )
 
 
 def _adopt_deregistration(rollout: Rollout, call: CallRecord) -> Verdict:

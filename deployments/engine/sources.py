@@ -12,6 +12,7 @@ from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TA
 from deployments.manifests.layers import Merged, combined
 from deployments.manifests.reading import read_layers
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, title_of
+from deployments.manifests.stores.arn import arn_problem
 from deployments.models import Execution, StageExecution
 
 MOST_PROBLEMS = 20
@@ -49,12 +50,31 @@ def load_all(
     """As `load`, every manifest of a kind, in the order of the service."""
     known = {**known_values(execution, stage), **learned}
     rows = _beside(stage, kind, own)
+    if arn := _arn(rows, kind):
+        return (Loaded({"taskDefinitionArn": _filled_in(arn, known)}, paths=(), warnings=()),)
     return tuple(_loaded(execution, rows, kind, one, known) for one in _read(execution, rows, kind, known))
 
 
 def _beside(stage: StageExecution, kind: str, own: Rows) -> Rows:
     """Where a manifest is looked for: a step's own go with each other, not with those of the service."""
     return own if _of_kind(own, kind) else stage.sources
+
+
+def _arn(rows: Rows, kind: str) -> str:
+    """The ARN of a task definition that AWS has already, where the service names one."""
+    found = _of_kind(rows, kind)
+    by_arn = kind == TASK_DEFINITION and bool(found) and found[-1]["store"] == TASK_DEFINITION_ARN
+    return str(found[-1]["content"]) if by_arn else ""
+
+
+def _filled_in(arn: str, known: Mapping[str, Any]) -> Any:
+    try:
+        filled = resolve(arn, known)
+    except BadExpressionError as bad:
+        raise ActionFailed("UNKNOWN_EXPRESSION", f"task definition ARN: {bad.message}") from bad
+    if problem := arn_problem(str(filled)):
+        raise ActionFailed("BAD_MANIFEST", f"The task definition ARN {filled!r} {problem}")
+    return filled
 
 
 def _of_kind(rows: Rows, kind: str) -> list[Mapping[str, Any]]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field
-from typing import Any, TypeVar, get_origin
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin
 
 from deployments.actions.base import Action
 from deployments.actions.fail_fast import BadSetting, FailFast
@@ -58,7 +59,7 @@ class StepKind:
             if name not in fields:
                 known = ", ".join(fields) or "no fields at all"
                 raise BadStepError(f"{self.type} has no field {name}; it has {known}")
-            wanted = _class_of(fields[name].type)
+            wanted = plain_type(fields[name].type)
             if (isinstance(value, str) and has_expression(value)) or wanted is FailFast:
                 continue
             if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
@@ -129,14 +130,15 @@ def step_kind(type_: str) -> StepKind:
     return _KINDS[type_]
 
 
+def plain_type(of: Any) -> type:
+    """The class that a value must have: of `dict[str, Any]` that is dict, of `bool | None` bool."""
+    said = [one for one in get_args(of) if one is not NoneType] if isinstance(of, UnionType) else [of]
+    found = get_origin(said[0]) or said[0]
+    return found if len(said) == 1 and isinstance(found, type) else object
+
+
 def _is_needed(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
-
-
-def _class_of(annotation: Any) -> type:
-    """The class that a value must have: of `dict[str, Any]` that is dict."""
-    found = get_origin(annotation) or annotation
-    return found if isinstance(found, type) else object
 
 
 def _word(wanted: Any) -> str:

@@ -6,6 +6,7 @@ from deployments.actions.fail_fast import FailFast
 from deployments.actions.manifests import FetchManifests
 from deployments.actions.scaling import AttachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
 from deployments.actions.service import CreateOrUpdateService, RememberService
+from deployments.actions.service_tags import TagService
 from deployments.actions.steady_state import WaitForSteadyState
 from deployments.actions.task_definition import RegisterTaskDefinition
 from deployments.steps.base import Plan, step, unit
@@ -15,7 +16,7 @@ from deployments.steps.base import Plan, step, unit
 class EcsRollingDeploySpec:
     """What a pipeline may say of a rolling deployment (R208, R209)."""
 
-    forceNewDeployment: bool = False
+    forceNewDeployment: bool | None = None
     sameAsAlreadyRunningInstances: bool = False
     failFast: FailFast = field(default_factory=FailFast)
 
@@ -41,6 +42,7 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
         RegisterTaskDefinition(),
         SuspendAutoScaling(),
         CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
+        TagService(),
         WaitForSteadyState(fail_fast=spec.failFast),
         AttachAutoScaling(),
         ResumeAutoScaling(),

@@ -11,6 +11,7 @@ from deployments.actions.scaling.state import (
     SERVICE_NAME,
     ScalingState,
     Wanted,
+    name_of_attached,
     policy_differs,
     read_state,
     refuse_policies_without_target,
@@ -47,7 +48,7 @@ class AttachAutoScaling(Action):
         if not name or not wanted:
             return
         before = read_state(rollout, name)
-        rollout.remember(self._memory, before.to_memory())
+        rollout.remember(name_of_attached(self.of), before.to_memory())
         refuse_policies_without_target(wanted, before, name)
         self._register(rollout, name, wanted, before.target)
         for policy in wanted.policies:
@@ -125,12 +126,8 @@ class AttachAutoScaling(Action):
             checks.append(_check_policy(policy, before.policy(policy), now.policy(policy)))
         return checks
 
-    @property
-    def _memory(self) -> str:
-        return f"scaling before attaching to {self.of}"
-
     def _before(self, rollout: Rollout) -> ScalingState:
-        return ScalingState.from_memory(rollout.recall(self._memory))
+        return ScalingState.from_memory(rollout.recall(name_of_attached(self.of)))
 
     def _wanted(self, rollout: Rollout) -> Wanted:
         if not self.fetched_by:

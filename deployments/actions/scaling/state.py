@@ -28,15 +28,14 @@ class ScalingState:
     def policy(self, name: str) -> ScalingPolicy | None:
         return next((one for one in self.policies if one.name == name), None)
 
-    def to_memory(self) -> dict[str, Any] | None:
-        """The state as JSON; None where nothing scales."""
-        if self.target is None:
-            return None
-        return {"target": self.target.raw, "policies": [one.raw for one in self.policies]}
+    def to_memory(self) -> dict[str, Any]:
+        """The state as JSON."""
+        target = self.target.raw if self.target else None
+        return {"target": target, "policies": [one.raw for one in self.policies]}
 
     @classmethod
     def from_memory(cls, kept: Mapping[str, Any] | None) -> "ScalingState":
-        if not kept:
+        if not kept or kept["target"] is None:
             return cls()
         policies = tuple(ScalingPolicy.from_aws(one) for one in kept["policies"])
         return cls(ScalableTarget.from_aws(kept["target"]), policies)
@@ -58,9 +57,19 @@ def name_of_memory(of: str) -> str:
     return "scaling before" if of == SERVICE_NAME else f"scaling before of {of}"
 
 
+def name_of_attached(of: str) -> str:
+    """Under which name `AttachAutoScaling` keeps what it found."""
+    return f"scaling before attaching to {of}"
+
+
 def found_before(rollout: Rollout, of: str = SERVICE_NAME) -> ScalingState:
     """What scaled the ECS service before this step."""
     return ScalingState.from_memory(rollout.recall(name_of_memory(of)))
+
+
+def is_dealt_with(rollout: Rollout) -> bool:
+    """Whether this step has looked at the auto scaling of its ECS service; a canary, say, has none."""
+    return rollout.recall(name_of_memory(SERVICE_NAME)) is not None
 
 
 def read_state(rollout: Rollout, name: str) -> ScalingState:

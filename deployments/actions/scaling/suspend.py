@@ -9,7 +9,9 @@ from deployments.actions.scaling.adopt import adopt_scaling_write
 from deployments.actions.scaling.state import (
     SERVICE_NAME,
     ScalingState,
+    Wanted,
     found_before,
+    name_of_attached,
     name_of_memory,
     read_state,
     refuse_policies_without_target,
@@ -117,17 +119,23 @@ class ResumeAutoScaling(Action):
 
     def start(self, rollout: Rollout) -> None:
         before = found_before(rollout, self.of)
-        if before.target is None or rollout.know(_fact(self.of)) != SUSPENDED:
+        if before.target is None or not is_suspended(rollout, self.of):
             return
         name = rollout.know(self.of)
         rollout.log(f"Resuming Auto Scaling of service {name}..")
-        wanted = suspended_by(wanted_by(rollout), before)
-        rollout.scaling.resume(before.target, wanted)
+        attached = rollout.recall(name_of_attached(self.of)) is not None
+        wanted = wanted_by(rollout) if attached else Wanted()
+        rollout.scaling.resume(before.target, suspended_by(wanted, before))
         rollout.log(f"Auto Scaling of service {name} goes on")
         rollout.learn(**{_fact(self.of): RESUMED})
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         return adopt_scaling_write(rollout, call)
+
+
+def is_suspended(rollout: Rollout, of: str = SERVICE_NAME) -> bool:
+    """Whether this step has suspended auto scaling and not let it go on since."""
+    return bool(rollout.know(_fact(of)) == SUSPENDED)
 
 
 def _fact(of: str) -> str:

@@ -1,0 +1,71 @@
+"""How many tasks a step asks for, so that it never fights auto scaling (P07, R208)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws.types import EcsService
+from deployments.actions.base import Rollout
+from deployments.actions.scaling.state import bounds_for, found_before, is_dealt_with, wanted_by
+from deployments.actions.scaling.suspend import is_suspended
+
+
+def count_to_create(rollout: Rollout, definition: Mapping[str, Any]) -> int:
+    """The desired count of an ECS service that does not exist yet."""
+    return _within_bounds(rollout, int(definition.get("desiredCount", 1)))
+
+
+def count_to_ask(
+    rollout: Rollout, definition: Mapping[str, Any], live: EcsService, *, as_running: bool
+) -> int | None:
+    """The desired count of an update; None leaves it alone.
+
+    With a scalable target the count is auto scaling's, and only moved into the bounds.
+    """
+    if found_before(rollout).target is not None:
+        moved = _within_bounds(rollout, live.desired)
+        return None if moved == live.desired else moved
+    if as_running:
+        return _within_bounds(rollout, _running(rollout, live))
+    count = definition.get("desiredCount")
+    return None if count is None else _within_bounds(rollout, int(count))
+
+
+def count_before(rollout: Rollout, before: Mapping[str, Any], live: EcsService) -> int:
+    """The desired count that an undo asks for: what was there, unless auto scaling has the say again."""
+    target = found_before(rollout).target
+    if target is None:
+        return int(before["desired"])
+    count = int(before["desired"]) if is_suspended(rollout) else live.desired
+    return min(max(count, target.min_capacity), target.max_capacity)
+
+
+def is_count_as_before(rollout: Rollout, before: Mapping[str, Any], count: int) -> bool:
+    """Whether a count is what a rollback should have come to."""
+    target = found_before(rollout).target
+    if count == before["desired"] or target is None:
+        return bool(count == before["desired"])
+    return target.min_capacity <= count <= target.max_capacity
+
+
+def _running(rollout: Rollout, live: EcsService) -> int:
+    """The running count. One that failed or is just being replaced says nothing about what is wanted."""
+    if live.running == 0 and live.desired > 0:
+        rollout.log(
+            f"None of the {live.desired} wanted tasks of Service {live.name} is running: "
+            "the desired count stays as it is",
+            "warning",
+        )
+        return live.desired
+    return min(live.running, live.desired)
+
+
+def _within_bounds(rollout: Rollout, count: int) -> int:
+    bounds = bounds_for(wanted_by(rollout), found_before(rollout)) if is_dealt_with(rollout) else None
+    if bounds is None or bounds[0] <= count <= bounds[1]:
+        return count
+    least, most = bounds
+    moved = min(max(count, least), most)
+    rollout.log(
+        f"The desired count {count} is outside the scalable target's {least}-{most}: it becomes {moved}"
+    )
+    return moved

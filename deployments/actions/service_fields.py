@@ -1,0 +1,73 @@
+"""Which fields of an ECS service an update may change, and how a rollback puts them back."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aws.ecs import update_fields
+from aws.types import EcsService
+
+# AWS shows these on the deployment that has them, not on the ECS service.
+OF_DEPLOYMENT = ("serviceConnectConfiguration", "volumeConfigurations", "vpcLatticeConfigurations")
+_DECIDED = {"taskDefinition", "desiredCount", "deploymentController"}
+# What an update says where a field was not there before: leaving it out would keep ours (UpdateService API).
+_NOTHING: dict[str, Any] = {
+    "healthCheckGracePeriodSeconds": 0,
+    "serviceConnectConfiguration": {"enabled": False},
+    "enableExecuteCommand": False,
+    "enableECSManagedTags": False,
+    "propagateTags": "NONE",
+    "platformVersion": "LATEST",
+}
+_NEVER_CHANGED = {"launchType": "launchType", "schedulingStrategy": "schedulingStrategy", "role": "roleArn"}
+
+
+def with_deployment_fields(service: EcsService) -> dict[str, Any]:
+    """An ECS service as AWS answered it, with what it shows on its PRIMARY deployment only."""
+    raw = {key: value for key, value in service.raw.items() if key not in ("events", "deployments")}
+    for one in service.raw.get("deployments", []):
+        if one.get("status") == "PRIMARY":
+            raw |= {key: one[key] for key in OF_DEPLOYMENT if one.get(key)}
+    return raw
+
+
+def changed_fields(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a service definition an update sends; counts and the task definition are decided elsewhere."""
+    return {key: value for key, value in update_fields(definition).items() if key not in _DECIDED}
+
+
+def needs_new_deployment(definition: Mapping[str, Any], live: EcsService) -> bool:
+    """Whether AWS takes these fields only together with forceNewDeployment (UpdateService API)."""
+    asked = definition.get("capacityProviderStrategy")
+    return asked is not None and asked != live.raw.get("capacityProviderStrategy", [])
+
+
+def fields_to_restore(
+    definition: Mapping[str, Any], before: Mapping[str, Any], live: EcsService
+) -> dict[str, Any]:
+    """The fields of the definition that an undo has to put back to what they were `before`."""
+    now = with_deployment_fields(live)
+    changes = {}
+    for key, given in sorted(changed_fields(definition).items()):
+        was = before.get(key)
+        if was in (None, [], {}):
+            was = _NOTHING.get(key, [] if isinstance(given, list) else None)
+        if was is not None and (now.get(key) or was) != was or (now.get(key) and was == []):
+            changes[key] = was
+    if needs_new_deployment(changes, live):
+        changes["forceNewDeployment"] = True
+    return changes
+
+
+def ignored_by_update(definition: Mapping[str, Any], live: EcsService) -> Iterator[str]:
+    """A sentence for each field that AWS takes only when it creates a service, and that differs (R241)."""
+    for key, shown in _NEVER_CHANGED.items():
+        was = live.raw.get(shown)
+        if (
+            key in definition
+            and was
+            and str(was).rsplit("/", 1)[-1] != str(definition[key]).rsplit("/", 1)[-1]
+        ):
+            yield (
+                f"{key} stays {was}: AWS takes it only when a service is created. "
+                f"Delete Service {live.name} first to have {definition[key]}."
+            )
