@@ -17,6 +17,15 @@ SAMPLES = Path(__file__).parent / "samples"
 FOLDER = "/ECS Tutorial"
 TASK_DEFINITION = "RegisterTaskDefinitionRequest.yaml"
 SERVICE_DEFINITION = "CreateServiceRequest.yaml"
+RUN_TASK_REQUEST = "RunTaskRequest.yaml"
+# The files of a demo by the samples that they are made of.
+SERVICE_SAMPLES = {TASK_DEFINITION: TASK_DEFINITION, SERVICE_DEFINITION: SERVICE_DEFINITION}
+BLUE_GREEN_SAMPLES = {**SERVICE_SAMPLES, SERVICE_DEFINITION: "CreateBlueGreenServiceRequest.yaml"}
+RUN_TASK_SAMPLES = {TASK_DEFINITION: TASK_DEFINITION, RUN_TASK_REQUEST: RUN_TASK_REQUEST}
+KINDS = (
+    ("task def", Manifest.Kind.TASK_DEFINITION, TASK_DEFINITION),
+    ("service def", Manifest.Kind.SERVICE_DEFINITION, SERVICE_DEFINITION),
+)
 IMAGE, TAG = "library/nginx", "1.27"
 
 
@@ -74,7 +83,8 @@ class Demo:
     ecs_service: str
     family: str
     count: int = 1
-    service_sample: str = SERVICE_DEFINITION
+    tag: str = TAG
+    samples: Mapping[str, str] = field(default_factory=lambda: SERVICE_SAMPLES)
     needs_load_balancer: bool = False
 
 
@@ -96,6 +106,26 @@ DEMOS = (
         family="webshop",
         count=2,
     ),
+    Demo(
+        pipeline="blue_green_demo",
+        service="blue_green_app",
+        name="Blue/green app",
+        folder=f"{FOLDER}/Blue green",
+        ecs_service="storefront",
+        family="storefront",
+        samples=BLUE_GREEN_SAMPLES,
+        needs_load_balancer=True,
+    ),
+    Demo(
+        pipeline="run_task_demo",
+        service="job_app",
+        name="Job",
+        folder=f"{FOLDER}/Run task",
+        ecs_service="",
+        family="nightly-job",
+        tag="done",
+        samples=RUN_TASK_SAMPLES,
+    ),
 )
 
 
@@ -108,8 +138,9 @@ def seed_pipeline(demo: Demo, *, admin: User, project: Scope, facts: SandboxFact
         "ecs_service": demo.ecs_service,
         "family": demo.family,
         "count": str(demo.count),
+        "folder": demo.folder,
     }
-    for name, sample in ((TASK_DEFINITION, TASK_DEFINITION), (SERVICE_DEFINITION, demo.service_sample)):
+    for name, sample in demo.samples.items():
         path = f"{demo.folder}/{name}"
         if not FileNode.objects.filter(scope=project, path=path).exists():
             save_file(actor=admin, scope=project, path=path, content=_filled(sample, values))
@@ -128,15 +159,9 @@ def _service(demo: Demo, project: Scope) -> None:
     )
     if not is_new:
         return
-    for identifier, kind, name in (
-        ("task def", Manifest.Kind.TASK_DEFINITION, TASK_DEFINITION),
-        ("service def", Manifest.Kind.SERVICE_DEFINITION, SERVICE_DEFINITION),
-    ):
+    for identifier, kind, name in KINDS if SERVICE_DEFINITION in demo.samples else ():
+        paths = [f"{demo.folder}/{name}"]
         Manifest.objects.create(
-            service=service,
-            identifier=identifier,
-            kind=kind,
-            store="FileStore",
-            paths=[f"{demo.folder}/{name}"],
+            service=service, identifier=identifier, kind=kind, store="FileStore", paths=paths
         )
-    Artifact.objects.create(service=service, image=IMAGE, tag=TAG)
+    Artifact.objects.create(service=service, image=IMAGE, tag=demo.tag)

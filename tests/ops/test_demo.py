@@ -92,6 +92,11 @@ def test_the_manifests_name_what_is_in_the_sandbox(seeded: SandboxFacts) -> None
                 "EcsCanaryDelete",
             ],
         ),
+        (
+            "blue_green_demo",
+            ["EcsBlueGreenCreateService", "EcsBlueGreenSwapTargetGroups", "EcsBlueGreenRollback"],
+        ),
+        ("run_task_demo", ["EcsRunTask"]),
     ],
 )
 def test_the_pipeline_names_what_is_there(seeded: SandboxFacts, pipeline: str, types: list[str]) -> None:
