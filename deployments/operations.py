@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from deployments import plan
 from deployments.authoring import read, refuse_missing
 from deployments.engine.lease import wake
 from deployments.engine.parking import group_of
-from deployments.models import Execution, Interrupt, Pipeline, StageExecution
+from deployments.interventions import LATE, choices_of
+from deployments.models import Execution, Interrupt, Pipeline, StageExecution, StepExecution
 from deployments.outlines import outlined
 from deployments.run_requests import RunRequest, checked_run, targets_of
 from deployments.states import Status
@@ -19,7 +20,7 @@ from deployments.tasks import wake_soon
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import require
-from web.problems import Conflict
+from web.problems import BadInput, Conflict
 
 
 def preview_run(pipeline: Pipeline) -> list[dict[str, Any]]:
@@ -120,15 +121,37 @@ def retry_execution(*, actor: User, execution: Execution) -> None:
     _ask(actor, execution, Interrupt.Kind.RETRY)
 
 
-def _ask(actor: User, execution: Execution, kind: str) -> None:
+def decide(*, actor: User, execution: Execution, step: str, decision: str) -> None:
+    """Decide about a step that waits for a person, or skip one that only waits for AWS.
+
+    `decision` is one of `Interrupt.Kind`. Raises `BadInput` for a step that is not there, `Conflict` for
+    what cannot be decided about it now.
+    """
+    stops = decision in (Interrupt.Kind.ABORT, Interrupt.Kind.ROLL_BACK)
+    require(actor, "core_pipeline_abort" if stops else "core_pipeline_execute", execution)
+    found = StepExecution.objects.filter(stage__execution=execution, identifier=step)
+    rows = list(found.prefetch_related("actions"))
+    if not rows:
+        message = "this execution has no such step"
+        raise BadInput("There is no such step.", errors=[{"path": "step", "message": message}])
+    choices = next((choices for row in rows if (choices := choices_of(row))), ())
+    if execution.is_over or decision not in choices:
+        can = f"It can be: {', '.join(choices)}." if choices and not execution.is_over else LATE
+        raise Conflict(f"{decision} cannot be decided about step {step} now. {can}")
+    _ask(actor, execution, decision, step=step)
+
+
+def _ask(actor: User, execution: Execution, kind: str, *, step: str = "") -> None:
     with transaction.atomic():
         # Who asks at the same moment waits here, and is then told.
         Execution.objects.select_for_update().get(pk=execution.pk)
-        if Interrupt.objects.filter(execution=execution, kind=kind, taken_at=None).exists():
+        waits = ~Q(step="") if step else Q(kind=kind, step="")
+        if Interrupt.objects.filter(waits, execution=execution, taken_at=None).exists():
             raise Conflict("Somebody has asked for this already; it is about to happen.")
-        Interrupt.objects.create(execution=execution, kind=kind, by=actor)
+        Interrupt.objects.create(execution=execution, kind=kind, by=actor, step=step)
         wake(execution.pk, timezone.now())
-        record(actor=actor, action=f"execution.{kind.lower()}", thing=execution)
+        about = {"step": step} if step else None
+        record(actor=actor, action=f"execution.{kind.lower()}", thing=execution, after=about)
         transaction.on_commit(lambda: wake_soon(execution.pk))
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from connectors.delegate_tags import TAG_PATTERN
+from deployments.failure_schema import FAILURE_STRATEGIES, TIME_PATTERN
 from guards.limits import SELECTORS, TAG_CHARACTERS
 
 _IDENTIFIER = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_$]{0,127}$"}
@@ -31,7 +32,8 @@ _STEP = {
                 "identifier": _IDENTIFIER,
                 "name": _NAME,
                 "delegateSelectors": _SELECTORS,
-                "timeout": {"type": "string", "pattern": "^[1-9][0-9]{0,4}[smhd]$"},
+                "timeout": {"type": "string", "pattern": TIME_PATTERN},
+                "failureStrategies": FAILURE_STRATEGIES,
                 "spec": {"type": "object"},
             },
         }
@@ -113,6 +115,7 @@ PIPELINE_SCHEMA: dict[str, Any] = {
                                     "type": {"enum": ["Deployment"]},
                                     "delegateSelectors": _SELECTORS,
                                     "spec": _STAGE_SPEC,
+                                    "failureStrategies": FAILURE_STRATEGIES,
                                 },
                             }
                         },

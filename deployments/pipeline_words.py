@@ -59,6 +59,8 @@ def _missing(breach: _Breach) -> str:
 def _too_much(breach: _Breach) -> str:
     known, unknown = list(breach.schema.get("properties", {})), _unknown(breach)
     near = get_close_matches(unknown[0], known, n=1)
+    if not known:
+        return f"{_shown(', '.join(unknown))} does not belong here: nothing can be chosen"
     hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
     return f"{_shown(', '.join(unknown))} is not known here; {hint}"
 

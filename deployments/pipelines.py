@@ -10,6 +10,7 @@ from jsonschema.exceptions import ValidationError
 
 import deployments.steps
 import deployments.strategies  # noqa: F401 - registers every strategy
+from deployments.failure_strategies import strategies_from
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.pipeline_schema import PIPELINE_SCHEMA
 from deployments.pipeline_words import in_words, unknown_keys
@@ -122,13 +123,14 @@ def _stage(stage: Mapping[str, Any], around: _Asked) -> StageSpec:
     spec = stage["spec"]
     asked = _asked(stage, "STAGE", around)
     steps, rollback_steps = _step_documents(spec)
+    around_failure = strategies_from(stage.get("failureStrategies", ()))
     return StageSpec(
         identifier=stage["identifier"],
         name=stage.get("name", stage["identifier"]),
         service=spec["service"]["serviceRef"],
         environment=spec["environment"]["environmentRef"],
         infrastructure=spec["environment"]["infrastructureDefinitions"][0]["identifier"],
-        steps=tuple(_step(item["step"], asked) for item in steps),
+        steps=tuple(_step(item["step"], asked, around_failure) for item in steps),
         rollback_steps=tuple(_step(item["step"], asked) for item in rollback_steps),
     )
 
@@ -142,7 +144,9 @@ def _step_documents(spec: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     return execution.get("steps", []), execution.get("rollbackSteps", [])
 
 
-def _step(step: Mapping[str, Any], around: _Asked) -> StepSpec:
+def _step(
+    step: Mapping[str, Any], around: _Asked, around_failure: tuple[dict[str, Any], ...] = ()
+) -> StepSpec:
     kind = step_kind(step["type"])
     asked = _asked(step, "STEP", around)
     timeout = step.get("timeout", f"{kind.timeout_minutes}m")
@@ -154,6 +158,7 @@ def _step(step: Mapping[str, Any], around: _Asked) -> StepSpec:
         timeout_seconds=int(timeout[:-1]) * _SECONDS[timeout[-1]],
         selectors=asked.selectors,
         selectors_from=asked.place,
+        failure_strategies=(*strategies_from(step.get("failureStrategies", ())), *around_failure),
     )
 
 
@@ -192,6 +197,9 @@ def _step_problems(
         return
     for fault in shape_faults(kind, step.get("spec", {})):
         yield _problem((*place, "spec", fault.field), fault.message, document)
+    if section == "rollbackSteps" and "failureStrategies" in step:
+        text = "a rollback has no failureStrategies: it tries three times and says what it could not restore"
+        yield _problem((*place, "failureStrategies"), text, document)
     if section not in kind.sections:
         yield _problem(place, f"{kind.type} belongs under {kind.sections[0]}", document)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
 
+from deployments.interventions import intervention_document
 from deployments.models import (
     ActionRun,
     Call,
@@ -141,6 +142,8 @@ def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
         "timeout_at": _text(step.timeout_at),
         "first_line": step.first_line,
         "failure": step.failure,
+        "intervention": intervention_document(step),
+        "retry_at": _text(step.retry_at),
         "units": _units_of_rollback(step, siblings) if step.section == "ROLLBACK" else _units(step),
         "outputs": step.outputs,
     }
@@ -259,6 +262,7 @@ def buttons(execution: Execution, rights: Rights) -> dict[str, bool]:
         "abort": rights.abort and not over and not turning,
         "rollback": rights.run and not turning and not rolled_back,
         "retry": rights.run and execution.status in (Status.FAILED, Status.ABORTED, Status.EXPIRED),
+        "decide": rights.run and not over,
     }
 
 

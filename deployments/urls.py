@@ -21,6 +21,7 @@ urlpatterns = [
     path("deployments/<uuid:pk>/abort/", executions.abort, name="abort-execution"),
     path("deployments/<uuid:pk>/rollback/", executions.roll_back, name="roll-back-execution"),
     path("deployments/<uuid:pk>/retry/", executions.retry, name="retry-execution"),
+    path("deployments/<uuid:pk>/decide/", executions.decide, name="decide-about-step"),
     path("pipelines/", pipelines.pipelines, name="pipelines"),
     path("pipelines/<int:pk>/", pipelines.pipeline, name="pipeline"),
     path("pipelines/new/", pipeline_texts.new_pipeline, name="new-pipeline"),

@@ -112,6 +112,7 @@ VALUE_CHARACTERS: Final = Limit(4096, "characters", "the value of a variable", O
 SELECTORS: Final = Limit(20, "tags", "those that a delegate must have", OWN)
 TAG_CHARACTERS: Final = Limit(128, "characters", "a tag of a delegate", OWN)
 DOWNSIZE_DELAY_SECONDS: Final = Limit(604_800, "seconds", "how long a swap keeps the old ECS service", OWN)
+RETRIES: Final = Limit(100, "times", "how often one step is tried again by itself", OWN)
 EXPRESSION_CHARACTERS: Final = Limit(4096, "characters", "a text with an expression in it", OWN)
 EXPRESSIONS_RESULT: Final = Limit(1_048_576, "characters", "what the expressions of a document come to", OWN)
 

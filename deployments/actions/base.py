@@ -215,6 +215,8 @@ class Action:
     """Whether a rollback has anything to put back here."""
     runs_always: ClassVar[bool] = False
     """A `Finally` action: also runs when the step failed, was aborted or was rolled back."""
+    moves_traffic: ClassVar[bool] = False
+    """Whether what a rollback would do next could cut off users if this one is not undone: then it asks."""
     settles: ClassVar[tuple[str, ...]] = ()
     """Types of earlier steps of the stage that need no undo any more once this action is done."""
 

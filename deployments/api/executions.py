@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments import operations, queries
+from deployments.interventions import DECISIONS
 from deployments.models import Call, Execution, Pipeline
 from deployments.states import Outcome, Status
 from web.problems import BadInput
@@ -80,6 +81,16 @@ class UnitShown(serializers.Serializer[Any]):
     actions = ActionShown(many=True)
 
 
+class InterventionShown(serializers.Serializer[Any]):
+    """What a step waits for a person with; of kind WAITING where it only waits for AWS and may be skipped."""
+
+    kind = serializers.ChoiceField(choices=["FAILED", "STUCK", "STUCK_BACKWARD", "NOT_RESTORED", "WAITING"])
+    asked_at = serializers.DateTimeField(allow_null=True)
+    until = serializers.DateTimeField(allow_null=True)
+    on_timeout = serializers.CharField(allow_null=True)
+    choices = serializers.ListField(child=serializers.ChoiceField(choices=DECISIONS))
+
+
 class StepShown(serializers.Serializer[Any]):
     """One step of a stage."""
 
@@ -94,6 +105,8 @@ class StepShown(serializers.Serializer[Any]):
     timeout_at = serializers.DateTimeField(allow_null=True)
     first_line = serializers.IntegerField(allow_null=True)
     failure = Failure(allow_null=True)
+    intervention = InterventionShown(allow_null=True)
+    retry_at = serializers.DateTimeField(allow_null=True)
     units = UnitShown(many=True)
     outputs = serializers.DictField()
 
@@ -167,6 +180,13 @@ class AbortInput(serializers.Serializer[Any]):
     """How to stop."""
 
     rollback = serializers.BooleanField(required=False, default=False)
+
+
+class DecisionInput(serializers.Serializer[Any]):
+    """What a person decides about a step; `choices` of its `intervention` says what can be decided now."""
+
+    step = serializers.CharField(max_length=128)
+    decision = serializers.ChoiceField(choices=DECISIONS)
 
 
 class AskedDocument(serializers.Serializer[Any]):
@@ -245,6 +265,15 @@ class RetryExecution(ExecutionRoute):
     @extend_schema(request=None, responses={202: AskedDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         return self.asked(pk, operations.retry_execution)
+
+
+class DecideAboutStep(ExecutionRoute):
+    """Deciding what becomes of a step that waits for a person, or only for AWS."""
+
+    @extend_schema(request=DecisionInput, responses={202: AskedDocument})
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        given = self.given(DecisionInput, strict=True)
+        return self.asked(pk, operations.decide, step=given["step"], decision=given["decision"])
 
 
 class ExecutionCalls(ExecutionRoute):

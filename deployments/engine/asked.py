@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 from django.db.models import F
 
-from deployments.actions.base import known_actions
-from deployments.engine import failing
+from deployments.engine import again, backward, failing
+from deployments.engine.decisions import decide
 from deployments.engine.lease import Lease
 from deployments.engine.shared import Shared, Snapshot
-from deployments.log import NewLine, store
-from deployments.models import ActionRun, Execution, Interrupt, StepExecution
-from deployments.states import TERMINAL, ActionState, Outcome, Status
+from deployments.engine.telling import say
+from deployments.engine.turning import begin_rollback, stop
+from deployments.models import Execution, Interrupt, StepExecution
+from deployments.states import TERMINAL, Outcome, Status
 
 
 def take_up(lease: Lease, execution: Execution) -> None:
@@ -19,7 +20,8 @@ def take_up(lease: Lease, execution: Execution) -> None:
     for interrupt in waiting:
         with lease.commit():
             interrupt.taken_at = lease.world.now()
-            interrupt.answer = _ANSWERS[interrupt.kind](_shared(lease, execution), interrupt)
+            answer = decide if interrupt.step else _ANSWERS[interrupt.kind]
+            interrupt.answer = answer(_shared(lease, execution), interrupt)[:255]
             interrupt.save(update_fields=["taken_at", "answer"])
 
 
@@ -49,66 +51,32 @@ def _roll_back(shared: Shared, interrupt: Interrupt) -> str:
     if not rollback.exists():
         return "The stage has no rollback steps."
     rollback.update(status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None)
+    backward.reopen(shared)
     _reopen(shared)
     execution.rolling_back = True
     execution.status_before_rollback = execution.status
     execution.status = Status.ROLLING_BACK
     execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
-    _say(shared, f"{_name(interrupt)} asked to roll this execution back")
+    first = shared.stage.steps.order_by("section", "position").first()
+    say(shared, first, f"{_name(interrupt)} asked to roll this execution back", "warning")
     return "Rolling back."
 
 
 def _retry(shared: Shared, interrupt: Interrupt) -> str:
-    """Try the step that failed again: its next attempt, and a new run where it was undone."""
+    """Try it again from the first step that was undone, else from the one that failed."""
     execution = shared.execution
-    step = (
-        shared.stage.steps.filter(section=StepExecution.Section.EXECUTION)
-        .filter(status__in=(Status.FAILED, Status.ABORTED, Status.EXPIRED))
-        .order_by("position")
-        .first()
-    )
-    if not execution.is_over or step is None:
+    step = again.start_again(shared) if execution.is_over else None
+    if step is None:
         return "There is no failed step to try again."
-    _start_again(shared, step)
     _reopen(shared)
     execution.status, execution.outcome, execution.failure = Status.RUNNING, "", None
     execution.save(update_fields=["status", "outcome", "failure"])
-    for stage in execution.stages.filter(position__gte=shared.stage.position):
-        stage.steps.filter(status=Status.SKIPPED).update(status=Status.QUEUED)
-        if stage != shared.stage:
-            stage.status = Status.QUEUED
-            stage.save(update_fields=["status"])
-    _say(shared, f"{_name(interrupt)} asked to try {step.name} again: attempt {step.attempt}")
+    for stage in execution.stages.filter(position__gt=shared.stage.position):
+        again.wait_anew(list(stage.steps.filter(status=Status.SKIPPED)))
+        stage.status = Status.QUEUED
+        stage.save(update_fields=["status"])
+    say(shared, step, f"{_name(interrupt)} asked to try {step.name} again: attempt {step.attempt}", "warning")
     return "Trying again."
-
-
-def _start_again(shared: Shared, step: StepExecution) -> None:
-    undone = step.actions.filter(state__in=(ActionState.UNDONE, ActionState.NOT_RESTORED)).exists()
-    step.attempt += 1
-    step.run += 1 if undone else 0
-    step.status, step.failure = Status.QUEUED, None
-    step.started_at = step.ended_at = step.timeout_at = None
-    fields = ["attempt", "run", "status", "failure", "started_at", "ended_at", "timeout_at"]
-    if undone:
-        step.outputs = {}
-        fields.append("outputs")
-    step.save(update_fields=fields)
-    repeated = [name for name, action in known_actions().items() if action.repeats]
-    kept = step.actions.none() if undone else step.actions.filter(state=ActionState.DONE)
-    again = step.actions.exclude(pk__in=kept.exclude(name__in=repeated))
-    for row in again:
-        _reset(row)
-    rollback = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK)
-    rollback.update(status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None)
-    step.actions.update(undo_state="", undo_tries=0, undo_started_at=None)
-
-
-def _reset(row: ActionRun) -> None:
-    row.state, row.detail, row.trouble, row.progress = ActionState.WAITING, "", 0, {}
-    row.start_done_at = row.started_at = row.ended_at = None
-    row.save(
-        update_fields=["state", "detail", "trouble", "progress", "start_done_at", "started_at", "ended_at"]
-    )
 
 
 def _fail(shared: Shared, interrupt: Interrupt) -> str:
@@ -126,14 +94,14 @@ def _fail(shared: Shared, interrupt: Interrupt) -> str:
     }
     shared.execution.save(update_fields=["outcome", "failure"])
     if step is not None:
-        failing.stop(shared, step, Status.FAILED)
-        _say(shared, f"Slipway itself failed here: {interrupt.answer}", "error")
+        stop(shared, step, Status.FAILED)
+        say(shared, step, f"Slipway itself failed here: {interrupt.answer}", "error")
     if shared.execution.rolling_back:
         shared.execution.rolling_back = False
         shared.execution.ending = Status.FAILED
         shared.execution.save(update_fields=["rolling_back", "ending"])
     else:
-        failing.begin_rollback(shared, ending=Status.FAILED)
+        begin_rollback(shared, ending=Status.FAILED)
     return interrupt.answer
 
 
@@ -148,14 +116,6 @@ def _reopen(shared: Shared) -> None:
 
 def _name(interrupt: Interrupt) -> str:
     return interrupt.by.get_username() if interrupt.by else "Somebody"
-
-
-def _say(shared: Shared, text: str, level: str = "warning") -> None:
-    step = shared.stage.steps.order_by("section", "position").first()
-    line = NewLine(
-        shared.world.now(), step.pk if step else None, step.identifier if step else "", "", level, text
-    )
-    store(shared.execution.pk, [line], mask=shared.mask)
 
 
 _ANSWERS: dict[str, Callable[[Shared, Interrupt], str]] = {

@@ -2,15 +2,18 @@
 
 from datetime import timedelta
 
-from deployments.actions.base import Action, ActionFailed, Check, NotOurs, Rollout
+from deployments.actions.base import Action, ActionFailed, Check, NotOurs, Rollout, known_actions
+from deployments.engine import reacting
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
-from deployments.log import NewLine, store
+from deployments.engine.telling import say
 from deployments.models import ActionRun, Call, CheckedItem, StepExecution
 from deployments.states import TERMINAL, ActionState, CallState, Outcome, Status, UndoState
 from deployments.steps.base import step_kind
 
 TRIES = 3
+UNIT = "Rollback"
+DECIDE_WITHIN = timedelta(hours=1)
 KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
 
 
@@ -24,11 +27,14 @@ def advance(shared: Shared) -> timedelta | None:
     if step.status == Status.QUEUED:
         _begin(shared, step)
         return None
-    row = _next_undo(shared, step)
+    row = next_undo(shared, step)
     if row is None:
         return _verify(shared, step)
+    if (step.intervention or {}).get("kind") == "NOT_RESTORED":
+        return _wait_for_a_person(shared, step)
     if step.timeout_at is not None and shared.world.now() >= step.timeout_at:
-        _give_up(shared, step, row, "The rollback did not end within its time-out.")
+        with shared.lease.commit():
+            _give_up(shared, step, row, "The rollback did not end within its time-out.")
         return None
     return _undo(shared, step, row)
 
@@ -40,7 +46,7 @@ def _begin(shared: Shared, step: StepExecution) -> None:
         step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
         step.save(update_fields=["status", "started_at", "timeout_at"])
         cause = (shared.execution.failure or {}).get("message", "a person asked for it").split("\n")[0]
-        _say(shared, step, [f"Rolling back: {cause}"], "warning")
+        say(shared, step, f"Rolling back: {cause}", "warning", UNIT)
 
 
 def partners(shared: Shared, step: StepExecution) -> list[StepExecution]:
@@ -49,7 +55,8 @@ def partners(shared: Shared, step: StepExecution) -> list[StepExecution]:
     return [one for one in begun.order_by("-position") if step_kind(one.type).undone_by == step.type]
 
 
-def _next_undo(shared: Shared, step: StepExecution) -> ActionRun | None:
+def next_undo(shared: Shared, step: StepExecution) -> ActionRun | None:
+    """The action that this rollback step undoes now; None once all is undone."""
     for partner in partners(shared, step):
         open_rows = partner.actions.exclude(state__in=(ActionState.WAITING, ActionState.SKIPPED))
         row: ActionRun | None = (
@@ -77,18 +84,17 @@ def _undo(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | No
 def _find_out(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:
     """Withdraw what is queued, then replay the start without sending, so that every answer is known."""
     with shared.lease.commit():
-        planned = Call.objects.filter(action=row, attempt=row.step.attempt, is_write=True)
+        planned = Call.objects.filter(action=row, attempt=row.attempt, is_write=True)
         planned.filter(state=CallState.PLANNED).update(state=CallState.NOT_SENT)
-    if row.start_done_at is None:
+    writes = Call.objects.filter(action=row, attempt__gte=row.first_attempt, phase="start", is_write=True)
+    if row.start_done_at is None and writes.exists():
         end = run(shared, row, "start", _start, told_in=step, forbid_sending=True)
         if isinstance(end, Wait):
             return end.time
         if isinstance(end, Finished):
             with shared.lease.commit():
                 end.rollout.finish(keep_progress=False)
-    happened = Call.objects.filter(
-        action=row, attempt=row.step.attempt, phase="start", is_write=True, state=CallState.ANSWERED
-    ).exists()
+    happened = writes.filter(state=CallState.ANSWERED).exists()
     with shared.lease.commit():
         if happened and load(row).has_undo:
             _change(shared, row, undo_state=UndoState.KNOWN, state=ActionState.UNDOING)
@@ -172,30 +178,70 @@ def _failed(shared: Shared, step: StepExecution, row: ActionRun, failure: Action
         _leave_alone(shared, step, failure)
         return None
     tries = row.undo_tries + 1
-    if tries >= TRIES:
-        _give_up(shared, step, row, failure.message)
-        return None
     with shared.lease.commit():
-        _say(shared, step, [f"Undoing failed ({tries} of {TRIES} tries): {failure.message}"], "warning")
         _change(shared, row, undo_tries=tries, undo_state=UndoState.KNOWN)
-    return timedelta(seconds=2**tries)
+        if tries % TRIES == 0:
+            _give_up(shared, step, row, failure.message)
+            return None
+        text = f"Undoing failed ({tries % TRIES} of {TRIES} tries): {failure.message}"
+        say(shared, step, text, "warning", UNIT)
+    return timedelta(seconds=2 ** (tries % TRIES))
 
 
 def _give_up(shared: Shared, step: StepExecution, row: ActionRun, why: str) -> None:
+    """Go on without it, unless what comes next could cut off users: then a person decides."""
+    say(shared, step, f"Not restored: {row.title}. {why}", "error", UNIT)
+    _change(shared, row, detail=why[:512])
+    if load(row).moves_traffic:
+        until = shared.world.now() + DECIDE_WITHIN
+        reacting.ask(shared, step, "NOT_RESTORED", until=until, then="LeaveRest")
+    else:
+        leave(shared, row)
+
+
+def _wait_for_a_person(shared: Shared, step: StepExecution) -> timedelta | None:
+    if (left := reacting.time_left(shared, step)) is not None:
+        return left
     with shared.lease.commit():
-        _say(shared, step, [f"Not restored: {row.title}. {why}"], "error")
-        _change(shared, row, undo_state=UndoState.SETTLED, state=ActionState.NOT_RESTORED, detail=why[:512])
+        say(shared, step, f"Nobody decided in time. {reacting.WORDS['LeaveRest']}", "warning", UNIT)
+        reacting.go_on(shared, step)
+        leave_rest(shared, step)
+    return None
+
+
+def leave(shared: Shared, row: ActionRun) -> None:
+    """Leave one action as it is; inside a commit."""
+    _change(shared, row, undo_state=UndoState.SETTLED, state=ActionState.NOT_RESTORED)
+
+
+def leave_rest(shared: Shared, step: StepExecution, why: str = "") -> None:
+    """Leave all that this rollback step has not undone yet as it is; inside a commit."""
+    for partner in partners(shared, step):
+        rows = partner.actions.exclude(state__in=(ActionState.WAITING, ActionState.SKIPPED))
+        for row in rows.exclude(undo_state=UndoState.SETTLED):
+            _leave_unless_needless(shared, row, why)
+
+
+def _leave_unless_needless(shared: Shared, row: ActionRun, why: str) -> None:
+    name = row.name
+    has_undo = known_actions()[name].has_undo if name in known_actions() else True
+    state = ActionState.NOT_RESTORED if has_undo else ActionState(row.state)
+    _change(shared, row, undo_state=UndoState.SETTLED, state=state, detail=(why or row.detail)[:512])
+
+
+def reopen(shared: Shared) -> None:
+    """What the last rollback could not restore is tried once more, as new tries; inside a commit."""
+    rows = ActionRun.objects.filter(step__stage=shared.stage, state=ActionState.NOT_RESTORED)
+    for row in rows:
+        tries = (row.undo_tries // TRIES + 1) * TRIES
+        _change(shared, row, undo_tries=tries, undo_state=UndoState.KNOWN, detail="")
 
 
 def _leave_alone(shared: Shared, step: StepExecution, failure: NotOurs) -> None:
     """Somebody else deployed: nothing of this stage is touched any more (rule 12)."""
     with shared.lease.commit():
-        _say(shared, step, [failure.message], "error")
-        for partner in partners(shared, step):
-            rows = partner.actions.exclude(state__in=(ActionState.WAITING, ActionState.SKIPPED))
-            for row in rows.exclude(undo_state=UndoState.SETTLED):
-                state = ActionState.NOT_RESTORED if load(row).has_undo else row.state
-                _change(shared, row, undo_state=UndoState.SETTLED, state=state, detail=failure.message[:512])
+        say(shared, step, failure.message, "error", UNIT)
+        leave_rest(shared, step, failure.message)
         shared.execution.outcome = Outcome.SUPERSEDED
         shared.execution.save(update_fields=["outcome"])
 
@@ -209,6 +255,9 @@ def _verify(shared: Shared, step: StepExecution) -> timedelta | None:
             if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
                 continue
             undone += 1
+            if row.name not in known_actions():
+                checks.append(Check(row.title, "as before", "not known", ok=False, note=row.detail))
+                continue
             end = run(shared, row, _phase("verify", row), _checklist, told_in=step)
             if isinstance(end, Wait):
                 return end.time
@@ -253,12 +302,8 @@ def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: 
         step.status = Status.SUCCESS if restored else Status.FAILED
         step.ended_at = shared.world.now()
         step.save(update_fields=["status", "ended_at"])
-        _say(
-            shared,
-            step,
-            _closing_lines(checks, undone, restored=restored),
-            "success" if restored else "error",
-        )
+        lines = "\n".join(_closing_lines(checks, undone, restored=restored))
+        say(shared, step, lines, "success" if restored else "error", UNIT)
         if restored and undone and shared.execution.outcome not in KEPT_OUTCOMES:
             shared.execution.outcome = Outcome.ROLLED_BACK
             shared.execution.save(update_fields=["outcome"])
@@ -295,12 +340,3 @@ def _phase(name: str, row: ActionRun) -> str:
 def _change(shared: Shared, row: ActionRun, **values: object) -> None:
     shared.change(row, **values)
     row.save(update_fields=[*shared.touched(row)])
-
-
-def _say(shared: Shared, step: StepExecution, lines: list[str], level: str) -> None:
-    now = shared.world.now()
-    store(
-        shared.execution.pk,
-        [NewLine(now, step.pk, step.identifier, "Rollback", level, line) for line in lines],
-        mask=shared.mask,
-    )

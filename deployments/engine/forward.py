@@ -1,12 +1,14 @@
 """Forward: the steps of a stage in order, the actions of a step in order."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from deployments.actions.base import Action, ActionFailed, Rollout
-from deployments.engine import failing
+from deployments.engine import failing, reacting
+from deployments.engine.again import next_attempt
 from deployments.engine.rollout import EngineRollout
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
+from deployments.engine.telling import say
 from deployments.models import ActionRun, StepExecution
 from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
 
@@ -31,6 +33,10 @@ def advance(shared: Shared) -> timedelta | None:
     if step.status == Status.QUEUED:
         _begin_step(shared, step)
         return None
+    if step.retry_at is not None:
+        return _try_again(shared, step, step.retry_at)
+    if (step.intervention or {}).get("kind") == "FAILED":
+        return reacting.wait(shared, step)
     if step.timeout_at is not None and shared.world.now() >= step.timeout_at:
         failing.fail(shared, step, _next_action(step), _timed_out(step))
         return None
@@ -126,11 +132,21 @@ def _begin_step(shared: Shared, step: StepExecution) -> None:
         step.save(update_fields=["status", "started_at", "timeout_at"])
 
 
+def _try_again(shared: Shared, step: StepExecution, at: datetime) -> timedelta | None:
+    """The pause before a retry, and then the retry."""
+    if (left := at - shared.world.now()) > timedelta(0):
+        return left
+    with shared.lease.commit():
+        next_attempt(step)
+        say(shared, step, f"Trying step {step.name} again: attempt {step.attempt}", "warning")
+    return None
+
+
 def _end_step(shared: Shared, step: StepExecution) -> None:
     with shared.lease.commit():
-        step.status = Status.SUCCESS
+        step.status, step.retries = Status.SUCCESS, 0
         step.ended_at = shared.world.now()
-        step.save(update_fields=["status", "ended_at"])
+        step.save(update_fields=["status", "retries", "ended_at"])
 
 
 def _end_stage(shared: Shared) -> None:
@@ -138,9 +154,13 @@ def _end_stage(shared: Shared) -> None:
     if from_here.exists():
         failing.close_stage(shared, Status.SUCCESS)
         return
+    steps = StepExecution.objects.filter(stage__execution=shared.execution)
     with shared.lease.commit():
-        shared.execution.ending = Status.SUCCESS
-        shared.execution.outcome = Outcome.COMPLETED
+        ignored = steps.filter(status=Status.IGNORE_FAILED).exists()
+        shared.execution.ending = Status.IGNORE_FAILED if ignored else Status.SUCCESS
+        # What a person or a strategy waved through is not said to have ended well (P01).
+        if not steps.exclude(failure=None).exists():
+            shared.execution.outcome = Outcome.COMPLETED
         shared.execution.save(update_fields=["ending", "outcome"])
 
 

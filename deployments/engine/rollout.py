@@ -49,7 +49,7 @@ class EngineRollout:
         self.row = row
         self.step = row.step
         self.phase = phase
-        self.attempt = row.step.attempt
+        self.attempt = row.attempt
         self._told_in = told_in or row.step
         self._forbid = forbid_sending
         self._memories = Memories(row.step, row.step.run)
@@ -71,6 +71,11 @@ class EngineRollout:
     @property
     def lease(self) -> Lease:
         return self.shared.lease
+
+    @property
+    def told_in(self) -> StepExecution:
+        """The step in whose log this phase is told."""
+        return self._told_in
 
     @property
     def world(self) -> World:
@@ -105,7 +110,7 @@ class EngineRollout:
     def floor(self) -> datetime:
         """Looks judge only what was seen after this moment: the answer of the step's last write (rule 10)."""
         answered = (
-            Call.objects.filter(step=self.step, attempt=self.attempt, is_write=True, state=CallState.ANSWERED)
+            Call.objects.filter(step=self.step, is_write=True, state=CallState.ANSWERED)
             .order_by("-answered_at")
             .values_list("answered_at", flat=True)
             .first()

@@ -18,7 +18,7 @@ from deployments.actions.base import (
     Verdict,
     load_action,
 )
-from deployments.engine import slots, sources
+from deployments.engine import reacting, slots, sources
 from deployments.engine.rollout import EngineRollout
 from deployments.engine.schedule import turn_after, wait_since
 from deployments.engine.shared import Shared
@@ -33,10 +33,9 @@ from deployments.engine.turns import (
     Trouble,
 )
 from deployments.models import ActionRun, Call, StepExecution
-from deployments.states import CallState, Status
+from deployments.states import TERMINAL, CallState, Status
 
 SOON = timedelta(seconds=2)
-FOR_A_PERSON = timedelta(seconds=60)
 LONGEST_TROUBLE = 30
 
 
@@ -118,7 +117,7 @@ def run(
         return _ask_a_person(rollout, str(stuck))
     except (InterruptWaiting, OutOfTime, Parked, SlotWanted, Trouble) as turn:
         return _turned(shared, rollout, turn)
-    _recover(shared, row)
+    _recover(shared, row, told_in or row.step)
     return Finished(rollout, value)
 
 
@@ -167,12 +166,14 @@ def _in_trouble(shared: Shared, rollout: EngineRollout, trouble: Trouble) -> Wai
     return Wait(timedelta(seconds=min(2**row.trouble, LONGEST_TROUBLE)))
 
 
-def _recover(shared: Shared, row: ActionRun) -> None:
+def _recover(shared: Shared, row: ActionRun, step: StepExecution) -> None:
     """What was in the way is gone."""
     if row.trouble:
         shared.change(row, trouble=0)
     if shared.execution.status == Status.INTERVENTION_WAITING:
-        _go_on(shared, row)
+        shared.change(row, detail="")
+        with shared.lease.commit():
+            reacting.go_on(shared, step)
 
 
 def _code_of(error: AwsError) -> str:
@@ -186,23 +187,15 @@ def _code_of(error: AwsError) -> str:
 def _ask_a_person(rollout: EngineRollout, reason: str) -> Wait:
     """Rules 6 and 15: guessing could do harm, so the execution waits for a person."""
     shared, row = rollout.shared, rollout.row
-    text = f"{reason} Slipway waits: abort the execution, or run the version that started it."
-    if row.detail != text[:512]:
+    text = f"{reason} Slipway waits: decide what happens, or run the version that started it."
+    is_asked = rollout.told_in.intervention is not None or rollout.told_in.status in TERMINAL
+    if row.detail != text[:512] or not is_asked:
         shared.change(row, detail=text[:512])
         with shared.lease.commit():
             rollout.flush()
-            shared.execution.status = Status.INTERVENTION_WAITING
-            shared.execution.save(update_fields=["status"])
-    return Wait(FOR_A_PERSON)
-
-
-def _go_on(shared: Shared, row: ActionRun) -> None:
-    """What an execution waited for has come: it runs again."""
-    shared.change(row, detail="")
-    with shared.lease.commit():
-        rolling_back = shared.execution.rolling_back
-        shared.execution.status = Status.ROLLING_BACK if rolling_back else Status.RUNNING
-        shared.execution.save(update_fields=["status"])
+            row.save(update_fields=[*shared.touched(row)])
+            reacting.ask_about_being_stuck(shared, rollout.told_in, text)
+    return Wait(reacting.FOR_A_PERSON)
 
 
 def _adopt(shared: Shared, row: ActionRun, call: Call, phase: str, told_in: StepExecution | None) -> End:

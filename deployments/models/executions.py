@@ -163,8 +163,11 @@ class StepExecution(models.Model):
     failure = models.JSONField(null=True)
     # What to do when it fails, as the pipeline says; the first that fits counts.
     failure_strategies = models.JSONField(default=list)
-    # Set while a person is asked what to do: {"asked_at", "until", "on_timeout"}.
+    # Set while a person is asked what to do: {"kind", "asked_at", "until", "on_timeout"}.
     intervention = models.JSONField(null=True)
+    # How often its failure strategy has tried it again, and when it will next.
+    retries = models.PositiveIntegerField(default=0)
+    retry_at = models.DateTimeField(null=True)
     # Tags that a delegate must have for this step's calls, and who asked for them; empty: the connector's.
     delegate_selectors = models.JSONField(default=list)
     selectors_from = models.CharField(max_length=16, blank=True, default="")
@@ -195,6 +198,9 @@ class ActionRun(models.Model):
     title = models.CharField(max_length=255)
     detail = models.CharField(max_length=512, blank=True, default="")
     state = models.CharField(max_length=16, choices=ActionState, default=ActionState.WAITING)
+    # The attempt of the step that its calls belong to now, and the first one of the step's run.
+    attempt = models.PositiveIntegerField(default=1)
+    first_attempt = models.PositiveIntegerField(default=1)
     start_done_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)

@@ -18,6 +18,7 @@ class Interrupt(models.Model):
         RETRY = "RETRY"
         FAIL = "FAIL"
         SKIP = "SKIP"
+        IGNORE = "IGNORE"
         MARK_AS_SUCCESS = "MARK_AS_SUCCESS"
         MARK_AS_FAILURE = "MARK_AS_FAILURE"
 

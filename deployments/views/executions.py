@@ -89,6 +89,21 @@ def abort(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
 
 @page
 @require_POST
+def decide(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """This will pass on what a person decided about a step that waits."""
+    found = _found(request, pk)
+    choice, _, chosen = request.POST.get("choice", "").partition(" ")
+    step = request.POST.get("step", chosen)[:128]
+    decision = request.POST.get("decision", choice)[:32]
+    try:
+        operations.decide(actor=request.user, execution=found, step=step, decision=decision)
+    except Problem as problem:
+        messages.error(request, problem.detail)
+    return redirect("execution", pk=pk)
+
+
+@page
+@require_POST
 def roll_back(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask for a rollback; it may become an execution of its own."""
     found = _found(request, pk)

@@ -26,6 +26,7 @@ function spread(root, schema, scalars) {
   const own = resolved(root, schema);
   const all = (own.allOf || []).flatMap((one) => spread(root, one, scalars));
   const some = [...(own.anyOf || []), ...(own.oneOf || [])].map((one) => resolved(root, one)).filter((one) => fits(one, scalars));
+  if (own.if && own.then && fits(resolved(root, own.if), scalars)) all.push(...spread(root, own.then, scalars));
   return [own, ...all, ...some.flatMap((one) => spread(root, one, scalars))];
 }
 

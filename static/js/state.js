@@ -1,6 +1,7 @@
 // Draws the execution document: what is not changed by a new state is left alone.
 
 import { all, chip, copyButton, h, mark, one, shape } from "./dom.js";
+import { decisionNotice, notice, retryNotice, skippable } from "./decisions.js";
 import { drawChecklist, drawOutputs } from "./results.js";
 import { timeNode, tookNode } from "./times.js";
 
@@ -20,10 +21,6 @@ export function currentStage(state) {
 }
 
 // --- notices ---------------------------------------------------------------------------------------
-
-function notice(tone, form, ...lines) {
-  return h("div", { class: `message tone-${tone}` }, shape(`s-${form}`, "icon mark"), h("div", {}, lines));
-}
 
 function failureNotice({ message, step, container, exit_code: exit, code }) {
   const where = [step && `Step ${step}`, container && `container ${container}`, exit !== null && exit !== undefined && `exit code ${exit}`, code];
@@ -48,7 +45,10 @@ function notices(state) {
     found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` Execution ${state.queue.waits_for} is ahead of it.` : "")));
   }
   if (state.waits_for_delegate) found.push(delegateNotice(state.waits_for_delegate));
-  if (state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
+  const asking = steps(state).find((step) => step.intervention && step.intervention.kind !== "WAITING");
+  if (asking) found.push(decisionNotice(asking, state.can || {}));
+  else if (state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
+  for (const step of steps(state)) if (step.retry_at) found.push(retryNotice(step));
   return found;
 }
 
@@ -161,7 +161,7 @@ export class StatePage {
     this.state = state;
     const stage = state.stages.find((found) => found.identifier === this.stage) || currentStage(state);
     this.put("status", [state.status, state.outcome], () => statusNodes(state));
-    this.put("notices", [state.failure, state.queue, state.waits_for_delegate, state.status], () => notices(state));
+    this.put("notices", [state.failure, state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at])], () => notices(state));
     this.part("notices").hidden = !this.part("notices").children.length;
     this.put("began", [state.started_at, state.created_at], () => [timeNode(state.started_at || state.created_at)]);
     this.put("took", [state.started_at, state.ended_at], () => [tookNode(state.started_at, state.ended_at)]);
@@ -187,6 +187,9 @@ export class StatePage {
   }
 
   drawButtons(can) {
+    const step = can.decide && skippable(steps(this.state));
+    this.part("skip").hidden = !step;
+    if (step) for (const part of all("[data-x-skip-step]")) part.textContent = part.value = step[part.tagName === "INPUT" ? "identifier" : "name"];
     for (const name of ["abort", "rollback", "retry"]) {
       const button = this.part(name);
       button.disabled = !can[name];

@@ -61,13 +61,21 @@ function count(node) {
   node.textContent = spell((Date.now() - Date.parse(node.dataset.since)) / 1000);
 }
 
+function countDown(node) {
+  node.textContent = spell((Date.parse(node.dataset.until) - Date.now()) / 1000);
+}
+
 export function showTimes(root = document) {
+  all("[data-until]", root).forEach(countDown);
   all("time[data-when]", root).forEach(show);
   all("[data-since]", root).forEach(count);
 }
 
 export function keepTime() {
   showTimes();
-  setInterval(() => all("[data-since]").forEach(count), 1000);
+  setInterval(() => {
+    all("[data-since]").forEach(count);
+    all("[data-until]").forEach(countDown);
+  }, 1000);
   setInterval(() => all('time[data-when="ago"]').forEach(show), 15000);
 }

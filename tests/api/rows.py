@@ -67,6 +67,11 @@ def delegate_task(world: World) -> dict[str, Any]:
     return {"pk": (found or make_task(world.scope)).pk}
 
 
+def decision(world: World) -> dict[str, Any]:
+    """To skip the step of an execution in which nothing waits for that."""
+    return {"step": "ecsRollingDeploy", "decision": "SKIP"}
+
+
 def inquiry(world: World) -> dict[str, Any]:
     """A test of the world's connector through a delegate."""
     asked = Inquiry.objects.filter(connector=world.connector).first() or Inquiry.objects.create(
@@ -96,6 +101,7 @@ ROWS: dict[str, Row] = {
     "abort-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
     "roll-back-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
     "retry-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
+    "decide-about-step": Row((Ask("post", FORM, body=decision, is_form=True),), of("execution")),
     "pipelines": only(PAGE),
     "pipeline": only(PAGE_OF_ONE, of("pipeline")),
     "run-pipeline": Row(
@@ -546,6 +552,7 @@ ROWS: dict[str, Row] = {
     "api-abort": Row((Ask("post", (401, 404, 403, 202, 202)),), of("execution")),
     "api-rollback": Row((Ask("post", (401, 404, 403, 202, 202)),), of("execution")),
     "api-retry": Row((Ask("post", (401, 404, 403, 409, 409)),), of("execution")),
+    "api-decide": Row((Ask("post", (401, 404, 403, 409, 409), body=decision),), of("execution")),
     "api-log": Row((get(READ), get(READ, "?download=1")), of("execution")),
     "api-log-search": Row((get(READ), get(READ, "?q=x")), of("execution")),
     "api-calls": only(READ, of("execution")),

@@ -1,0 +1,117 @@
+"""A step that is tried again: its next attempt, or a new run where it was undone; inside a commit."""
+
+from django.db.models import F
+
+from deployments.actions.base import known_actions
+from deployments.engine.shared import Shared
+from deployments.models import ActionRun, Call, StepExecution
+from deployments.states import ActionState, CallState, Status
+
+_HAPPENED = (CallState.ANSWERED, CallState.SENT, CallState.UNKNOWN)
+_UNDONE = (ActionState.UNDONE, ActionState.NOT_RESTORED)
+_FAILED = (Status.FAILED, Status.ABORTED, Status.EXPIRED)
+
+
+def next_attempt(step: StepExecution) -> None:
+    """Try the step again from the action that failed; what succeeded stays, unless its action repeats."""
+    _queue(step)
+    repeated = [name for name, action in known_actions().items() if action.repeats]
+    kept = step.actions.filter(state=ActionState.DONE).exclude(name__in=repeated)
+    for row in step.actions.exclude(pk__in=kept.values("pk")):
+        _try_again(row, step.attempt)
+
+
+def start_again(shared: Shared) -> StepExecution | None:
+    """Queue the stage from the first step that a rollback undid, else from the one that failed.
+
+    What was undone, and all that came after it, begins a new run; None if there is nothing to try again.
+    """
+    steps = list(shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position"))
+    undone = [step for step in steps if step.actions.filter(state__in=_UNDONE).exists()]
+    first = next((step for step in steps if step in undone or step.status in _FAILED), None)
+    if first is None:
+        return None
+    for step in steps[first.position :]:
+        if step.started_at is None:
+            _wait_anew(step)
+        elif undone:
+            _new_run(step)
+        else:
+            next_attempt(step)
+    rollback = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK)
+    rollback.update(status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None)
+    return first
+
+
+def wait_anew(steps: list[StepExecution]) -> None:
+    """Steps that were skipped because of a failure before them have their turn after all."""
+    for step in steps:
+        _wait_anew(step)
+
+
+def _wait_anew(step: StepExecution) -> None:
+    step.status, step.ended_at = Status.QUEUED, None
+    step.save(update_fields=["status", "ended_at"])
+    step.actions.filter(state=ActionState.SKIPPED).update(state=ActionState.WAITING)
+
+
+def _new_run(step: StepExecution) -> None:
+    _queue(step)
+    step.run, step.outputs, step.started_at = step.run + 1, {}, None
+    step.save(update_fields=["run", "outputs", "started_at"])
+    for row in step.actions.all():
+        row.first_attempt = step.attempt
+        _reset(row, step.attempt)
+
+
+def _queue(step: StepExecution) -> None:
+    """Its next attempt. It keeps when it began: what has begun is undone if somebody aborts now."""
+    step.attempt += 1
+    step.status, step.failure, step.intervention = Status.QUEUED, None, None
+    step.retry_at = step.ended_at = step.timeout_at = None
+    step.save(
+        update_fields=[
+            "attempt",
+            "status",
+            "failure",
+            "intervention",
+            "retry_at",
+            "ended_at",
+            "timeout_at",
+        ]
+    )
+    step.actions.update(undo_state="", undo_started_at=None)
+
+
+def _try_again(row: ActionRun, attempt: int) -> None:
+    """A write that happened, or may have, keeps its attempt; otherwise the action starts over (rule 12)."""
+    calls = Call.objects.filter(action=row, attempt=row.attempt, phase="start")
+    last = calls.filter(is_write=True, state__in=_HAPPENED).order_by("-number").first()
+    if last is None or row.start_done_at is not None:
+        _reset(row, attempt)
+        return
+    # What came after it is asked anew; the rows stay as a part of what was done.
+    calls.filter(number__gt=last.number).update(phase=f"start until {attempt}")
+    row.state, row.detail, row.trouble, row.ended_at = ActionState.STARTED, "", 0, None
+    row.save(update_fields=["state", "detail", "trouble", "ended_at"])
+
+
+def _reset(row: ActionRun, attempt: int) -> None:
+    row.state, row.detail, row.trouble, row.progress = ActionState.WAITING, "", 0, {}
+    row.start_done_at = row.started_at = row.ended_at = None
+    row.attempt, row.undo_state, row.undo_started_at = attempt, "", None
+    row.save(
+        update_fields=[
+            "state",
+            "detail",
+            "trouble",
+            "progress",
+            "start_done_at",
+            "started_at",
+            "ended_at",
+            "attempt",
+            "first_attempt",
+            "undo_state",
+            "undo_started_at",
+        ]
+    )

@@ -1,0 +1,58 @@
+// What a person can decide about a step: the notice with its buttons, the time that is left, what is tried again.
+
+import { h, shape } from "./dom.js";
+import { timeNode } from "./times.js";
+
+const WORDS = {
+  RETRY: ["Retry", "Try the step again, from where it failed"],
+  SKIP: ["Skip", "Go on with the next step; this one counts as skipped"],
+  IGNORE: ["Ignore", "Go on with the next step; the failure stays visible"],
+  MARK_AS_SUCCESS: ["Mark as success", "Go on as if the step had succeeded"],
+  MARK_AS_FAILURE: ["Mark as failure", "End here, and undo nothing"],
+  ROLL_BACK: ["Roll back", "Undo what the stage did, newest change first"],
+  ABORT: ["Abort", "End here as aborted, and undo nothing"],
+};
+const BACKWARD = {
+  RETRY: ["Try again", "Try three more times to undo this"],
+  IGNORE: ["Leave it", "Leave this as it is, and undo the rest"],
+  ABORT: ["Leave the rest", "Undo nothing more"],
+};
+const AFTERWARDS = {
+  Abort: "the execution is aborted", Ignore: "the failure is ignored", MarkAsFailure: "the execution fails, and nothing is undone",
+  MarkAsSuccess: "the step is marked as success", StageRollback: "the stage is rolled back", LeaveRest: "nothing more is undone",
+};
+
+export function notice(tone, form, ...lines) {
+  return h("div", { class: `message tone-${tone}` }, shape(`s-${form}`, "icon mark"), h("div", {}, lines));
+}
+
+function button(step, decision) {
+  const backward = step.section === "ROLLBACK";
+  const [word, title] = (backward && BACKWARD[decision]) || WORDS[decision];
+  const css = decision === "ABORT" ? "button small danger" : decision === "RETRY" ? "button small primary" : "button small";
+  return h("button", { class: css, form: "decide-form", name: "choice", value: `${decision} ${step.identifier}`, title }, word);
+}
+
+function limit({ until, on_timeout: then }) {
+  if (!until) return null;
+  return h("span", { class: "soft" }, "Time left: ", h("span", { "data-until": until }), " (until ", timeNode(until), `), then ${AFTERWARDS[then] || "it is rolled back"}.`);
+}
+
+export function decisionNotice(step, can) {
+  const { kind, choices } = step.intervention;
+  const backward = kind === "NOT_RESTORED" || kind === "STUCK_BACKWARD";
+  const what = backward ? `The rollback ${step.name} waits for a decision.` : `Step ${step.name} waits for a decision.`;
+  const why = step.failure?.message?.split("\n")[0] || "The last lines of the log say why.";
+  const buttons = can.decide
+    ? h("div", { class: "choices", role: "group", "aria-label": `Decide about step ${step.name}` }, choices.map((choice) => button(step, choice)))
+    : h("span", { class: "soft" }, "Who may run this pipeline can decide.");
+  const node = notice("waiting", "waiting", h("strong", {}, what), h("span", {}, why), limit(step.intervention), buttons);
+  node.classList.add("decision");
+  return node;
+}
+
+export function retryNotice(step) {
+  return notice("waiting", "waiting", h("span", {}, h("strong", {}, `Step ${step.name} is tried again`), " in ", h("span", { "data-until": step.retry_at }), "."), h("span", {}, step.failure?.message?.split("\n")[0] || ""));
+}
+
+export const skippable = (steps) => steps.find((step) => step.intervention?.kind === "WAITING" && step.intervention.choices.includes("SKIP"));
