@@ -122,6 +122,7 @@ ROWS: dict[str, Row] = {
     "iam-policies": only(PAGE),
     "new-pipeline": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=pipeline_form, is_form=True))),
     "check-pipeline": Row((Ask("post", (302, 404, 200, 200, 200), body=pipeline_form, is_form=True),)),
+    "choose-listeners": only((302, 200, 200, 200, 200)),
     "draw-pipeline": Row((Ask("post", (302, 200, 200, 200, 200), body=pipeline_form, is_form=True),)),
     "edit-pipeline": Row(
         (
