@@ -2,7 +2,9 @@
 
 import contextlib
 import signal
+import threading
 import time
+from queue import SimpleQueue
 
 from delegates.agent.heartbeats import heartbeat
 from delegates.agent.logs.uploading import upload
@@ -14,14 +16,19 @@ UPLOAD_SECONDS = 10.0
 
 def end_on_signals(agent: Agent) -> None:
     """SIGTERM and SIGINT drain; a second one ends at once."""
+    # A signal comes in the middle of whatever the main thread does, even of another signal's handler, and may
+    # find any lock taken. This queue is made for that; all else is done by a thread.
+    told: SimpleQueue[int] = SimpleQueue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: told.put(number))
+    threading.Thread(target=_end_when_told, args=(agent, told), name="ending", daemon=True).start()
 
-    def told(number: int, _frame: object) -> None:
-        if agent.draining.is_set():
-            agent.ended.set()
-        agent.drain()
 
-    signal.signal(signal.SIGTERM, told)
-    signal.signal(signal.SIGINT, told)
+def _end_when_told(agent: Agent, told: "SimpleQueue[int]") -> None:
+    told.get()
+    agent.drain()
+    told.get()
+    agent.ended.set()
 
 
 def finish(agent: Agent) -> None:

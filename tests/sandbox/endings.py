@@ -10,7 +10,6 @@ import random
 import signal
 import socket
 import sys
-import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -27,13 +26,14 @@ from moto.core.model_instances import reset_model_data
 import sandbox.server
 from sandbox.account import Account
 from sandbox.server import Options, serve
+from tests.fixtures.signals import tell_in_the_middle
 from tests.ports import free_port
 
 AGAIN = 20
 CALLERS = 2
 CONNECTIONS = 20
 LONGEST_LIFE = 0.5
-PATIENCE = 10.0
+PATIENCE = 60.0
 STUCK = "stuck"
 FAULTS: tuple[dict[str, Any] | None, ...] = (
     None,
@@ -99,22 +99,6 @@ def start(folder: Path, way: str) -> Started:
         os._exit(70)
 
 
-def tell_in_the_middle() -> None:
-    """Have a signal come whenever the main thread holds the lock of an event.
-
-    One does come right after another: the kernel tells the death of each thread of a parent that is killed.
-    """
-    set_event = Event.set
-
-    def set_told(event: Event) -> None:
-        if threading.get_ident() == threading.main_thread().ident:
-            with event._cond:  # type: ignore[attr-defined]
-                signal.raise_signal(signal.SIGTERM)
-        set_event(event)
-
-    Event.set = set_told  # type: ignore[method-assign,assignment]
-
-
 def call(started: Started, fault: dict[str, Any] | None, ended: Event) -> None:
     """Keep it busy with calls, faults, and connections that say nothing: each is a new thread in there."""
     url, names = f"http://127.0.0.1:{started.port}", iter(range(10**6))
@@ -123,7 +107,8 @@ def call(started: Started, fault: dict[str, Any] | None, ended: Event) -> None:
         "X-Amz-Target": "AmazonEC2ContainerServiceV20141113.CreateCluster",
         "Content-Type": "application/x-amz-json-1.1",
     }
-    while not ended.is_set():
+    # Most of a machine would be gone with asking who is not there yet, or no more.
+    while not ended.wait(0.002):
         with contextlib.suppress(OSError, HTTPException):
             for _ in range(CONNECTIONS):
                 socket.create_connection(("127.0.0.1", started.port)).close()

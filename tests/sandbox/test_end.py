@@ -9,7 +9,7 @@ import pytest
 from tests.fixtures.processes import ROOT
 from tests.sandbox.endings import WAYS
 
-ROUNDS = 6
+ROUNDS = 4
 
 
 @pytest.mark.timeout(240)
