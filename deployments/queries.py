@@ -1,6 +1,7 @@
 """What pages, the API and sockets read: executions as documents, lists narrowed to what one may see."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -237,6 +238,13 @@ def _waits_for_delegate(execution: Execution) -> dict[str, Any] | None:
         "until": _text(call.task.deadline),
         "task": str(call.task.pk),
     }
+
+
+def newest_tags(principal: User, pipelines: Sequence[Pipeline], most: int) -> list[str]:
+    """The tags that pipelines ran last, each once, newest first."""
+    runs = visible_executions(principal).filter(pipeline__in=pipelines).exclude(tag="").exclude(tag=None)
+    newest = runs.order_by("-created_at").values_list("tag", flat=True)[: most * 5]
+    return list(dict.fromkeys(newest))[:most]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from deployments.models import Environment, Manifest, Service
 from deployments.starters import new_manifests
 from deployments.used_by import used_by
 from deployments.views.changes import compared
+from deployments.views.new_images import deploy_form
 from rbac.models import Scope
 from rbac.policy import NotVisible, can_anywhere, permissions_at, require, visible_to
 from web.lists import visible_here
@@ -63,10 +64,12 @@ def services(request: PageRequest) -> HttpResponse:
 def service(request: PageRequest, pk: int) -> HttpResponse:
     """This will show a service: its artifact, its manifests, its variables, and who deploys it."""
     found = service_of(request, pk)
+    users = used_by(found, request.user)
     content = {
         "service": found,
         "environments": _environments(request, found),
-        "used_by": used_by(found, request.user),
+        "used_by": users,
+        "deploy": deploy_form(request, users),
         "rights": permissions_at(request.user, found),
     }
     return render(request, "deployments/services/detail.html", content)

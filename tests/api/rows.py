@@ -137,6 +137,18 @@ ROWS: dict[str, Row] = {
     "services": only(PAGE),
     "service": only(PAGE_OF_ONE, of("service")),
     "new-service": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=service_form, is_form=True))),
+    "deploy-image": Row(
+        (
+            get(PAGE_OF_ONE),
+            Ask(
+                "post",
+                (302, 404, 200, 302, 302),
+                body=lambda world: {"tag": "v2", "pipeline": world.pipeline.pk},
+                is_form=True,
+            ),
+        ),
+        of("service"),
+    ),
     "edit-service": Row(
         (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=service_form, is_form=True)), of("service")
     ),

@@ -1,0 +1,51 @@
+"""Deploying a new image from the page of its service."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from deployments.models import Execution, Pipeline, Service
+from rbac.models import User
+from tests.api.world import World, make_world
+
+Browse = Callable[[User], Client]
+
+
+@pytest.fixture
+def world(project: object, admin: User) -> World:
+    return make_world(project, admin, admin)
+
+
+def test_one_click_deploys_another_tag_with_the_pipeline_of_the_service(
+    world: World, admin: User, browse: Browse
+) -> None:
+    client = browse(admin)
+    page = client.get(f"/services/{world.service.pk}/").content.decode()
+    assert f'action="/services/{world.service.pk}/deploy/"' in page
+    asked = {"tag": "2.0", "pipeline": world.pipeline.pk}
+    answer = client.post(f"/services/{world.service.pk}/deploy/", asked)
+    made = Execution.objects.latest("created_at")
+    assert answer["Location"] == f"/deployments/{made.pk}/"
+    assert (made.pipeline, made.tag, made.yaml) == (world.pipeline, "2.0", world.pipeline.yaml)
+    assert '<option value="2.0">' in client.get(f"/services/{world.service.pk}/").content.decode()
+
+
+def test_a_wrong_tag_and_a_pipeline_that_does_not_deploy_it_are_refused(
+    world: World, admin: User, browse: Browse
+) -> None:
+    before = Execution.objects.count()
+    other = Pipeline.objects.create(scope=world.scope, identifier="other", name="Other", yaml="pipeline: {}")
+    path = f"/services/{world.service.pk}/deploy/"
+    wrong_tag = browse(admin).post(path, {"tag": "a b", "pipeline": world.pipeline.pk})
+    assert "A tag has letters, digits" in wrong_tag.content.decode()
+    wrong_pipeline = browse(admin).post(path, {"tag": "1", "pipeline": other.pk})
+    assert "does not deploy the service" in wrong_pipeline.content.decode()
+    assert Execution.objects.count() == before
+
+
+def test_a_service_that_no_pipeline_deploys_says_what_is_missing(
+    world: World, admin: User, browse: Browse
+) -> None:
+    unused = Service.objects.create(scope=world.scope, identifier="unused", name="Unused")
+    assert "No pipeline deploys this" in browse(admin).get(f"/services/{unused.pk}/deploy/").content.decode()
