@@ -83,6 +83,9 @@ def _changed_of(
 
 
 def _stage_of(waiting: Waiting) -> StageExecution | None:
-    """Any stage of the group tells its door, region and cluster."""
-    stages = StageExecution.objects.filter(execution=waiting.pk, ecs_service=waiting.awaits)
+    """The stage that waits tells the group's door, region and cluster: the last that has a service.
+
+    It may wait for another service than its own: a canary, one of a blue/green pair.
+    """
+    stages = StageExecution.objects.filter(execution=waiting.pk).exclude(ecs_service="")
     return stages.select_related("connector__secret").order_by("position").last()

@@ -155,3 +155,16 @@ def test_a_version_that_never_gets_healthy_is_taken_back(shop: World) -> None:
     assert _ends(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
     assert shop.state() == before
     assert shop.meetings == []
+
+
+def test_a_network_load_balancer_has_listeners_without_rules(shop: World) -> None:
+    shop.use_network_balancer()
+    for tag in ("1", "2"):
+        assert _ends(shop.run(tag)) == ("SUCCESS", "COMPLETED")
+    before = shop.state()
+    third = shop.run("3", visited=True)
+    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    shop.roll_back(third, visited=True)
+    assert _ends(third) == ("SUCCESS", "ROLLED_BACK"), shop.drive.log(third)
+    assert shop.state() == before
+    assert shop.meetings == []

@@ -14,6 +14,8 @@ from deployments.operations import roll_back_execution
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 
+# A target needs far longer from being registered to being healthy: no empty moment fits in between.
+STEP = 2
 NAMES = ("shop__1", "shop__2")
 
 
@@ -92,6 +94,42 @@ class World:
         execution["steps"] = [one for one in execution["steps"] if one["step"]["type"] in types]
         self._save(document)
 
+    def use_network_balancer(self) -> None:
+        """Let a network load balancer stand in the place of the application load balancer."""
+        seed = self.drive.sandbox.seed()
+        made = self.call("elbv2", "CreateLoadBalancer", Name="net", Type="network", Subnets=seed["subnets"])
+        arn = made["LoadBalancers"][0]["LoadBalancerArn"]
+        listeners, groups = [], {}
+        for name, port in (("target1", 80), ("target2", 8080)):
+            checks = {"HealthCheckIntervalSeconds": 8, "HealthCheckTimeoutSeconds": 5}
+            made = self.call(
+                "elbv2",
+                "CreateTargetGroup",
+                Name=f"net-{name}",
+                Protocol="TCP",
+                Port=80,
+                VpcId=seed["vpc"],
+                TargetType="ip",
+                **checks,
+            )
+            groups[name] = made["TargetGroups"][0]["TargetGroupArn"]
+            actions = [{"Type": "forward", "TargetGroupArn": groups[name]}]
+            made = self.call(
+                "elbv2",
+                "CreateListener",
+                LoadBalancerArn=arn,
+                Protocol="TCP",
+                Port=port,
+                DefaultActions=actions,
+            )
+            listeners.append({"arn": made["Listeners"][0]["ListenerArn"], "default_rule_arn": ""})
+        self.balancer = {
+            "prod_listener": listeners[0],
+            "stage_listener": listeners[1],
+            "target_groups": groups,
+        }
+        self.choose(loadBalancer="net")
+
     def forward(self, listener: dict[str, Any], actions: list[dict[str, Any]]) -> None:
         """Change a default rule as somebody else would."""
         self.call("elbv2", "ModifyListener", ListenerArn=listener["arn"], DefaultActions=actions)
@@ -122,10 +160,12 @@ class World:
 
     def forwards(self, listener: dict[str, Any], path: bool = False) -> list[str]:
         """Where a listener's rule sends traffic."""
-        rule = listener["path_rule_arn" if path else "default_rule_arn"]
-        (found,) = self.call("elbv2", "DescribeRules", RuleArns=[rule])["Rules"]
+        actions = self.actions(listener)
+        if path:
+            rule = listener["path_rule_arn"]
+            actions = self.call("elbv2", "DescribeRules", RuleArns=[rule])["Rules"][0]["Actions"]
         groups: list[str] = []
-        for action in found["Actions"]:
+        for action in actions:
             config = action.get("ForwardConfig", {}).get("TargetGroups", [])
             groups += [one["TargetGroupArn"] for one in config if one.get("Weight", 1)]
             if not config:
@@ -141,7 +181,7 @@ class World:
         """Everything that a rollback must bring back."""
         return {
             "prod": self.forwards(self.prod),
-            "path": self.forwards(self.prod, path=True),
+            "path": self.forwards(self.prod, path="path_rule_arn" in self.prod),
             "stage": self.forwards(self.stage),
             "services": {name: self._service_state(name) for name in NAMES},
         }
@@ -164,18 +204,18 @@ class World:
     def until_over(
         self, execution: Execution, *, visited: bool = False, most_seconds: int = 1800
     ) -> Execution:
-        """Let time go by; with a client it does so second by second, and the client asks around each look."""
+        """Let time go by; with a client it does so in small steps, and the client asks around each look."""
         if not visited:
             return self.drive.until_over(execution, most_seconds)
-        for _ in range(most_seconds):
+        for _ in range(most_seconds // STEP):
             self.visit()
             self.drive.look()
             self.visit()
             execution.refresh_from_db()
             if execution.is_over:
                 return execution
-            self.drive.clock.move(1)
-            self.drive.sandbox.advance(1)
+            self.drive.clock.move(STEP)
+            self.drive.sandbox.advance(STEP)
         raise AssertionError(f"{execution} is still {execution.status}: {self.drive.log(execution)[-8:]}")
 
     def roll_back(self, execution: Execution, *, visited: bool = False) -> None:

@@ -11,6 +11,7 @@ from deployments.actions.blue_green.identity import Candidate, Pair, identify
 from deployments.actions.blue_green.scaling import IN_SWAP, OLD_SERVICE, state_of
 from deployments.actions.blue_green.traffic import groups_of, traffic_of
 from deployments.actions.known_service import refuse_foreign_controller, snapshot_of
+from deployments.actions.scaling.state import ScalingState, wanted_by
 
 
 @action
@@ -78,7 +79,9 @@ class RememberPair(Action):
         rollout.remember(IN_SWAP, self.scaling_in_swap)
         if pair.blue:
             rollout.learn(**{OLD_SERVICE: pair.blue})
-            rollout.remember("scaling of blue", state_of(rollout, pair.blue).to_memory())
+            scaling = state_of(rollout, pair.blue)
+            rollout.remember("scaling of blue", scaling.to_memory())
+            _warn_of_unknown_scaling(rollout, pair.blue, scaling)
         _tell(rollout, pair, green, services)
 
     def is_done(self, rollout: Rollout) -> bool:
@@ -87,6 +90,16 @@ class RememberPair(Action):
         if before is None or before["status"] != "DRAINING":
             return True
         return is_inactive(rollout, before["name"])
+
+
+def _warn_of_unknown_scaling(rollout: Rollout, blue: str, scaling: ScalingState) -> None:
+    """What somebody attached by hand stays with the old service: the new one must not lose it unnoticed."""
+    if scaling.target is not None and not wanted_by(rollout):
+        rollout.log(
+            f"Service {blue} has auto scaling that is in no manifest, so the new version will have none. Add "
+            "scalable target and scaling policy manifests to the service to carry it over.",
+            "warning",
+        )
 
 
 def is_inactive(rollout: Rollout, name: str) -> bool:
@@ -130,8 +143,10 @@ def _keep(
     before = None if existing is None else snapshot_of(existing)
     rollout.remember("pair", {"names": names, "blue": pair.blue, "green": green, "tags": dict(tags)})
     rollout.remember("blue before", None if blue is None else snapshot_of(blue))
-    if rollout.remember("service before", before) and existing is not None and existing.is_active:
-        refuse_foreign_controller(before or {})
+    rollout.remember("service before", before)
+    for one in (existing, blue):
+        if one is not None and one.is_active:
+            refuse_foreign_controller(snapshot_of(one))
     rollout.learn(serviceName=green)
 
 
