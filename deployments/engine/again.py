@@ -87,13 +87,19 @@ def _try_again(row: ActionRun, attempt: int) -> None:
     """A write that happened, or may have, keeps its attempt; otherwise the action starts over (rule 12)."""
     calls = Call.objects.filter(action=row, attempt=row.attempt, phase="start")
     last = calls.filter(is_write=True, state__in=_HAPPENED).order_by("-number").first()
-    if last is None or row.start_done_at is not None:
+    if last is None or row.start_done_at is not None or _repeats(row, last):
         _reset(row, attempt)
         return
     # What came after it is asked anew; the rows stay as a part of what was done.
     calls.filter(number__gt=last.number).update(phase=f"start until {attempt}")
     row.state, row.detail, row.trouble, row.ended_at = ActionState.STARTED, "", 0, None
     row.save(update_fields=["state", "detail", "trouble", "ended_at"])
+
+
+def _repeats(row: ActionRun, last: Call) -> bool:
+    """An action that is meant to be done again starts over once the answer to its last write is known."""
+    action = known_actions().get(row.name)
+    return action is not None and action.repeats and last.state == CallState.ANSWERED
 
 
 def _reset(row: ActionRun, attempt: int) -> None:

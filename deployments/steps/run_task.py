@@ -9,6 +9,7 @@ from deployments.actions.run_task import (
     FindLeftTasks,
     RegisterTaskToRun,
     RunTasks,
+    StopEarlierTasks,
     StopLeftTasks,
     WaitForTasks,
 )
@@ -47,6 +48,7 @@ def ecs_run_task(spec: EcsRunTaskSpec) -> Plan:
     yield unit("Fetch manifests", FetchRunTask(definition_arn=arn))
     yield unit(
         "Run task",
+        StopEarlierTasks(),
         *(() if arn else (RegisterTaskToRun(),)),
         RunTasks(hands_over=spec.skipSteadyStateCheck),
         *(() if spec.skipSteadyStateCheck else (WaitForTasks(),)),

@@ -57,7 +57,7 @@ def inline(field: str, text: str) -> str:
     return f"{field}:\n  type: Inline\n  spec:\n    content: |\n{indent(text.strip(), ' ' * 6)}\n"
 
 
-def pipeline_text(spec: str, timeout: str = "10m") -> str:
+def pipeline_text(spec: str, timeout: str = "10m", failing: str = "") -> str:
     """A pipeline with one stage and one run-task step."""
     return f"""
 pipeline:
@@ -79,6 +79,7 @@ pipeline:
                   type: EcsRunTask
                   identifier: migrate
                   timeout: {timeout}
+                  failureStrategies: [{failing}]
                   spec:
 {indent(spec, " " * 20)}
 """

@@ -21,7 +21,7 @@ def _ends(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
-def _tasks(drive: Drive, execution: Execution) -> list[dict[str, Any]]:
+def tasks_of(drive: Drive, execution: Execution) -> list[dict[str, Any]]:
     """Every task in AWS that was started by the execution."""
     arns = []
     for status in ("RUNNING", "STOPPED"):
@@ -43,7 +43,7 @@ def test_a_task_that_ends_well_is_followed_and_its_output_shown(job: Job) -> Non
     for line in ("starting", "3 migrations to apply", "applied 3 of 3", "done"):
         assert log.count(f"migrate | {line}") == 1
     outputs = execution_document(execution, drive.deployer)["stages"][0]["steps"][0]["outputs"]
-    (task,) = _tasks(drive, execution)
+    (task,) = tasks_of(drive, execution)
     assert outputs["taskArns"] == [task["taskArn"]]
     assert outputs["taskDefinitionArn"] == task["taskDefinitionArn"]
     assert outputs["exitCodes"] == {task["taskArn"].rsplit("/", 1)[-1]: {"migrate": 0}}
@@ -80,7 +80,7 @@ def test_more_than_ten_tasks_are_started_by_several_calls(job: Job) -> None:
     execution = drive.run("done")
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     assert Counter(drive.effects())["RunTask"] == 2
-    assert len(_tasks(drive, execution)) == 12
+    assert len(tasks_of(drive, execution)) == 12
     log = drive.log(execution)
     assert sum(line.endswith(" migrate | done") for line in log) == 12
 
@@ -98,14 +98,14 @@ containerDefinitions:
     assert execution.failure["code"] == "TASK_NOT_STARTED"
     assert "No container instance has enough free memory" in execution.failure["message"]
     assert "RESOURCE:MEMORY" in execution.failure["message"]
-    assert {task["lastStatus"] for task in _tasks(drive, execution)} == {"STOPPED"}
+    assert {task["lastStatus"] for task in tasks_of(drive, execution)} == {"STOPPED"}
 
 
 def test_a_time_out_stops_the_tasks(job: Job) -> None:
     drive = job(timeout="2m")
     execution = drive.run("1.27")
     assert execution.failure["code"] == "TIMED_OUT"
-    (task,) = _tasks(drive, execution)
+    (task,) = tasks_of(drive, execution)
     assert (task["lastStatus"], task["stopCode"]) == ("STOPPED", "UserInitiated")
 
 
@@ -117,7 +117,7 @@ def test_an_abort_stops_the_tasks(job: Job, roll_back: bool) -> None:
     abort_execution(actor=drive.deployer, execution=execution, roll_back=roll_back)
     drive.until_over(execution)
     assert _ends(execution) == ("ABORTED", "ABORTED")
-    assert [task["lastStatus"] for task in _tasks(drive, execution)] == ["STOPPED"]
+    assert [task["lastStatus"] for task in tasks_of(drive, execution)] == ["STOPPED"]
     effects = Counter(drive.effects())
     assert (effects["StopTask"], effects["DeregisterTaskDefinition"]) == (1, 1)
 
@@ -128,7 +128,7 @@ def test_a_lost_answer_runs_nothing_twice(job: Job) -> None:
     execution = drive.run("done")
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     assert Counter(drive.effects())["RunTask"] == 1
-    assert len(_tasks(drive, execution)) == 3
+    assert len(tasks_of(drive, execution)) == 3
 
 
 def test_tasks_of_a_lost_answer_are_stopped_by_an_abort(job: Job) -> None:
@@ -138,7 +138,7 @@ def test_tasks_of_a_lost_answer_are_stopped_by_an_abort(job: Job) -> None:
     drive.look()
     abort_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
-    assert [task["lastStatus"] for task in _tasks(drive, execution)] == ["STOPPED"]
+    assert [task["lastStatus"] for task in tasks_of(drive, execution)] == ["STOPPED"]
 
 
 def test_skipping_the_check_starts_the_tasks_and_leaves_them_running(job: Job) -> None:
@@ -147,7 +147,7 @@ def test_skipping_the_check_starts_the_tasks_and_leaves_them_running(job: Job) -
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     assert "Skipped Steady State Check" in drive.log(execution)
     drive.pass_time(60)
-    assert [task["lastStatus"] for task in _tasks(drive, execution)] == ["RUNNING"]
+    assert [task["lastStatus"] for task in tasks_of(drive, execution)] == ["RUNNING"]
 
 
 def test_a_retry_runs_new_tasks(job: Job) -> None:
@@ -156,7 +156,7 @@ def test_a_retry_runs_new_tasks(job: Job) -> None:
     retry_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
     assert _ends(execution)[0] == "FAILED"
-    assert len(_tasks(drive, execution)) == 2
+    assert len(tasks_of(drive, execution)) == 2
     effects = Counter(drive.effects())
     assert (effects["RegisterTaskDefinition"], effects["DeregisterTaskDefinition"]) == (2, 2)
 
@@ -168,7 +168,7 @@ def test_a_registered_task_definition_is_run_by_its_name(job: Job) -> None:
     second = drive.run()
     assert _ends(second) == ("SUCCESS", "COMPLETED")
     assert Counter(drive.effects())["RegisterTaskDefinition"] == 1
-    assert _tasks(drive, second)[0]["taskDefinitionArn"] == _tasks(drive, first)[0]["taskDefinitionArn"]
+    assert tasks_of(drive, second)[0]["taskDefinitionArn"] == tasks_of(drive, first)[0]["taskDefinitionArn"]
 
 
 def test_what_a_request_says_of_the_task_definition_is_ignored_with_a_warning(job: Job) -> None:
@@ -196,4 +196,4 @@ def test_later_edits_do_not_change_a_run_under_way(job: Job, drive: Drive) -> No
     execution = drive.start("done")
     job(more="count: 5", request=request_text(drive, "count: 5"))
     drive.until_over(execution)
-    assert len(_tasks(drive, execution)) == 1
+    assert len(tasks_of(drive, execution)) == 1

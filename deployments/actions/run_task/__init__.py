@@ -2,7 +2,7 @@
 
 from deployments.actions.run_task.fetch import FetchRunTask, RegisterTaskToRun
 from deployments.actions.run_task.follow import WaitForTasks
-from deployments.actions.run_task.leftovers import FindLeftTasks, StopLeftTasks
+from deployments.actions.run_task.leftovers import FindLeftTasks, StopEarlierTasks, StopLeftTasks
 from deployments.actions.run_task.start import RunTasks
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "FindLeftTasks",
     "RegisterTaskToRun",
     "RunTasks",
+    "StopEarlierTasks",
     "StopLeftTasks",
     "WaitForTasks",
 ]

@@ -16,6 +16,27 @@ ENDING = ("DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED")
 
 @action
 @dataclass(frozen=True)
+class StopEarlierTasks(Action):
+    """End what an earlier try of the step has left running, so that nothing runs twice at once."""
+
+    repeats = True
+
+    @property
+    def title(self) -> str:
+        return "Stop tasks of an earlier try"
+
+    def start(self, rollout: Rollout) -> None:
+        _stop_all(rollout, _of_earlier_try(rollout), "The step that ran this task is tried again")
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        return _adopt_stop(rollout, call)
+
+    def is_done(self, rollout: Rollout) -> bool:
+        return all(task.last_status == "STOPPED" for task in _of_earlier_try(rollout))
+
+
+@action
+@dataclass(frozen=True)
 class FindLeftTasks(Action):
     """After a failure or an abort, find every task that the step started, also those of a lost answer."""
 
@@ -58,37 +79,55 @@ class StopLeftTasks(Action):
         this = current_try(rollout)
         if this is not None and rollout.recall(f"{this.key} went well"):
             return
-        for task in _described(rollout):
-            if task.last_status not in ENDING and task.desired_status != "STOPPED":
-                rollout.log(f"Stopping ECS task {task.id}..")
-                _stop(rollout, task)
+        _stop_all(rollout, _left(rollout), "The step that ran this task has ended")
         if self.registered:
             _deregister(rollout)
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
-        late = is_old_enough_to_deny(rollout, call)
         if call.operation == "StopTask":
-            tasks = rollout.ecs.describe_tasks(rollout.cluster, [call.params["task"]])
-            if all(task.desired_status == "STOPPED" for task in tasks):
-                return Happened({"task": tasks[0].raw if tasks else {}})
-        elif not rollout.ecs.describe_task_definition(call.params["taskDefinition"]).is_active:
+            return _adopt_stop(rollout, call)
+        late = is_old_enough_to_deny(rollout, call)
+        if not rollout.ecs.describe_task_definition(call.params["taskDefinition"]).is_active:
             return Happened({})
         return DidNot() if late else AskAgain()
 
     def is_done(self, rollout: Rollout) -> bool:
-        return all(task.last_status == "STOPPED" for task in _described(rollout))
+        return all(task.last_status == "STOPPED" for task in _left(rollout))
 
 
-def _described(rollout: Rollout) -> list[EcsTask]:
-    arns = rollout.know("leftTasks") or []
+def _left(rollout: Rollout) -> list[EcsTask]:
+    return _described(rollout, rollout.know("leftTasks") or [])
+
+
+def _of_earlier_try(rollout: Rollout) -> list[EcsTask]:
+    """What the try before this one started; one whose answer is still to come goes on as the same try."""
+    this = current_try(rollout)
+    if this is None or this.open_batches() or rollout.recall(f"{this.key} went well"):
+        return []
+    return _described(rollout, this.answered())
+
+
+def _described(rollout: Rollout, arns: list[str]) -> list[EcsTask]:
     return rollout.ecs.describe_tasks(rollout.cluster, arns) if arns else []
 
 
-def _stop(rollout: Rollout, task: EcsTask) -> None:
-    try:
-        rollout.ecs.stop_task(rollout.cluster, task.arn, "The execution that ran this task has ended")
-    except NotFound:
-        rollout.log(f"ECS task {task.id} is gone already")
+def _stop_all(rollout: Rollout, tasks: list[EcsTask], reason: str) -> None:
+    for task in tasks:
+        if task.last_status in ENDING or task.desired_status == "STOPPED":
+            continue
+        rollout.log(f"Stopping ECS task {task.id}..")
+        try:
+            rollout.ecs.stop_task(rollout.cluster, task.arn, reason)
+        except NotFound:
+            rollout.log(f"ECS task {task.id} is gone already")
+
+
+def _adopt_stop(rollout: Rollout, call: CallRecord) -> Verdict:
+    late = is_old_enough_to_deny(rollout, call)
+    tasks = rollout.ecs.describe_tasks(rollout.cluster, [call.params["task"]])
+    if all(task.desired_status == "STOPPED" for task in tasks):
+        return Happened({"task": tasks[0].raw if tasks else {}})
+    return DidNot() if late else AskAgain()
 
 
 def _deregister(rollout: Rollout) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from aws.errors import AwsError
 from deployments.actions.base import (
     Action,
     ActionFailed,
@@ -53,7 +54,11 @@ class RunTasks(Action):
             "startedBy": rollout.execution_id,
         }
         this.begin(number, count)
-        answer = rollout.ecs.run_task(request, rollout.cluster, f"{rollout.intent}-{number}")
+        try:
+            answer = rollout.ecs.run_task(request, rollout.cluster, f"{rollout.intent}-{number}")
+        except AwsError:
+            this.end(number, [])
+            raise
         this.end(number, [task.arn for task in answer.tasks])
         rollout.learn(taskArns=this.answered())
         for task in answer.tasks:
