@@ -225,8 +225,16 @@ def leave_rest(shared: Shared, step: StepExecution, why: str = "") -> None:
 def _leave_unless_needless(shared: Shared, row: ActionRun, why: str) -> None:
     name = row.name
     has_undo = known_actions()[name].has_undo if name in known_actions() else True
-    state = ActionState.NOT_RESTORED if has_undo else ActionState(row.state)
+    # Where nothing was written there is nothing that stays behind.
+    changed = has_undo and _may_have_written(row)
+    state = ActionState.NOT_RESTORED if changed else ActionState(row.state)
     _change(shared, row, undo_state=UndoState.SETTLED, state=state, detail=(why or row.detail)[:512])
+
+
+def _may_have_written(row: ActionRun) -> bool:
+    states = (CallState.SENT, CallState.UNKNOWN, CallState.ANSWERED)
+    writes = Call.objects.filter(action=row, attempt=row.step.attempt, is_write=True)
+    return bool(writes.filter(state__in=states).exists())
 
 
 def reopen(shared: Shared) -> None:

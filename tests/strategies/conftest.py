@@ -6,7 +6,8 @@ import pytest
 from rest_framework.test import APIClient
 
 from deployments.engine.failpoints import set_hook
-from deployments.models import Pipeline
+from deployments.models import Manifest, Pipeline, Service
+from ops.demo_pipelines import SERVICE_DEFINITION
 from rbac.keys import create_api_key
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
@@ -15,11 +16,21 @@ from tests.strategies.strategies import STRATEGIES, Strategy
 
 __all__ = ["_full_buckets", "drive"]
 
-OF_SCALING = {"ServiceNamespace": "ecs", "ScalableDimension": "ecs:service:DesiredCount"}
-TRACKING = {
-    "TargetValue": 60.0,
-    "PredefinedMetricSpecification": {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"},
-}
+TARGET = """
+serviceNamespace: ecs
+scalableDimension: ecs:service:DesiredCount
+minCapacity: 1
+maxCapacity: 4
+"""
+POLICY = """
+policyName: cpu60
+policyType: TargetTrackingScaling
+serviceNamespace: ecs
+scalableDimension: ecs:service:DesiredCount
+targetTrackingScalingPolicyConfiguration:
+  targetValue: 60
+  predefinedMetricSpecification: {predefinedMetricType: ECSServiceAverageCPUUtilization}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +41,11 @@ def _no_hook_stays() -> Iterator[None]:
 
 @pytest.fixture(params=STRATEGIES, ids=lambda strategy: strategy.name)
 def play(request: pytest.FixtureRequest, drive: Drive) -> Play:
-    """The strategy, after its first deployment."""
+    """The strategy, with a version that serves."""
     play = unplayed(request.param, drive)
-    execution = play.run("1.27")
-    assert play.ends(execution) == ("SUCCESS", "COMPLETED"), execution.failure
-    _scale(play)
+    for _ in range(play.strategy.beginnings):
+        execution = play.run(play.strategy.versions[0])
+        assert play.ends(execution) == ("SUCCESS", "COMPLETED"), execution.failure
     play.remember()
     return play
 
@@ -46,21 +57,26 @@ def unplayed(strategy: Strategy, drive: Drive) -> Play:
     _, token = create_api_key(actor=None, user=drive.deployer, name="stories")
     client.credentials(HTTP_X_API_KEY=token)
     play = Play(strategy, drive, client)
-    if strategy.target_group:
-        arn = drive.sandbox.seed()["load_balancer"]["target_groups"][strategy.target_group]
-        balancer = f"loadBalancers: [{{targetGroupArn: '{arn}', containerName: nginx, containerPort: 80}}]"
-        tags = "tags: [{key: team, value: shop}]"
-        play.edit(strategy.file, "launchType: FARGATE", f"{balancer}\n{tags}\nlaunchType: FARGATE")
+    if strategy.is_of_service:
+        _ask_for_scaling(Service.objects.get(identifier=strategy.app))
+        play.edit(SERVICE_DEFINITION, *_behind_a_balancer(strategy, drive))
     return play
 
 
-def _scale(play: Play) -> None:
-    about = {**OF_SCALING, "ResourceId": f"service/demo/{play.strategy.service}"}
-    call = play.drive.call
-    call("application-autoscaling", "RegisterScalableTarget", {**about, "MinCapacity": 1, "MaxCapacity": 4})
-    policy = {"PolicyName": "cpu60", "PolicyType": "TargetTrackingScaling"}
-    call(
-        "application-autoscaling",
-        "PutScalingPolicy",
-        {**about, **policy, "TargetTrackingScalingPolicyConfiguration": TRACKING},
-    )
+def _ask_for_scaling(service: Service) -> None:
+    for identifier, kind, content in (
+        ("target", Manifest.Kind.SCALABLE_TARGET, TARGET),
+        ("policy", Manifest.Kind.SCALING_POLICY, POLICY),
+    ):
+        Manifest.objects.create(
+            service=service, identifier=identifier, kind=kind, store="Inline", content=content
+        )
+
+
+def _behind_a_balancer(strategy: Strategy, drive: Drive) -> tuple[str, str]:
+    """The line of the service definition after which tags come, and a load balancer where there is none."""
+    line, added = "launchType: FARGATE\n", "tags: [{key: team, value: shop}]\n"
+    if strategy.target_group:
+        arn = drive.sandbox.seed()["load_balancer"]["target_groups"][strategy.target_group]
+        added += f"loadBalancers: [{{targetGroupArn: '{arn}', containerName: nginx, containerPort: 80}}]\n"
+    return line, line + added

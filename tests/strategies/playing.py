@@ -104,6 +104,20 @@ class Play:
         self.until(execution, has_written)
         return step
 
+    @property
+    def second(self) -> str:
+        """A version that ends well after the one that serves."""
+        return self.strategy.versions[1]
+
+    @property
+    def third(self) -> str:
+        return self.strategy.versions[2]
+
+    @property
+    def undone(self) -> str:
+        """The outcome of what failed and left nothing."""
+        return "ROLLED_BACK" if self.strategy.rolls_back else "FAILED"
+
     def run(self, tag: str) -> Execution:
         return self.until_over(self.start(tag))
 

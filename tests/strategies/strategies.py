@@ -7,18 +7,23 @@ from dataclasses import dataclass
 class Strategy:
     """One way to deploy, as the demo has it.
 
-    `service` is the ECS service that a second run finds serving; `target_group` the one that stories put into
-    a service definition which names none.
+    `app` is its service, `is_of_service` whether that runs as an ECS service; `target_group` the one that
+    stories put into a service definition that names none; `overtaken_in` the step in which somebody else's
+    deployment comes between; `versions` tags that end well, one after the other; `beginnings` how many
+    deployments there are before a further one finds what every later one finds.
     """
 
     pipeline: str
     folder: str
-    service: str
+    app: str
     steps: tuple[str, ...]
-    target_group: str = "target1"
-    has_breaker: bool = True
-    file: str = "CreateServiceRequest.yaml"
-    task_file: str = "RegisterTaskDefinitionRequest.yaml"
+    target_group: str = ""
+    overtaken_in: str = ""
+    has_breaker: bool = False
+    rolls_back: bool = True
+    versions: tuple[str, str, str] = ("1.27", "1.28", "1.29")
+    is_of_service: bool = True
+    beginnings: int = 1
 
     @property
     def name(self) -> str:
@@ -28,13 +33,36 @@ class Strategy:
 ROLLING = Strategy(
     pipeline="rolling_demo",
     folder="/ECS Tutorial",
-    service="myapp",
+    app="myapp",
     steps=("ecs_rolling_deploy",),
+    target_group="target1",
+    overtaken_in="ecs_rolling_deploy",
+    has_breaker=True,
 )
 CANARY = Strategy(
     pipeline="canary_demo",
     folder="/ECS Tutorial/Canary",
-    service="webshop",
+    app="canary_app",
     steps=("ecs_canary_deploy", "ecs_canary_delete", "ecs_rolling_deploy"),
+    target_group="target1",
+    overtaken_in="ecs_rolling_deploy",
+    has_breaker=True,
 )
-STRATEGIES = (ROLLING, CANARY)
+BLUE_GREEN = Strategy(
+    pipeline="blue_green_demo",
+    folder="/ECS Tutorial/Blue green",
+    app="blue_green_app",
+    steps=("ecs_blue_green_create", "ecs_blue_green_swap"),
+    overtaken_in="ecs_blue_green_create",
+    beginnings=2,
+)
+RUN_TASK = Strategy(
+    pipeline="run_task_demo",
+    folder="/ECS Tutorial/Run task",
+    app="job_app",
+    is_of_service=False,
+    steps=("ecs_run_task",),
+    rolls_back=False,
+    versions=("done", "done", "done"),
+)
+STRATEGIES = (ROLLING, CANARY, BLUE_GREEN, RUN_TASK)

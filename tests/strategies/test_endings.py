@@ -5,7 +5,9 @@ from collections import Counter
 import pytest
 
 from deployments.models import Execution
+from ops.demo_pipelines import SERVICE_DEFINITION, TASK_DEFINITION
 from tests.strategies.playing import Play, broken
+from tests.strategies.strategies import STRATEGIES, Strategy
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,12 +23,17 @@ OTHER_IMAGE = {
 BREAKER = "deploymentCircuitBreaker: {enable: true, rollback: true}"
 
 
+def _told_of(strategies: list[Strategy]) -> pytest.MarkDecorator:
+    """A story that only these strategies have."""
+    return pytest.mark.parametrize("play", strategies, indirect=True, ids=lambda one: one.name)
+
+
 def _as_before(play: Play, execution: Execution, story: str) -> None:
     """It was rolled back: the checklist says so, and so does the account."""
-    assert play.ends(execution) == ("FAILED", "ROLLED_BACK"), (story, execution.failure, play.log(execution))
+    assert play.ends(execution) == ("FAILED", play.undone), (story, execution.failure, play.log(execution))
     assert play.changed() == [], (story, play.log(execution))
     checklist = play.checklist(execution)
-    assert checklist, story
+    assert bool(checklist) == play.strategy.rolls_back, story
     assert broken(checklist) == [], story
 
 
@@ -43,21 +50,21 @@ def test_a_version_that_does_not_run_leaves_the_account_as_it_was(play: Play) ->
 
 
 def test_a_throttled_api_changes_neither_the_end_nor_what_is_written(play: Play) -> None:
-    calm = play.run("1.28")
+    calm = play.run(play.second)
     for service in ("ecs", "elbv2", "application-autoscaling"):
         play.drive.sandbox.fault("throttle", service=service, count=4)
-    throttled = play.run("1.29")
+    throttled = play.run(play.third)
     assert play.ends(throttled) == ("SUCCESS", "COMPLETED")
     assert Counter(play.effects(throttled)) == Counter(play.effects(calm))
 
 
 def test_a_denied_write_is_named_and_everything_before_it_is_undone(play: Play) -> None:
-    writes = dict.fromkeys(play.writes(play.run("1.28")))
+    writes = dict.fromkeys(play.writes(play.run(play.second)))
     play.remember()
     for write in writes:
         service, operation = write.split()
         play.drive.sandbox.fault("denied", service=service, operation=operation, count=1)
-        execution = play.run("1.29")
+        execution = play.run(play.third)
         if play.ends(execution) == ("SUCCESS", "COMPLETED"):
             # What does not decide whether a deployment succeeds is said, and done without.
             assert any(operation in line for line in play.log(execution)), write
@@ -69,27 +76,27 @@ def test_a_denied_write_is_named_and_everything_before_it_is_undone(play: Play) 
         assert broken(play.checklist(execution)) == [], write
 
 
+@_told_of([one for one in STRATEGIES if one.has_breaker])
 def test_a_deployment_that_aws_rolled_back_is_no_success(play: Play) -> None:
-    if not play.strategy.has_breaker:
-        pytest.skip("a circuit breaker is refused for this strategy")
     breaking = f"deploymentConfiguration:\n  {BREAKER}\n"
-    play.edit(play.strategy.file, "deploymentConfiguration:\n", breaking)
-    assert play.run("1.28").outcome == "COMPLETED"
+    play.edit(SERVICE_DEFINITION, "deploymentConfiguration:\n", breaking)
+    assert play.run(play.second).outcome == "COMPLETED"
     play.remember()
-    execution = play.start("1.29")
+    execution = play.start(play.third)
     for step in play.strategy.steps[:-1]:
         play.until_step(execution, step)
     # The last step reads its manifests when it begins.
-    play.edit(play.strategy.task_file, "<+primary.artifact.image>", "library/nginx:crash")
+    play.edit(TASK_DEFINITION, "<+primary.artifact.image>", "library/nginx:crash")
     play.until_over(execution)
     assert play.ends(execution) == ("FAILED", "ROLLED_BACK_BY_AWS")
     assert play.changed() == []
     assert broken(play.checklist(execution)) == []
 
 
+@_told_of([one for one in STRATEGIES if one.overtaken_in])
 def test_what_somebody_else_deploys_meanwhile_stays(play: Play) -> None:
     execution = play.start("slow")
-    play.until_step(execution, play.strategy.steps[-1])
+    play.until_step(execution, play.strategy.overtaken_in)
     play.turn(execution)
     registered = play.drive.call("ecs", "RegisterTaskDefinition", {"family": "other", **OTHER_IMAGE})
     foreign = registered["taskDefinition"]["taskDefinitionArn"]
