@@ -167,7 +167,7 @@ class InquiryOwner:
         if answer.status == "SUCCEEDED":
             _take(inquiry, result=answer.result or {})
         else:
-            _take(inquiry, error=_error_of(answer))
+            _take(inquiry, error=error_of(answer))
 
     def again(self, task: DelegateTask) -> None:
         """The task itself goes to the next delegate."""
@@ -188,7 +188,8 @@ def _of(task: DelegateTask) -> Inquiry | None:
     return rows.filter(pk=task.owner_ref, task=task, finished_at=None).first()
 
 
-def _error_of(answer: Answer) -> AwsError:
+def error_of(answer: Answer) -> AwsError:
+    """The error that an answer which is not good stands for."""
     record = {key: str(value) for key, value in (answer.error or {}).items()}
     known = record.get("kind") not in (None, "TaskError")
     message = record.get("message", "The delegate gave no reason.")

@@ -21,3 +21,8 @@ class DeploymentsConfig(AppConfig):
         from deployments.engine.doors import OWNER
 
         register_owner(OWNER, CallOwner())
+
+        # And what becomes of the reads of a preview.
+        from deployments import preview_reads, previews
+
+        register_owner(preview_reads.OWNER, preview_reads.PreviewOwner(previews.go_on))

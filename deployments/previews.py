@@ -1,35 +1,88 @@
 """What people ask of previews; page and API call the same functions."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
-from aws.caller import Caller
-from delegates.doors import call_here
+from aws.caller import CallPending
+from connectors.aws_accounts import read_spec
+from delegates.clock import database_now
 from deployments import plan
 from deployments.authoring import refuse_missing
-from deployments.models import Pipeline, StageExecution
+from deployments.models import Pipeline, PreviewQuestion
 from deployments.preview.documents import ShownPreview, shown_step
-from deployments.preview.running import run_preview
-from deployments.run_requests import checked_run
+from deployments.preview.running import OpenDoor, run_preview
+from deployments.preview_reads import Answers, open_here
+from deployments.run_requests import RunRequest, checked_run
 from rbac.models import User
+from rbac.policy import Forbidden
+from web.problems import Problem
+
+# Who asks the same again so soon means the question that is under way, or its answer.
+SAME_QUESTION = timedelta(seconds=60)
+KEPT = timedelta(minutes=10)
+# What is edited all the time never comes to an end; the next question begins anew.
+LONGEST = timedelta(seconds=90)
 
 
 def preview_pipeline(
     *, actor: User, pipeline: Pipeline, artifact_tag: str = "", inputs: Mapping[str, Any] | None = None
-) -> ShownPreview:
-    """What a run would do; nothing is written, neither here nor in AWS.
+) -> ShownPreview | PreviewQuestion:
+    """What a run would do; nothing is written in AWS.
 
-    Raises what `run_pipeline` raises.
+    Where a delegate has to read for it, the question while it does: ask the same again. Raises what
+    `run_pipeline` raises.
     """
-    asked = checked_run(
-        actor=actor, pipeline=pipeline, yaml=pipeline.yaml, artifact_tag=artifact_tag, inputs=inputs or {}
-    )
+    values = dict(inputs or {})
+    asked = _asked(actor, pipeline, artifact_tag, values)
+    if not any(read_spec(one.infrastructure.connector.spec).is_remote for one in asked.targets):
+        return _preview(asked, pipeline, open_here)
+    question = _joined(actor, pipeline, artifact_tag, values)
+    return _advanced(question, asked) or question
+
+
+def go_on(question: PreviewQuestion) -> None:
+    """Run a preview again with the answer that has come; whoever asked sees what became of it."""
     try:
-        steps = run_preview(asked, pipeline, _door)
+        asked = _asked(question.asked_by, question.pipeline, question.tag, question.inputs)
+        _advanced(question, asked)
+    except (Forbidden, Problem):
+        # Something changed meanwhile; who asks again is told.
+        return
+
+
+def _asked(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping[str, Any]) -> RunRequest:
+    return checked_run(actor=actor, pipeline=pipeline, yaml=pipeline.yaml, artifact_tag=tag, inputs=inputs)
+
+
+def _joined(actor: User, pipeline: Pipeline, tag: str, inputs: dict[str, Any]) -> PreviewQuestion:
+    """The same person's question of a moment ago, or a new one."""
+    now = database_now()
+    PreviewQuestion.objects.filter(asked_at__lt=now - KEPT).delete()
+    what = {"pipeline": pipeline, "version": pipeline.version, "tag": tag, "asked_by": actor}
+    found = PreviewQuestion.objects.filter(**what, asked_at__gt=now - SAME_QUESTION).order_by("-asked_at")
+    for one in found.select_related("task", "pipeline__scope", "asked_by"):
+        if one.inputs == inputs:
+            return one
+    return PreviewQuestion.objects.create(**what, inputs=inputs, asked_at=now)
+
+
+def _advanced(question: PreviewQuestion, asked: RunRequest) -> ShownPreview | None:
+    """The preview, or None while an answer is missing; the first missing one is asked for."""
+    if question.task is not None or database_now() - question.asked_at > LONGEST:
+        return None
+    try:
+        shown = _preview(asked, question.pipeline, Answers(question).open)
+    except CallPending:
+        question.refresh_from_db(fields=["task"])
+        return None
+    PreviewQuestion.objects.filter(pk=question.pk, finished_at=None).update(finished_at=database_now())
+    return shown
+
+
+def _preview(asked: RunRequest, pipeline: Pipeline, open_door: OpenDoor) -> ShownPreview:
+    try:
+        steps = run_preview(asked, pipeline, open_door)
     except plan.CannotPlanError as cannot:
         refuse_missing(cannot.missing)
     return ShownPreview(asked.artifact, tuple(shown_step(step) for step in steps))
-
-
-def _door(stage: StageExecution) -> Caller:
-    return call_here(stage.connector, stage.region)

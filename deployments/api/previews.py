@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from aws.policies import POLICIES, Policy
-from deployments.models import Pipeline
+from deployments.models import Pipeline, PreviewQuestion
 from deployments.previews import preview_pipeline
 from web.rest import Route
 
@@ -89,10 +89,18 @@ class PreviewDocument(serializers.Serializer[Any]):
     policies = serializers.ListField(child=serializers.CharField(), help_text="See `/iam-policies`.")
 
 
+class PreviewQuestionDocument(serializers.Serializer[Any]):
+    """A preview that a delegate still reads for; post the same again to see what became of it."""
+
+    id = serializers.UUIDField()
+    asked_at = serializers.DateTimeField()
+    reason = serializers.CharField(help_text="What it waits for.")
+
+
 class PipelinePreview(Route):
     """What a run of a pipeline would do, without doing it."""
 
-    @extend_schema(request=PreviewInput, responses=PreviewDocument)
+    @extend_schema(request=PreviewInput, responses={200: PreviewDocument, 202: PreviewQuestionDocument})
     def post(self, request: Request, pk: int) -> Response:
         given = self.given(PreviewInput, strict=True)
         pipeline = self.one(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
@@ -102,6 +110,8 @@ class PipelinePreview(Route):
             artifact_tag=given["artifact_tag"],
             inputs=given["inputs"],
         )
+        if isinstance(found, PreviewQuestion):
+            return Response(PreviewQuestionDocument(found).data, status=202, headers={"Retry-After": "1"})
         return Response(found.to_json())
 
 

@@ -5,6 +5,7 @@ from deployments.models.interventions import CheckedItem, Interrupt, Slot
 from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
 from deployments.models.pipelines import Pipeline, PipelineVersion
 from deployments.models.places import Environment, Infrastructure, ServiceOverride
+from deployments.models.previews import PreviewQuestion
 from deployments.models.pulse import Pulse
 from deployments.models.services import Artifact, Manifest, Service
 
@@ -23,6 +24,7 @@ __all__ = [
     "Memory",
     "Pipeline",
     "PipelineVersion",
+    "PreviewQuestion",
     "Pulse",
     "Service",
     "ServiceOverride",

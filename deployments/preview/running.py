@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from aws.caller import Caller
 from aws.errors import AwsError
@@ -15,8 +15,8 @@ from deployments.preview.rollout import PreviewRollout, StageMemory, StepMemory
 from deployments.run_requests import RunRequest
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
 
-OpenDoor = Callable[[StageExecution], Caller]
-"""The way to AWS of a stage. Raises `DoorClosed`."""
+OpenDoor = Callable[[StepExecution], Caller]
+"""The way to AWS of a step. Raises `DoorClosed`."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PreviewedStep:
 def run_preview(asked: RunRequest, pipeline: Pipeline, open_door: OpenDoor) -> list[PreviewedStep]:
     """The steps of a run that is not started, in order; after one that would fail none is reached.
 
-    Raises `CannotPlanError` as a run would.
+    Raises `CannotPlanError` as a run would, `CallPending` where a delegate has still to answer.
     """
     preview = _Preview(asked, pipeline, open_door)
     return list(preview.steps())
@@ -63,9 +63,9 @@ class _Preview:
 
     def __init__(self, asked: RunRequest, pipeline: Pipeline, open_door: OpenDoor) -> None:
         self._asked = asked
-        self._open_door = open_door
         self._budget = Budget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
         self._callers: dict[tuple[str, str], PreviewCaller] = {}
+        self._open_door = open_door
         self._outputs: dict[str, Any] = {}
         self._is_over = False
         self._execution = Execution(
@@ -89,7 +89,7 @@ class _Preview:
     def _caller(self, stage: StageExecution) -> PreviewCaller:
         key = (door_key(stage.connector), stage.region)
         if key not in self._callers:
-            self._callers[key] = PreviewCaller(_LateDoor(stage, self._open_door), self._budget)
+            self._callers[key] = PreviewCaller(_LateDoor(self._open_door), self._budget)
         return self._callers[key]
 
     def _step(self, shared: StageMemory, planned: plan.PlannedStep) -> PreviewedStep:
@@ -98,6 +98,7 @@ class _Preview:
         step = PreviewedStep(memory, shared.caller, is_reached=not self._is_over)
         if self._is_over:
             return step
+        cast("_LateDoor", shared.caller.caller).step = planned.step
         first = len(shared.caller.made)
         try:
             for number, (_, action) in enumerate(planned.actions, start=1):
@@ -121,12 +122,13 @@ class _Preview:
             step.warnings.append(f"{action.title}: {failed.message}")
 
 
-@dataclass(frozen=True)
+@dataclass
 class _LateDoor:
-    """Opens the door with the first call, so that a closed one is part of the answer."""
+    """Opens the door of the step under way with each call, so that a closed one is part of the answer."""
 
-    stage: StageExecution
     open_door: OpenDoor
+    step: StepExecution | None = None
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return self.open_door(self.stage).call(service, operation, params)
+        assert self.step is not None  # noqa: S101 - a step is under way when it calls
+        return self.open_door(self.step).call(service, operation, params)

@@ -1,6 +1,6 @@
 """Pages of previews: what a run would do, and the IAM policies that it needs."""
 
-from typing import Final
+from typing import Any, Final
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from aws.policies import POLICIES, policy_of, purpose_of
 from deployments import previews
 from deployments.forms.runs import RunForm
-from deployments.models import Pipeline
+from deployments.models import Pipeline, PreviewQuestion
 from deployments.preview.documents import ShownPreview
 from rbac.policy import require
 from web.pages import PageRequest, get_visible, page
@@ -33,13 +33,16 @@ def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     shown = None
     if not form.problems and (not form.is_bound or form.is_valid()):
         shown = _shown(request, found, form)
-    content = {"pipeline": found, "form": form, "preview": shown}
-    if shown is not None:
+    content: dict[str, Any] = {"pipeline": found, "form": form}
+    if isinstance(shown, PreviewQuestion):
+        content["question"] = shown
+    elif shown is not None:
+        content["preview"] = shown
         content["permissions"] = [(one, purpose_of(one), _holder(one)) for one in shown.permissions]
     return render(request, "deployments/pipelines/preview.html", content)
 
 
-def _shown(request: PageRequest, pipeline: Pipeline, form: RunForm) -> ShownPreview | None:
+def _shown(request: PageRequest, pipeline: Pipeline, form: RunForm) -> ShownPreview | PreviewQuestion | None:
     tag = form.cleaned_data["tag"] if form.is_bound else ""
     try:
         return previews.preview_pipeline(actor=request.user, pipeline=pipeline, artifact_tag=tag)

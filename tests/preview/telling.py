@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployments.models import Call, Execution
+from deployments.preview.documents import ShownPreview
 from deployments.previews import preview_pipeline
 from tests.deployments.driving import Drive
 
@@ -13,6 +14,7 @@ _PLACEHOLDER = re.compile(r"<[^<>+][^<>]*>")
 
 def preview(drive: Drive, tag: str = "1.27") -> dict[str, Any]:
     found = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag=tag)
+    assert isinstance(found, ShownPreview)
     return found.to_json()
 
 

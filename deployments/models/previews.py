@@ -1,0 +1,43 @@
+"""Previews that delegates read for: what was asked, and what AWS has answered so far."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+
+from connectors.encryption import EncryptedTextField
+from delegates.models import DelegateTask
+from deployments.models.pipelines import Pipeline
+
+
+class PreviewQuestion(models.Model):
+    """One preview of a pipeline whose connectors go through delegates, asked call by call.
+
+    `answers` is a JSON list of {"asked", "result", "error"}, in the order of the calls; `asked` names a call
+    with its parameters, so that an answer is never taken for another's. The row is kept for minutes.
+    """
+
+    SCOPE_PATH = "pipeline__scope"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    pipeline = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="+")
+    version = models.PositiveIntegerField()
+    tag = models.CharField(max_length=128, blank=True, default="")
+    inputs = models.JSONField(default=dict)
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    asked_at = models.DateTimeField()
+    answers = EncryptedTextField(blank=True, default="[]")
+    # The delegate task under way; none while no answer is missing.
+    task = models.ForeignKey(DelegateTask, on_delete=models.SET_NULL, null=True, related_name="+")
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["pipeline", "asked_by", "-asked_at"], name="preview_newest")]
+
+    def __str__(self) -> str:
+        return f"preview of {self.pipeline}"
+
+    @property
+    def reason(self) -> str:
+        """What it waits for."""
+        return (self.task.reason if self.task else "") or "A delegate is at it."
