@@ -113,6 +113,8 @@ SELECTORS: Final = Limit(20, "tags", "those that a delegate must have", OWN)
 TAG_CHARACTERS: Final = Limit(128, "characters", "a tag of a delegate", OWN)
 DOWNSIZE_DELAY_SECONDS: Final = Limit(604_800, "seconds", "how long a swap keeps the old ECS service", OWN)
 RETRIES: Final = Limit(100, "times", "how often one step is tried again by itself", OWN)
+FAIL_FAST_TASKS: Final = Limit(1000, "tasks", "failed ones that a step waits for", OWN)
+FAIL_FAST_MINUTES: Final = Limit(2880, "minutes", "how long a step waits for a healthy task", OWN)
 EXPRESSION_CHARACTERS: Final = Limit(4096, "characters", "a text with an expression in it", OWN)
 EXPRESSIONS_RESULT: Final = Limit(1_048_576, "characters", "what the expressions of a document come to", OWN)
 

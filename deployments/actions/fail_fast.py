@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from deployments.expressions import has_expression
-
-MOST_TASKS = 1000
-MOST_MINUTES = 2880
+from guards.limits import FAIL_FAST_MINUTES, FAIL_FAST_TASKS
 
 
 class BadSetting(ValueError):
@@ -47,7 +45,10 @@ class FailFast:
             for name, value in values.items()
             if not (isinstance(value, str) and has_expression(value))
         }
-        for name, most in (("failedTasks", MOST_TASKS), ("minutesWithoutHealthyTask", MOST_MINUTES)):
+        for name, most in (
+            ("failedTasks", FAIL_FAST_TASKS),
+            ("minutesWithoutHealthyTask", FAIL_FAST_MINUTES),
+        ):
             _refuse_other_than_number(name, settled.get(name, 0), most)
         fatal = settled.get("onFatalReason", True)
         if not isinstance(fatal, bool):

@@ -8,6 +8,7 @@ from deployments.actions.base import ActionFailed, Rollout
 from deployments.actions.diagnosis import HEALTHY_AFTER
 
 _CLOCK = "without a healthy task since"
+_RUNNING = "tasks to see again"
 
 
 def watch_patience(rollout: Rollout, service: EcsService, deployment_id: str, minutes: int) -> None:
@@ -19,9 +20,13 @@ def watch_patience(rollout: Rollout, service: EcsService, deployment_id: str, mi
         return
     now = rollout.now()
     since = datetime.fromisoformat(rollout.progress.setdefault(_CLOCK, now.isoformat()))
-    if now - since < timedelta(minutes=minutes):
+    if now - since < _patience(rollout, minutes):
         return
-    if _has_healthy_task(rollout, service, deployment_id):
+    is_healthy = _has_healthy_task(rollout, service, deployment_id)
+    if is_healthy is None:
+        return
+    rollout.progress.pop(_RUNNING, None)
+    if is_healthy:
         rollout.progress[_CLOCK] = now.isoformat()
         return
     raise ActionFailed(
@@ -34,26 +39,36 @@ def watch_patience(rollout: Rollout, service: EcsService, deployment_id: str, mi
 def patience_ends(rollout: Rollout, minutes: int) -> datetime | None:
     """When to look again however the ECS service looks; None where no clock runs."""
     since = rollout.progress.get(_CLOCK)
-    return datetime.fromisoformat(since) + timedelta(minutes=minutes) if minutes and since else None
+    return datetime.fromisoformat(since) + _patience(rollout, minutes) if minutes and since else None
 
 
-def _has_healthy_task(rollout: Rollout, service: EcsService, deployment_id: str) -> bool:
+def _patience(rollout: Rollout, minutes: int) -> timedelta:
+    """Tasks without any health check are seen twice: AWS's clock and ours are not the same."""
+    again = HEALTHY_AFTER if _RUNNING in rollout.progress else timedelta(0)
+    return timedelta(minutes=minutes) + again
+
+
+def _has_healthy_task(rollout: Rollout, service: EcsService, deployment_id: str) -> bool | None:
+    """Whether a new task is healthy; None where that shows only when it is still there a little later."""
+    tasks = _running_tasks(rollout, service, deployment_id)
+    if any(task.health == "HEALTHY" for task in tasks):
+        return True
+    unchecked = [task for task in tasks if task.health != "UNHEALTHY"]
+    known_well = _healthy_addresses(rollout, service) if unchecked else None
+    if known_well is not None:
+        return any(_address(task) in known_well for task in unchecked)
+    if _RUNNING in rollout.progress:
+        return any(task.id in rollout.progress[_RUNNING] for task in unchecked)
+    if not unchecked:
+        return False
+    rollout.progress[_RUNNING] = [task.id for task in unchecked]
+    return None
+
+
+def _running_tasks(rollout: Rollout, service: EcsService, deployment_id: str) -> list[EcsTask]:
     arns = rollout.ecs.list_tasks(rollout.cluster, service=service.name, desired_status="RUNNING")
     tasks = rollout.ecs.describe_tasks(rollout.cluster, arns[:100]) if arns else []
-    candidates = [task for task in tasks if task.started_by == deployment_id and _looks_well(rollout, task)]
-    if not candidates:
-        return False
-    known_well = _healthy_addresses(rollout, service)
-    return known_well is None or any(
-        not _address(task) or _address(task) in known_well for task in candidates
-    )
-
-
-def _looks_well(rollout: Rollout, task: EcsTask) -> bool:
-    """Healthy by its own check; without one, running for longer than tasks that fail at once live."""
-    if task.health in ("HEALTHY", "UNHEALTHY"):
-        return task.health == "HEALTHY"
-    return task.started_at is not None and rollout.now() - task.started_at >= HEALTHY_AFTER
+    return [task for task in tasks if task.started_by == deployment_id and task.last_status == "RUNNING"]
 
 
 def _healthy_addresses(rollout: Rollout, service: EcsService) -> set[str] | None:

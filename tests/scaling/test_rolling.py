@@ -3,7 +3,7 @@
 import pytest
 
 from deployments.models import CheckedItem, Execution
-from deployments.operations import abort_execution, roll_back_execution
+from deployments.operations import abort_execution, retry_execution, roll_back_execution
 from tests.deployments.driving import Drive
 from tests.scaling.conftest import AutoScaling, tracking
 
@@ -192,3 +192,25 @@ def test_a_manifest_may_say_what_is_to_be_suspended(drive: Drive, scaling: AutoS
     assert scaling.target is not None
     state = scaling.target["SuspendedState"]
     assert [name for name, is_held in state.items() if is_held] == ["ScheduledScalingSuspended"]
+
+
+def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_undone(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    drive.run("1.27")
+    before, ran = scaling.everything(), drive.service()["taskDefinition"]
+    execution = drive.start("slow")
+    drive.pass_time(6)
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.until_over(execution)
+    assert scaling.is_active
+    retry_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(6)
+    assert not scaling.is_active
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=True)
+    execution.refresh_from_db()
+    drive.until_over(execution)
+    assert _ends(execution) == ("ABORTED", "ROLLED_BACK")
+    assert drive.service()["taskDefinition"] == ran
+    assert scaling.everything() == before

@@ -31,6 +31,7 @@ class SuspendAutoScaling(Action):
     """
 
     has_undo = True
+    repeats = True
 
     of: str = SERVICE_NAME
 
@@ -110,6 +111,7 @@ class ResumeAutoScaling(Action):
     """Let auto scaling go on, however the step ended (R203, R216)."""
 
     runs_always = True
+    repeats = True
 
     of: str = SERVICE_NAME
 
