@@ -144,12 +144,12 @@ class CreateStageService(Action):
         service = rollout.see_service(rollout.know("serviceName")).service
         if self._updates(rollout):
             return settled(rollout, rollout.recall("service before"), service)
-        is_gone = service is None or service.status == "INACTIVE"
-        if is_gone:
-            rollout.show_counts(running=0, desired=0, pending=0)
-        else:
+        if service is not None and service.status != "INACTIVE":
             rollout.rest()
-        return is_gone
+            return False
+        live = rollout.recall("blue before") or {"running": 0, "desired": 0}
+        rollout.show_counts(running=live["running"], desired=live["desired"], pending=0)
+        return True
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         if existed_before(rollout):

@@ -122,7 +122,10 @@ class DownsizeOldService(Action):
     def is_undone(self, rollout: Rollout) -> bool:
         """Running is not enough: the targets must be as healthy as they were."""
         before = {**rollout.recall("blue before"), "desired": rollout.recall("count before")}
-        if not settled(rollout, before, rollout.see_service(before["name"]).service):
+        service = rollout.see_service(before["name"]).service
+        if service is not None:
+            rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
+        if not settled(rollout, before, service):
             return False
         healthy = rollout.recall("healthy targets")
         return all(healthy_count(rollout, group) >= count for group, count in healthy.items())

@@ -26,7 +26,6 @@ def settled(rollout: Rollout, before: Mapping[str, Any], service: EcsService | N
     """One look at whether the task definition and the running tasks are those from before."""
     if service is None or service.primary is None:
         return False
-    rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
     if service.primary.task_definition != before["task_definition"] or len(service.deployments) > 1:
         return False
     is_over = service.primary.rollout_state in ("COMPLETED", "", None)

@@ -58,6 +58,13 @@ class Route:
         """The rule's ARN, or what stands in its place in a log."""
         return self.rule or "default"
 
+    def group_words(self) -> str:
+        """Where traffic goes, short: the names of the groups, with their shares where there are several."""
+        shares = self.receiving
+        if len(shares) == 1:
+            return group_name(next(iter(shares)))
+        return ", ".join(f"{group_name(arn)} ({weight})" for arn, weight in shares.items()) or "nothing"
+
     def leads_as(self, actions: Sequence[Mapping[str, Any]]) -> bool:
         """Whether traffic goes where `actions` would send it, whichever form they are written in."""
         return weights_of(self.actions) == weights_of(actions)
@@ -67,6 +74,11 @@ class Route:
         if self.is_default:
             return f"default rule of port {self.port}"
         return f"rule of port {self.port} for {condition_words(self.conditions)}"
+
+
+def group_name(arn: str) -> str:
+    """A target group in a table: its name, and the id that AWS gave it."""
+    return arn.partition("targetgroup/")[2] or arn
 
 
 def condition_words(conditions: Sequence[Mapping[str, Any]]) -> str:

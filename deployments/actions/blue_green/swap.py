@@ -15,7 +15,14 @@ from deployments.actions.base import (
     Verdict,
     action,
 )
-from deployments.actions.blue_green.routes import Route, forwarding_to, read_route, write_route, wrote
+from deployments.actions.blue_green.routes import (
+    Route,
+    forwarding_to,
+    group_name,
+    read_route,
+    write_route,
+    wrote,
+)
 from deployments.actions.blue_green.scaling import OLD_SERVICE, SWAPPED
 from deployments.actions.blue_green.traffic import CREATE, Traffic, healthy_count, traffic_of
 from deployments.actions.known_service import snapshot_of
@@ -112,6 +119,7 @@ class SwapTraffic(Action):
             rollout.learn(**{SWAPPED: True})
             return
         self._refuse_changed(rollout, traffic)
+        rollout.log("")
         rollout.remember(
             "healthy before", {group: healthy_count(rollout, group) for group in traffic.prod_groups}
         )
@@ -208,7 +216,8 @@ class SwapTraffic(Action):
         ]
         for group in _once_healthy(rollout):
             healthy = healthy_count(rollout, group)
-            checks.append(Check(f"Healthy targets in {group}", "1 or more", str(healthy), healthy > 0))
+            subject = f"Healthy targets in {group_name(group)}"
+            checks.append(Check(subject, "1 or more", str(healthy), healthy > 0))
         return checks
 
 
@@ -244,6 +253,5 @@ def _name_rule(rollout: Rollout, route: Route, groups: list[str]) -> None:
 
 def _route_check(rollout: Rollout, which: str, route: Route) -> Check:
     now = read_route(rollout, route)
-    subject = f"{which} Listener {route.listener}, {route.words()}"
-    expected, found = ", ".join(route.groups), ", ".join(now.groups)
-    return Check(subject, expected, found, now.leads_as(route.actions))
+    subject = f"{which} Listener, {route.words()}"
+    return Check(subject, route.group_words(), now.group_words(), now.leads_as(route.actions))
