@@ -249,6 +249,10 @@ class Action:
         """As `adopt`, for a write that `undo` sent."""
         return self.adopt(rollout, call)
 
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        """What `undo` would do, for a person who decides about it; `known` is what this step has kept."""
+        return (f"Undo: {self.title}",)
+
     def is_undone(self, rollout: Rollout) -> bool:
         """One look, read only, at whether the undo has taken hold."""
         return True

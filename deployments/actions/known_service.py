@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aws.types import EcsService
-from deployments.actions.base import ActionFailed, Rollout
+from deployments.actions.base import ActionFailed, Earlier, Rollout
 from deployments.actions.service_fields import with_deployment_fields
 
 _TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
@@ -20,7 +20,7 @@ def service_words(service: EcsService | None) -> str:
     )
 
 
-def existed_before(rollout: Rollout) -> bool:
+def existed_before(rollout: Rollout | Earlier) -> bool:
     """Whether the ECS service was there when the step began."""
     before = rollout.recall("service before")
     return bool(before) and before["status"] not in GONE
@@ -40,6 +40,22 @@ def snapshot_of(service: EcsService) -> dict[str, Any]:
         "newest_events": [event.id for event in service.events],
         "raw": with_deployment_fields(service),
     }
+
+
+def restoring_words(known: Earlier) -> tuple[str, ...]:
+    """What putting an ECS service back as it was before this step would do (P05)."""
+    name = known.know("serviceName")
+    if not existed_before(known):
+        return (f"Delete Service {name} with its tasks: this execution created it",)
+    before = known.recall("service before")
+    words = []
+    if (arn := known.know("taskDefinitionArn")) and arn != before["task_definition"]:
+        old, new = (text.rsplit("/", 1)[-1] for text in (before["task_definition"], arn))
+        words.append(f"Service {name}: task definition {new} back to {old}")
+    count = known.know("desiredCount")
+    if count is not None and count != before["desired"]:
+        words.append(f"Service {name}: count {count} back to {before['desired']}")
+    return (*words,) or (f"Service {name}: the settings that changed, back to what they were",)
 
 
 def refuse_foreign_controller(before: Mapping[str, Any]) -> None:

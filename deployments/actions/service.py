@@ -11,6 +11,7 @@ from deployments.actions.base import (
     ActionFailed,
     CallRecord,
     Check,
+    Earlier,
     NotOurs,
     Rollout,
     Verdict,
@@ -22,6 +23,7 @@ from deployments.actions.known_service import (
     delete_service,
     existed_before,
     refuse_foreign_controller,
+    restoring_words,
     service_words,
     snapshot_of,
 )
@@ -203,6 +205,9 @@ class CreateOrUpdateService(Action):
         return adopt_service_write(
             rollout, call, task_definition=before.get("task_definition", ""), before="deployments before undo"
         )
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        return restoring_words(known)
 
     def is_undone(self, rollout: Rollout) -> bool:
         rollout.rest()

@@ -12,6 +12,7 @@ from deployments.actions.base import (
     CallRecord,
     Check,
     DidNot,
+    Earlier,
     Happened,
     Rollout,
     Verdict,
@@ -84,6 +85,10 @@ class RegisterTaskDefinition(Action):
         except AwsError as error:
             # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
             rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        arn = known.know("taskDefinitionArn")
+        return (f"Deregister task definition {arn.rsplit('/', 1)[-1]}",) if arn else ()
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         arn = rollout.know("taskDefinitionArn")

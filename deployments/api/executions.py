@@ -14,6 +14,7 @@ from deployments import operations, queries
 from deployments.interventions import DECISIONS
 from deployments.models import Call, Execution, Pipeline
 from deployments.states import Outcome, Status
+from deployments.undo_plan import undo_plan
 from web.problems import BadInput
 from web.rest import ORG, PAGED, PROJECT, Route, narrowed
 
@@ -257,6 +258,31 @@ class RollBackExecution(ExecutionRoute):
     @extend_schema(request=None, responses={202: AskedDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         return self.asked(pk, operations.roll_back_execution)
+
+
+class Change(serializers.Serializer[Any]):
+    """One thing that a rollback would undo; not `certain`: its answer from AWS is not known yet."""
+
+    step = serializers.CharField()
+    action = serializers.CharField()
+    words = serializers.CharField()
+    certain = serializers.BooleanField()
+
+
+class UndoPlanDocument(serializers.Serializer[Any]):
+    """What a rollback would undo, in its order; `note` says why there is nothing."""
+
+    stage = serializers.CharField(allow_null=True)
+    changes = Change(many=True)
+    note = serializers.CharField()
+
+
+class UndoPlan(ExecutionRoute):
+    """What rolling an execution back would undo, newest change first."""
+
+    @extend_schema(responses=UndoPlanDocument)
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        return Response(undo_plan(self.execution(pk)))
 
 
 class RetryExecution(ExecutionRoute):

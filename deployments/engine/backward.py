@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from django.db.models import QuerySet
+
 from deployments.actions.base import Action, ActionFailed, Check, NotOurs, Rollout, known_actions
 from deployments.engine import reacting
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
@@ -86,7 +88,7 @@ def _find_out(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta 
     with shared.lease.commit():
         planned = Call.objects.filter(action=row, attempt=row.attempt, is_write=True)
         planned.filter(state=CallState.PLANNED).update(state=CallState.NOT_SENT)
-    writes = Call.objects.filter(action=row, attempt__gte=row.first_attempt, phase="start", is_write=True)
+    writes = _writes(row)
     if row.start_done_at is None and writes.exists():
         end = run(shared, row, "start", _start, told_in=step, forbid_sending=True)
         if isinstance(end, Wait):
@@ -101,6 +103,13 @@ def _find_out(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta 
         else:
             _change(shared, row, undo_state=UndoState.SETTLED)
     return None
+
+
+def _writes(row: ActionRun) -> QuerySet[Call]:
+    """What this run of the action has written, or was about to."""
+    return Call.objects.filter(
+        action=row, attempt__gte=row.first_attempt, phase__startswith="start", is_write=True
+    )
 
 
 def _start(action: Action, rollout: Rollout) -> None:

@@ -6,6 +6,7 @@ import { Live } from "./live.js";
 import { LogPane } from "./log.js";
 import { wireSplitter } from "./split.js";
 import { StatePage, hasEnded, steps } from "./state.js";
+import { wireUndoPlans } from "./undo-plan.js";
 import { wireTabs } from "./tabs.js";
 
 const CONNECTION = {
@@ -86,6 +87,7 @@ function showStep(identifier) {
   pane.toLine(found.first_line);
 }
 
+wireUndoPlans();
 wireSplitter(one("[data-splitter]"));
 onState(first);
 const live = new Live({ id: first.id, pane, onState, onStatus: showConnection, lastLine: first.last_line });

@@ -565,6 +565,7 @@ ROWS: dict[str, Row] = {
     "api-abort": Row((Ask("post", (401, 404, 403, 202, 202)),), of("execution")),
     "api-rollback": Row((Ask("post", (401, 404, 403, 202, 202)),), of("execution")),
     "api-retry": Row((Ask("post", (401, 404, 403, 409, 409)),), of("execution")),
+    "api-undo-plan": only(READ, of("execution")),
     "api-decide": Row((Ask("post", (401, 404, 403, 409, 409), body=decision),), of("execution")),
     "api-log": Row((get(READ), get(READ, "?download=1")), of("execution")),
     "api-log-search": Row((get(READ), get(READ, "?q=x")), of("execution")),

@@ -3,16 +3,20 @@
 from collections.abc import Callable
 
 import pytest
+from rest_framework.test import APIClient
 
 from deployments.models import Execution
-from tests.deployments.conftest import _full_buckets, drive  # noqa: F401 - fixtures
+from rbac.keys import create_api_key
+from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
+
+__all__ = ["_full_buckets", "drive"]
 
 Strategies = Callable[[str], None]
 
 
 @pytest.fixture
-def strategies(drive: Drive) -> Strategies:  # noqa: F811 - a fixture
+def strategies(drive: Drive) -> Strategies:
     """Write `failureStrategies` into the stage of the demo pipeline, as a person would."""
 
     def write(yaml: str) -> None:
@@ -28,7 +32,7 @@ def strategies(drive: Drive) -> Strategies:  # noqa: F811 - a fixture
 
 
 @pytest.fixture
-def until_asked(drive: Drive) -> Callable[[Execution], Execution]:  # noqa: F811 - a fixture
+def until_asked(drive: Drive) -> Callable[[Execution], Execution]:
     """Let time go by until the execution waits for a person."""
 
     def wait(execution: Execution) -> Execution:
@@ -41,3 +45,12 @@ def until_asked(drive: Drive) -> Callable[[Execution], Execution]:  # noqa: F811
         raise AssertionError(drive.log(execution)[-8:])
 
     return wait
+
+
+@pytest.fixture
+def client(drive: Drive) -> APIClient:
+    """A program of the deployer."""
+    _, token = create_api_key(actor=drive.deployer, user=drive.deployer, name="a program")
+    client = APIClient(raise_request_exception=False)
+    client.credentials(HTTP_X_API_KEY=token)
+    return client

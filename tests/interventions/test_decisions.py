@@ -22,15 +22,6 @@ ASK = """
 
 
 @pytest.fixture
-def client(drive: Drive) -> APIClient:
-    """A program of the deployer."""
-    _, token = create_api_key(actor=drive.deployer, user=drive.deployer, name="a program")
-    client = APIClient(raise_request_exception=False)
-    client.credentials(HTTP_X_API_KEY=token)
-    return client
-
-
-@pytest.fixture
 def waiting(drive: Drive, strategies: Strategies, until_asked: UntilAsked) -> Execution:
     """A deployment onto a running service whose crash waits for a person."""
     drive.run("1.27")

@@ -12,6 +12,7 @@ from deployments.actions.base import (
     ActionFailed,
     CallRecord,
     Check,
+    Earlier,
     NotOurs,
     Rollout,
     Verdict,
@@ -20,7 +21,13 @@ from deployments.actions.base import (
 from deployments.actions.blue_green.restored import differences, service_checks, settled
 from deployments.actions.blue_green.scaling import count_for_traffic
 from deployments.actions.blue_green.traffic import refuse_production
-from deployments.actions.known_service import GONE, delete_service, existed_before, service_words
+from deployments.actions.known_service import (
+    GONE,
+    delete_service,
+    existed_before,
+    restoring_words,
+    service_words,
+)
 from deployments.actions.scaling.state import ScalingState
 from deployments.actions.timing import forget, is_confirmed
 
@@ -139,6 +146,9 @@ class CreateStageService(Action):
         return adopt_service_write(
             rollout, call, task_definition=before.get("task_definition", ""), before="deployments before undo"
         )
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        return restoring_words(known)
 
     def is_undone(self, rollout: Rollout) -> bool:
         service = rollout.see_service(rollout.know("serviceName")).service

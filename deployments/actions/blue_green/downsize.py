@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from deployments.actions.adoption import adopt_service_write
-from deployments.actions.base import Action, CallRecord, Check, NotOurs, Rollout, Verdict, action
+from deployments.actions.base import Action, CallRecord, Check, Earlier, NotOurs, Rollout, Verdict, action
 from deployments.actions.blue_green.restored import service_checks, settled
 from deployments.actions.blue_green.traffic import groups_of, healthy_count, refuse_production
 from deployments.actions.known_service import GONE
@@ -102,6 +102,10 @@ class DownsizeOldService(Action):
             f"Somebody else deployed Service {before['name']} meanwhile (deployment {service.primary.id}). "
             "The rollback touches nothing."
         )
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        name, count = (known.recall("pair") or {}).get("blue"), known.recall("count before")
+        return (f"Service {name}: count 0 back to {count}",) if count is not None else ()
 
     def undo(self, rollout: Rollout) -> None:
         name, count = rollout.recall("pair")["blue"], rollout.recall("count before")

@@ -7,7 +7,7 @@ from typing import Any
 from aws.shapes import parameters_of
 from aws.types import EcsService
 from deployments.actions.adoption import adopt_service_write
-from deployments.actions.base import Action, CallRecord, Check, Happened, Rollout, Verdict, action
+from deployments.actions.base import Action, CallRecord, Check, Earlier, Happened, Rollout, Verdict, action
 from deployments.actions.blue_green.pair import is_inactive
 from deployments.actions.blue_green.restored import service_checks, settled
 from deployments.actions.blue_green.scaling import put_back_scaling, state_of
@@ -52,6 +52,11 @@ class RemoveGreenService(Action):
         """What was deleted must have gone before its name can be given again."""
         service = rollout.see_service(rollout.know("serviceName")).service
         return service is None or service.status != "DRAINING"
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        before = known.recall("service before") or {}
+        count = before.get("desired")
+        return (f"Create Service {known.know('serviceName')} again as it was before, with count {count}",)
 
     def undo(self, rollout: Rollout) -> None:
         before = rollout.recall("service before")

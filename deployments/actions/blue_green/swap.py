@@ -9,6 +9,7 @@ from deployments.actions.base import (
     CallRecord,
     Check,
     DidNot,
+    Earlier,
     Happened,
     NotOurs,
     Rollout,
@@ -104,6 +105,7 @@ class SwapTraffic(Action):
     """Let the prod rule forward to the new version and the stage rule to the old one (R242, R243)."""
 
     has_undo = True
+    moves_traffic = True
 
     @property
     def title(self) -> str:
@@ -192,6 +194,15 @@ class SwapTraffic(Action):
             return False
         return True
 
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        traffic = traffic_of(known)
+        if traffic.is_shared:
+            return ()
+        return tuple(
+            f"{which} listener, {route.words()}: back to target group {_short(route.groups)}"
+            for which, route in (("Prod", traffic.prod), ("Stage", traffic.stage))
+        )
+
     def undo(self, rollout: Rollout) -> None:
         traffic = traffic_of(rollout)
         for which, route in (("Prod", traffic.prod), ("Stage", traffic.stage)):
@@ -219,6 +230,10 @@ class SwapTraffic(Action):
             subject = f"Healthy targets in {group_name(group)}"
             checks.append(Check(subject, "1 or more", str(healthy), healthy > 0))
         return checks
+
+
+def _short(groups: list[str]) -> str:
+    return ", ".join(arn.split(":targetgroup/")[-1].split("/")[0] for arn in groups) or "none"
 
 
 def _once_healthy(rollout: Rollout) -> list[str]:

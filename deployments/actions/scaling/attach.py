@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aws.scaling import NOTHING_SUSPENDED, ScalableTarget, ScalingPolicy
-from deployments.actions.base import Action, CallRecord, Check, Rollout, Verdict, action
+from deployments.actions.base import Action, CallRecord, Check, Earlier, Rollout, Verdict, action
 from deployments.actions.scaling.adopt import adopt_scaling_write
 from deployments.actions.scaling.state import (
     SERVICE_NAME,
@@ -79,6 +79,10 @@ class AttachAutoScaling(Action):
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         return adopt_scaling_write(rollout, call)
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        kept = f"Scalable target and policies of Service {known.know(self.of)}: back to what they were before"
+        return (kept,)
 
     def undo(self, rollout: Rollout) -> None:
         name, wanted = rollout.know(self.of), self._wanted(rollout)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from aws.errors import Denied
 from aws.scaling import ALL_SUSPENDED
-from deployments.actions.base import Action, CallRecord, Check, Rollout, Verdict, action
+from deployments.actions.base import Action, CallRecord, Check, Earlier, Rollout, Verdict, action
 from deployments.actions.scaling.adopt import adopt_scaling_write
 from deployments.actions.scaling.state import (
     SERVICE_NAME,
@@ -67,6 +67,11 @@ class SuspendAutoScaling(Action):
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         return adopt_scaling_write(rollout, call)
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        name = known.know(self.of)
+        is_ours = name and known.know(_fact(self.of)) == SUSPENDED
+        return (f"Resume auto scaling of Service {name} as it was before",) if is_ours else ()
 
     def undo(self, rollout: Rollout) -> None:
         before = found_before(rollout, self.of).target

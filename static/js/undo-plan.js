@@ -1,0 +1,30 @@
+// What a rollback would undo, read anew whenever a dialog that asks about one opens.
+
+import { all, h, one } from "./dom.js";
+
+const UNCERTAIN = " (AWS has not answered yet; it is asked first)";
+
+async function show(part) {
+  const list = one("[data-changes]", part);
+  const note = one("[data-note]", part);
+  try {
+    const response = await fetch(part.dataset.undoPlan, { headers: { Accept: "application/json" } });
+    if (!response.ok) throw new Error(String(response.status));
+    const plan = await response.json();
+    list.replaceChildren(...plan.changes.map((change) => h("li", {}, change.words, change.certain ? null : UNCERTAIN, h("small", {}, ` step ${change.step}`))));
+    note.textContent = plan.note;
+  } catch {
+    list.replaceChildren();
+    note.textContent = "What was changed could not be read. Close this and open it again.";
+  }
+  note.hidden = !note.textContent;
+}
+
+export function wireUndoPlans() {
+  const shown = (entries) => {
+    for (const { target } of entries) if (target.open) all("[data-undo-plan]", target).forEach(show);
+  };
+  for (const part of all("dialog [data-undo-plan]")) {
+    new MutationObserver(shown).observe(part.closest("dialog"), { attributeFilter: ["open"] });
+  }
+}
