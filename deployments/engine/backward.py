@@ -242,8 +242,7 @@ def _leave_unless_needless(shared: Shared, row: ActionRun, why: str) -> None:
 
 def _may_have_written(row: ActionRun) -> bool:
     states = (CallState.SENT, CallState.UNKNOWN, CallState.ANSWERED)
-    writes = Call.objects.filter(action=row, attempt=row.step.attempt, is_write=True)
-    return bool(writes.filter(state__in=states).exists())
+    return _writes(row).filter(state__in=states).exists()
 
 
 def reopen(shared: Shared) -> None:
