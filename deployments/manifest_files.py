@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.db.models import TextField
+from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 from django.urls import reverse
 
@@ -16,7 +16,9 @@ from deployments.manifests.check import ManifestProblem, check_manifest
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.manifests.guide import manifest_guide
 from deployments.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
-from deployments.models import Infrastructure, Manifest, Service
+from deployments.models import Infrastructure, Manifest, Service, ServiceOverride
+from deployments.overriding import deeper
+from rbac.models import Scope
 from rbac.policy import Principal, at_or_below, visible_to
 
 _FILE_STORE = "FileStore"
@@ -48,6 +50,25 @@ def services_with(thing: Thing, principal: Principal) -> Uses:
 
 
 @uses
+def overrides_with(thing: Thing, principal: Principal) -> Uses:
+    """The overrides whose manifests are this file, lie in this folder, or come from the folder it is in."""
+    if not isinstance(thing, FileNode):
+        return Uses()
+    found = {one.pk for one in _overrides_of(thing)}
+    services = visible_to(principal, "core_service_view", Service.objects.all())
+    rows = ServiceOverride.objects.filter(pk__in=found, service__in=services)
+    seen = visible_to(principal, "core_environment_view", rows.select_related("service", "environment"))
+    shown = tuple(
+        Use(
+            f"override of {one.service.name} in {one.environment.name}",
+            reverse("service-in-environment", args=[one.environment_id, one.service_id]),
+        )
+        for one in seen.order_by("environment__name", "pk")
+    )
+    return Uses(shown, hidden=len(found) - len(shown))
+
+
+@uses
 def infrastructures_with(thing: Thing, principal: Principal) -> Uses:
     """The infrastructures that are reached by a connector."""
     if not isinstance(thing, Connector):
@@ -67,7 +88,10 @@ def check_text(text: FileText) -> FileCheck | None:
     document = _read(text.content, text.path.rsplit("/", 1)[-1], empty="The file is empty.")
     if isinstance(document, FileCheck):
         return document
-    kinds = sorted(_kinds_wanted(text)) or _kinds_guessed(document.value)
+    wanted = sorted(_kinds_wanted(text))
+    if not wanted and any(_overrides_of(FileNode(scope=text.scope, path=text.path))):
+        return FileCheck(note="It can be read. It is checked where it overrides a manifest.")
+    kinds = wanted or _kinds_guessed(document.value)
     return _check_as(kinds, document) if kinds else FileCheck(note="It can be read.")
 
 
@@ -151,11 +175,25 @@ def _manifests_of(node: FileNode) -> Iterator[Manifest]:
     return (one for one in found if _touches(one, node))
 
 
+def _overrides_of(node: FileNode) -> Iterator[ServiceOverride]:
+    """The overrides at a file's scope or below it that refer to the file, its folder, or what it holds."""
+    rows = ServiceOverride.objects.exclude(manifests=[]).filter(
+        Q(at_or_below(node.scope, "service__scope")) | Q(at_or_below(node.scope, "environment__scope"))
+    )
+    for one in rows.select_related("service__scope", "environment__scope"):
+        scope = deeper(one.service.scope, one.environment.scope)
+        refs = (ref for row in one.manifests if row["store"] == _FILE_STORE for ref in row["paths"])
+        if any(_is_touched(str(ref), scope, node) for ref in refs):
+            yield one
+
+
 def _touches(manifest: Manifest, node: FileNode) -> bool:
-    for ref in manifest.paths:
-        path = split_reference(str(ref))[1]
-        is_same = path == node.path or node.path.startswith(f"{path}/")
-        is_held = node.is_folder and path.startswith(f"{node.path}/")
-        if (is_same or is_held) and means(str(ref), manifest.service.scope, node.scope):
-            return True
-    return False
+    return any(_is_touched(str(ref), manifest.service.scope, node) for ref in manifest.paths)
+
+
+def _is_touched(ref: str, scope: Scope, node: FileNode) -> bool:
+    """Whether a reference, written in a scope, means the file, its folder, or what it holds."""
+    path = split_reference(ref)[1]
+    is_same = path == node.path or node.path.startswith(f"{path}/")
+    is_held = node.is_folder and path.startswith(f"{node.path}/")
+    return (is_same or is_held) and means(ref, scope, node.scope)

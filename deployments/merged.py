@@ -11,7 +11,7 @@ from deployments.manifests.layers import Merged, combined
 from deployments.manifests.reading import read_layers
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError
 from deployments.models import Manifest
-from deployments.overriding import Overridden, Row
+from deployments.overriding import Overridden, Row, deeper
 from rbac.models import Scope
 from rbac.policy import Principal, can
 
@@ -69,7 +69,7 @@ def counting_manifests(
 
 def scope_of(found: Overridden) -> Scope:
     """From where the paths of files are seen: the deeper one of the service's and the environment's scope."""
-    return max(found.service.scope, found.environment.scope, key=lambda scope: len(scope.path))
+    return deeper(found.service.scope, found.environment.scope)
 
 
 def _of_kind(found: Overridden, reader: Principal, kind: str) -> list[CountingManifest]:

@@ -9,6 +9,7 @@ from deployments.manifests.layers import MERGE, REPLACE
 from deployments.manifests.stores import TASK_DEFINITION_ARN
 from deployments.models import Environment, Infrastructure, Manifest, Service, ServiceOverride
 from deployments.variables import INFRASTRUCTURE, Level, Value, levels_of
+from rbac.models import Scope
 
 SERVICE_LEVEL, ENVIRONMENT_LEVEL, INFRASTRUCTURE_LEVEL = "service", "environment", "infrastructure"
 
@@ -101,6 +102,11 @@ def overridden(
         found.get(None),
         found.get(infrastructure.pk) if infrastructure else None,
     )
+
+
+def deeper(one: Scope, other: Scope) -> Scope:
+    """The scope further down of two of which one lies in the other: from there both can be deployed."""
+    return max(one, other, key=lambda scope: len(scope.path))
 
 
 def row_of(manifest: Manifest) -> Row:

@@ -37,6 +37,33 @@ deploymentConfiguration:
   maximumPercent: 200
   minimumHealthyPercent: 100
 """
+SCALABLE_TARGET = """\
+# Between how many tasks auto scaling may choose. The cluster and the ECS service are filled in.
+serviceNamespace: ecs
+scalableDimension: ecs:service:DesiredCount
+minCapacity: 1
+maxCapacity: 3
+"""
+SCALING_POLICY = """\
+# When it scales: here such that the tasks use about 60 % of their CPU. Each manifest is one policy.
+policyName: cpu-at-60-percent
+policyType: TargetTrackingScaling
+serviceNamespace: ecs
+scalableDimension: ecs:service:DesiredCount
+targetTrackingScalingPolicyConfiguration:
+  targetValue: 60
+  predefinedMetricSpecification:
+    predefinedMetricType: ECSServiceAverageCPUUtilization
+  scaleOutCooldown: 300
+  scaleInCooldown: 300
+"""
+# What a manifest of each kind may begin with.
+STARTERS = {
+    Manifest.Kind.TASK_DEFINITION.value: TASK_DEFINITION,
+    Manifest.Kind.SERVICE_DEFINITION.value: SERVICE_DEFINITION,
+    Manifest.Kind.SCALABLE_TARGET.value: SCALABLE_TARGET,
+    Manifest.Kind.SCALING_POLICY.value: SCALING_POLICY,
+}
 
 
 def new_manifests() -> list[ManifestSpec]:

@@ -10,7 +10,7 @@ from deployments.manifests.check import ManifestProblem, check_manifest, check_t
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
 from deployments.manifests.layers import Merged, combined
-from deployments.manifests.reading import read_layers
+from deployments.manifests.reading import name_of, read_layers
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, title_of
 from deployments.manifests.stores.arn import arn_problem
 from deployments.models import Execution, StageExecution
@@ -28,7 +28,7 @@ def to_json(value: Mapping[str, Any]) -> str:
 def listed(stage: StageExecution, kind: str, own: Rows = ()) -> tuple[Source, ...]:
     """Where the manifests of this kind lie, as frozen when the execution started; `own` are a step's."""
     return tuple(
-        Source(source["identifier"], title_of(source["store"]), tuple(source["paths"]))
+        Source(name_of(source), title_of(source["store"]), tuple(source["paths"]))
         for source in _of_kind(_beside(stage, kind, own), kind)
     )
 

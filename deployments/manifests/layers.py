@@ -183,6 +183,9 @@ def _laid(base: _Node, over: _Node, names: _Names, key: str = "") -> _Node:
         return _mapping_laid(base, base.inside, over.inside, names)
     if isinstance(base.inside, list) and isinstance(over.inside, list) and key in NAMED_LISTS:
         return _list_laid(base, base.inside, over.inside, names, NAMED_LISTS[key])
+    if base.inside is None and over.inside is None and base.part.value == over.part.value:
+        # Such as the name by which an entry is found: said again, not changed.
+        return base
     before = Before(base.part.level, base.part.value)
     return replace(_added(over, names), part=replace(over.part, before=(before, *base.part.before)))
 

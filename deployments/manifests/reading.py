@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from deployments.manifests.document import Document
-from deployments.manifests.kinds import SCALING_POLICY
+from deployments.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY
 from deployments.manifests.layers import MERGE, Layer
 from deployments.manifests.stores import fetch
 from rbac.models import Scope
@@ -19,10 +19,17 @@ def read_layers(
     """The documents of a kind as layers, the weakest first; `resolve` fills in expressions.
 
     A service has one manifest of a kind, its first, but any number of scaling policies: each document of
-    each source is one. Raises `StoreError` and `BadDocument`.
+    each source is one. Of several scalable targets the later are laid over the earlier, as AWS does.
+    Raises `StoreError` and `BadDocument`.
     """
-    counting = rows if kind == SCALING_POLICY else _counting(rows)
+    counting = rows if kind in (SCALING_POLICY, SCALABLE_TARGET) else _counting(rows)
     return [layer for row in counting for layer in _layers_of(kind, row, scope, resolve)]
+
+
+def name_of(row: Row) -> str:
+    """What people are told of a manifest: an override, often named as what it overrides, says whose it is."""
+    level, identifier = row.get("level", SERVICE), str(row["identifier"])
+    return identifier if level == SERVICE else f"{identifier} of the {level}"
 
 
 def _counting(rows: Sequence[Row]) -> Iterator[Row]:
@@ -35,13 +42,10 @@ def _counting(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _layers_of(kind: str, row: Row, scope: Scope, resolve: Callable[[Document], Document]) -> Iterator[Layer]:
-    level = row.get("level", SERVICE)
-    # An override is mostly called as what it overrides: what is told of it says whose it is.
-    name = row["identifier"] if level == SERVICE else f"{row['identifier']} of the {level}"
-    documents = fetch({**row, "identifier": name}, scope)
+    documents = fetch({**row, "identifier": name_of(row)}, scope)
     for document in documents if kind == SCALING_POLICY else documents[:1]:
         yield Layer(
-            level,
+            row.get("level", SERVICE),
             resolve(document),
             row.get("mode", MERGE),
             row["identifier"],

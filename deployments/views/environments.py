@@ -54,7 +54,7 @@ def environment(request: PageRequest, pk: int) -> HttpResponse:
         "environment": found,
         "places": found.infrastructures.select_related("connector").order_by("identifier"),
         "overrides": _overrides(request, found),
-        "services": _services(request, found),
+        "services": services_near(request, found),
         "used_by": used_by(found, request.user),
         "rights": permissions_at(request.user, found),
     }
@@ -138,7 +138,7 @@ def _overrides(request: PageRequest, environment: Environment) -> list[ServiceOv
     return list(rows.order_by("service__name", "infrastructure__name"))
 
 
-def _services(request: PageRequest, environment: Environment) -> QuerySet[Service]:
+def services_near(request: PageRequest, environment: Environment) -> QuerySet[Service]:
     """The services that can be deployed to an environment: at its scope, above it, below it."""
     path = environment.scope.path
     near = Q(scope__path__in=environment.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")

@@ -22,7 +22,7 @@ from deployments.forms.resources import DeleteForm
 from deployments.models import Environment, Infrastructure
 from deployments.used_by import used_by
 from deployments.views.changes import compared
-from deployments.views.environments import EDIT, GET_OR_POST, VIEW, environment_of
+from deployments.views.environments import EDIT, GET_OR_POST, VIEW, environment_of, services_near
 from rbac.policy import require, visible_to
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
@@ -193,6 +193,7 @@ def _form_page(
     place: Infrastructure | None = None,
     **more: Any,
 ) -> HttpResponse:
-    content = {"form": form, "environment": environment, "place": place}
+    services = services_near(request, environment) if place else []
+    content = {"form": form, "environment": environment, "place": place, "services": services}
     status = more.pop("status", form.http_status)
     return render(request, "deployments/environments/place.html", content | more, status=status)

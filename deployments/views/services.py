@@ -21,7 +21,7 @@ from deployments.manifest_files import check_kind
 from deployments.manifests.guide import manifest_guide
 from deployments.manifests.kinds import KINDS
 from deployments.models import Environment, Manifest, Service
-from deployments.starters import new_manifests
+from deployments.starters import STARTERS, new_manifests
 from deployments.used_by import used_by
 from deployments.views.changes import compared
 from deployments.views.new_images import deploy_form
@@ -200,6 +200,7 @@ def _form_page(
         "variables": variables,
         "service": service,
         "of_service": f"&service={service.pk}" if service else "",
+        "starters": STARTERS,
         "files": files_for(request, service.scope if service else request.current_scope),
     }
     bad = form.is_bound and not _are_valid(form, manifests, variables)

@@ -1,6 +1,7 @@
 // The form of a service: rows of manifests with an editor each, checked again when their kind changes.
 
-import { one } from "./dom.js";
+import { all, one } from "./dom.js";
+import { replace } from "./editor-text.js";
 import { wireEditors } from "./editor.js";
 import "./rows.js";
 
@@ -12,5 +13,26 @@ function changeKind(select) {
   area.dispatchEvent(new Event("editor:check"));
 }
 
-document.addEventListener("rows:added", ({ detail }) => wireEditors(detail));
+const textOf = (row) => one("textarea[data-editor]", row);
+
+// A sample is offered where nothing is written yet.
+function offerSample(row) {
+  const button = one("[data-starter]", row);
+  if (button) button.hidden = textOf(row).value.trim() !== "";
+}
+
+function beginWithSample(row) {
+  const texts = JSON.parse(document.getElementById("manifest-starters").textContent);
+  const area = textOf(row);
+  replace(area, 0, area.value.length, texts[one("select[name$=-kind]", row).value]);
+  offerSample(row);
+}
+
+for (const row of all(".manifest")) offerSample(row);
+document.addEventListener("rows:added", ({ detail }) => {
+  wireEditors(detail);
+  if (detail.matches(".manifest")) offerSample(detail);
+});
+document.addEventListener("input", ({ target }) => target.closest(".manifest") && offerSample(target.closest(".manifest")));
+document.addEventListener("click", ({ target }) => target.closest("[data-starter]") && beginWithSample(target.closest(".manifest")));
 document.addEventListener("change", ({ target }) => target.name?.endsWith("-kind") && target.closest(".manifest") && changeKind(target));

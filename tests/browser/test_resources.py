@@ -7,7 +7,7 @@ from playwright.sync_api import Page, Route, expect
 
 from connectors.models import Connector, FileNode
 from connectors.operations import save_file
-from deployments.models import Pipeline
+from deployments.models import Infrastructure, Pipeline, Service
 from rbac.models import User
 from tests.browser.conftest import Visit
 
@@ -141,3 +141,34 @@ def test_files_are_uploaded_from_the_machine(page: Page, visit: Visit, demo: Pip
     )
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_text("Uploaded /notes.txt.")).to_be_visible()
+
+
+def test_a_scaling_policy_begins_with_a_sample_that_is_right(
+    page: Page, visit: Visit, demo: Pipeline
+) -> None:
+    visit("/services/new/")
+    page.get_by_role("button", name="Add a manifest").click()
+    row = page.locator(".manifest").last
+    row.get_by_label("Kind").select_option("Scaling policy")
+    row.get_by_role("button", name="Begin with a sample").click()
+    expect(row.get_by_role("textbox", name="Text")).to_have_value(
+        re.compile("targetTrackingScalingPolicyConfiguration")
+    )
+    expect(row.get_by_text("Checked as a scaling policy.")).to_be_visible()
+    expect(row.get_by_role("button", name="Begin with a sample")).to_be_hidden()
+
+
+def test_an_override_is_checked_saved_and_shown_merged(page: Page, visit: Visit, demo: Pipeline) -> None:
+    place = Infrastructure.objects.get(identifier="sandbox")
+    service = Service.objects.get(identifier="myapp")
+    visit(f"/environments/{place.environment_id}/infrastructures/{place.pk}/services/{service.pk}/")
+    page.get_by_role("button", name="Add a manifest").click()
+    row = page.locator(".manifest").last
+    row.get_by_role("textbox", name="Text").fill("networkMode: magic\n")
+    expect(row.get_by_role("list", name="Problems in the text")).to_contain_text("Line 1, column 1")
+    row.get_by_role("textbox", name="Text").fill("memory: '1024'\n")
+    expect(row.get_by_text("Checked together with what it overrides.")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("is saved.")).to_be_visible()
+    page.get_by_role("link", name="Merged manifests").click()
+    expect(page.get_by_role("row", name='infrastructure memory: "1024"')).to_contain_text("instead of 512")

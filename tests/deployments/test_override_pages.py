@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from connectors.file_checks import FileText
+from connectors.models import FileNode
+from deployments.manifest_files import check_text, overrides_with
 from deployments.manifests.document import parse
 from deployments.manifests.layers import Layer, merged
 from deployments.merged_lines import lines_of
@@ -95,6 +98,35 @@ def test_two_who_override_the_same_lose_nothing(world: World, client: Client):
     assert "Somebody saved another version" in text_of(refused)
     assert "memory: &#x27;1024&#x27;" in text_of(refused)
     assert client.post(in_environment(world), form("memory: '1024'\n") | {"version": 1}).status_code == 302
+
+
+@pytest.mark.django_db
+def test_a_file_that_overrides_is_not_checked_as_a_whole_and_says_who_uses_it(
+    world: World, client: Client, admin: User
+):
+    ServiceOverride.objects.all().delete()
+    file = FileNode.objects.create(scope=world.scope, path="/bigger.yaml", content="memory: '512'\n")
+    row = {"store": "FileStore", "paths": "/bigger.yaml"}
+    assert client.post(in_infrastructure(world), form("", **row)).status_code == 302
+    checked = check_text(FileText(world.scope, file.path, "containerDefinitions: []\n"))
+    assert checked is not None
+    assert (checked.errors, checked.note) == (
+        (),
+        "It can be read. It is checked where it overrides a manifest.",
+    )
+    assert [one.title for one in overrides_with(file, admin).shown] == [
+        f"override of {world.service.name} in {world.environment.name}"
+    ]
+    assert "/bigger.yaml:1" in text_of(client.get(in_infrastructure(world) + "manifests/"))
+
+
+@pytest.mark.django_db
+def test_the_page_of_an_infrastructure_leads_to_what_counts_there(world: World, client: Client):
+    page = text_of(
+        client.get(f"/environments/{world.environment.pk}/infrastructures/{world.infrastructure.pk}/edit/")
+    )
+    assert f'href="{in_infrastructure(world)}"' in page
+    assert f'href="{in_infrastructure(world)}manifests/"' in page
 
 
 @pytest.mark.django_db
