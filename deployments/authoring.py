@@ -13,7 +13,7 @@ from deployments.models import Pipeline, PipelineVersion
 from deployments.pipelines import BadPipelineError, PipelineSpec, read_pipeline
 from rbac.audit import record
 from rbac.models import Scope, User
-from rbac.policy import require
+from rbac.policy import Principal, require
 from web.problems import BadInput
 
 
@@ -39,7 +39,7 @@ def save_pipeline(
     require(actor, "core_pipeline_edit", pipeline or scope)
     yaml = yaml.replace("\r\n", "\n")
     spec = read(yaml)
-    refuse_missing([*plan.find_targets(spec, scope)[1], *plan.bad_manifests(spec, scope)], yaml)
+    refuse_missing([*plan.find_targets(spec, scope)[1], *plan.bad_manifests(spec, scope, actor)], yaml)
     with transaction.atomic():
         before = {"yaml": pipeline.yaml} if pipeline else None
         if pipeline is None:
@@ -87,12 +87,12 @@ def read(yaml: str) -> PipelineSpec:
         raise PipelineNotRunnable("The pipeline's YAML is not right.", errors=errors) from bad
 
 
-def checked(yaml: str, scope: Scope) -> dict[str, Any]:
+def checked(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]:
     """What keeps a text from being saved as a pipeline of a scope, as editors read it: errors with places."""
     yaml = yaml.replace("\r\n", "\n")
     try:
         spec = read(yaml)
-        refuse_missing([*plan.find_targets(spec, scope)[1], *plan.bad_manifests(spec, scope)], yaml)
+        refuse_missing([*plan.find_targets(spec, scope)[1], *plan.bad_manifests(spec, scope, reader)], yaml)
     except PipelineNotRunnable as refused:
         return {"errors": refused.errors, "warnings": [], "note": ""}
     return {"errors": [], "warnings": [], "note": "This pipeline can be saved."}

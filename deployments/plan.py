@@ -23,6 +23,7 @@ from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
 from deployments.steps.base import BadStepError, step_kind
 from deployments.variables import effective, expressions
 from rbac.models import Scope
+from rbac.policy import Principal
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,8 @@ def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedSte
             yield PlannedStep(_step(stage, section, position, step), actions)
 
 
-def bad_manifests(pipeline: PipelineSpec, scope: Scope) -> list[Missing]:
-    """What is wrong with the manifests that steps bring themselves."""
+def bad_manifests(pipeline: PipelineSpec, scope: Scope, reader: Principal | None = None) -> list[Missing]:
+    """What is wrong with the manifests that steps bring themselves, as far as a `reader` may know."""
     return [
         Missing(
             f"pipeline.stages.{number}.stage.spec.execution.{section}.{index}.step.spec.{fault.field}",
@@ -189,7 +190,7 @@ def bad_manifests(pipeline: PipelineSpec, scope: Scope) -> list[Missing]:
         for number, stage in enumerate(pipeline.stages)
         for section, steps in (("steps", stage.steps), ("rollbackSteps", stage.rollback_steps))
         for index, step in enumerate(steps)
-        for fault in step_manifests.faults(step.type, step.spec, scope)
+        for fault in step_manifests.faults(step.type, step.spec, scope, reader)
     ]
 
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from connectors.files import FileMissing, owner_of
 from deployments.expressions import has_expression, resolve
 from deployments.manifests.check import check_manifest
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, fetch, store_names
 from deployments.steps.base import BadStepError, StepKind, step_kind
 from rbac.models import Scope
+from rbac.policy import Principal, can
 
 INLINE = "Inline"
 _FROZEN = "frozen"
@@ -33,12 +35,19 @@ def shape_faults(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[Fault]:
                 yield Fault(field, str(bad))
 
 
-def faults(type_: str, spec: Mapping[str, Any], scope: Scope) -> Iterator[Fault]:
-    """What is wrong with the manifests of a step as they are now, as far as a run need not begin for it."""
+def faults(
+    type_: str, spec: Mapping[str, Any], scope: Scope, reader: Principal | None = None
+) -> Iterator[Fault]:
+    """What is wrong with the manifests of a step as they are now, as far as a run need not begin for it.
+
+    A `reader` is told nothing of files that they may not see.
+    """
     kind = step_kind(type_)
     for field, source in _sources(kind, spec):
-        if not any(has_expression(path) for path in source["paths"]):
-            yield from _text_faults(field, source, scope)
+        if any(has_expression(path) for path in source["paths"]):
+            continue
+        unseen = _unseen(source, scope, reader) if reader else ""
+        yield from [Fault(field, unseen)] if unseen else _text_faults(field, source, scope)
 
 
 def frozen(type_: str, spec: Mapping[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
@@ -68,6 +77,17 @@ def _freeze(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> 
     except (StoreError, BadDocument) as gone:
         raise BadStepError(str(gone)) from gone
     return {_FROZEN: {**settled, "content": "", "texts": texts[:1]}}
+
+
+def _unseen(source: Mapping[str, Any], scope: Scope, reader: Principal) -> str:
+    """Why somebody may not use a file; nothing if they may."""
+    for path in source["paths"]:
+        try:
+            if not can(reader, "core_file_view", owner_of(scope, path)):
+                return f"You may not see the file {path}: ask for a role with core_file_view where it lies."
+        except FileMissing as missing:
+            return missing.detail
+    return ""
 
 
 def _text_faults(field: str, source: Mapping[str, Any], scope: Scope) -> Iterator[Fault]:

@@ -79,4 +79,4 @@ class PipelineChecks(Route):
     def post(self, request: Request) -> Response:
         given, scope = self.given(PipelineInput), self.scope_named()
         require(self.principal, VIEW, scope)
-        return Response(authoring.checked(given["yaml"], scope))
+        return Response(authoring.checked(given["yaml"], scope, self.principal))

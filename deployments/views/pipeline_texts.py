@@ -117,7 +117,7 @@ def check_pipeline(request: PageRequest) -> HttpResponse:
     """This will say what is wrong with a pipeline that is being written; the editor asks."""
     scopes = scopes_where(request.user, VIEW)
     scope = get_object_or_404(scopes, path=request.POST.get("in_scope", ""))
-    return JsonResponse(authoring.checked(request.POST.get("yaml", ""), scope))
+    return JsonResponse(authoring.checked(request.POST.get("yaml", ""), scope, request.user))
 
 
 @page
