@@ -10,6 +10,16 @@ from aws.rules.base import Document, is_settled, name_problems, repeated, units
 _PORT_NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,63}\Z")
 # From the model's documentation of HealthCheck: least, most.
 _HEALTH_LIMITS = {"interval": (5, 300), "timeout": (2, 60), "retries": (1, 10), "startPeriod": (0, 300)}
+_USER = re.compile(r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?\Z")
+# From the model's documentation of KernelCapabilities.
+_CAPABILITY = re.compile(
+    r"(ALL|AUDIT_CONTROL|AUDIT_WRITE|BLOCK_SUSPEND|CHOWN|DAC_OVERRIDE|DAC_READ_SEARCH|FOWNER|FSETID|"
+    r"IPC_LOCK|IPC_OWNER|KILL|LEASE|LINUX_IMMUTABLE|MAC_ADMIN|MAC_OVERRIDE|MKNOD|NET_ADMIN|"
+    r"NET_BIND_SERVICE|NET_BROADCAST|NET_RAW|SETFCAP|SETGID|SETPCAP|SETUID|SYS_ADMIN|SYS_BOOT|"
+    r"SYS_CHROOT|SYS_MODULE|SYS_NICE|SYS_PACCT|SYS_PTRACE|SYS_RAWIO|SYS_RESOURCE|SYS_TIME|"
+    r"SYS_TTY_CONFIG|SYSLOG|WAKE_ALARM"
+    r")\Z"
+)
 _NOT_WITH_AWSVPC = ("hostname", "links", "extraHosts")
 
 
@@ -40,6 +50,7 @@ def _container(container: Document, place: Path) -> Iterator[ShapeProblem]:
     image = container.get("image")
     if isinstance(image, str) and is_settled(image) and re.search(r"\s", image):
         yield ShapeProblem((*place, "image"), f"{shown(image)} is not an image: it holds spaces")
+    yield from _security(container, place)
     options = (container.get("logConfiguration") or {}).get("options") or {}
     if (container.get("logConfiguration") or {}).get("logDriver") == "awslogs":
         for option in ("awslogs-group", "awslogs-region"):
@@ -47,6 +58,20 @@ def _container(container: Document, place: Path) -> Iterator[ShapeProblem]:
                 yield ShapeProblem(
                     (*place, "logConfiguration"), f'the driver awslogs needs the option "{option}"'
                 )
+
+
+def _security(container: Document, place: Path) -> Iterator[ShapeProblem]:
+    """Whom the container runs as, and what the kernel lets it do (R134)."""
+    user = container.get("user")
+    if isinstance(user, str) and is_settled(user) and not _USER.match(user):
+        message = f"{shown(user)} is not a user: write a name or a number, and a group after a colon"
+        yield ShapeProblem((*place, "user"), message)
+    capabilities = (container.get("linuxParameters") or {}).get("capabilities") or {}
+    for key in ("add", "drop"):
+        for number, one in enumerate(capabilities.get(key) or []):
+            if is_settled(one) and not _CAPABILITY.match(str(one)):
+                where = (*place, "linuxParameters", "capabilities", key, number)
+                yield ShapeProblem(where, f"{shown(one)} is not a capability, such as NET_ADMIN")
 
 
 def _references(

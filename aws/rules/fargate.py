@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aws.problems import Path, ShapeProblem
+from aws.rules import volumes
 from aws.rules.base import Document, units
 
 # CPU units, and the MiB that go with them.
@@ -66,16 +67,7 @@ def _of_the_host(definition: Document) -> Iterator[ShapeProblem]:
             yield ShapeProblem((key,), "is not possible on Fargate; remove it")
     if definition.get("pidMode") not in (None, "task"):
         yield ShapeProblem(("pidMode",), "Fargate only knows pidMode: task")
-    for number, volume in enumerate(definition.get("volumes") or []):
-        if volume.get("dockerVolumeConfiguration"):
-            where: Path = ("volumes", number, "dockerVolumeConfiguration")
-            yield ShapeProblem(where, "Docker volumes are not possible on Fargate")
-        if (volume.get("host") or {}).get("sourcePath"):
-            where = ("volumes", number, "host", "sourcePath")
-            yield ShapeProblem(where, "Fargate has no host whose folders could be mounted")
-    size = (definition.get("ephemeralStorage") or {}).get("sizeInGiB")
-    if isinstance(size, int) and not 21 <= size <= 200:
-        yield ShapeProblem(("ephemeralStorage", "sizeInGiB"), f"is {size}; 21 to 200 GiB allowed")
+    yield from volumes.fargate_problems(definition)
 
 
 def _totals(definition: Document, containers: Sequence[Document]) -> Iterator[ShapeProblem]:

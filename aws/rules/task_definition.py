@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from aws.problems import ShapeProblem
-from aws.rules import containers, fargate
-from aws.rules.base import Document, left_placeholders, name_problems, repeated, tag_problems, units
+from aws.rules import containers, fargate, volumes
+from aws.rules.base import Document, left_placeholders, name_problems, tag_problems, units
 
 MOST_CONSTRAINTS = 10
 
@@ -15,7 +15,7 @@ def problems(definition: Document) -> Iterator[ShapeProblem]:
     yield from left_placeholders(definition)
     yield from name_problems(("family",), definition.get("family"), "family name")
     yield from tag_problems(definition.get("tags"))
-    yield from _volumes(definition)
+    yield from volumes.problems(definition)
     yield from _sizes(definition)
     listed = definition.get("containerDefinitions") or []
     if not listed:
@@ -30,20 +30,6 @@ def problems(definition: Document) -> Iterator[ShapeProblem]:
 
 def is_fargate(definition: Document) -> bool:
     return "FARGATE" in (definition.get("requiresCompatibilities") or ())
-
-
-def _volumes(definition: Document) -> Iterator[ShapeProblem]:
-    volumes = definition.get("volumes") or []
-    yield from repeated(("volumes",), volumes, "name", "volume name")
-    for number, volume in enumerate(volumes):
-        yield from name_problems(("volumes", number, "name"), volume.get("name"), "volume name")
-        if not volume.get("name"):
-            yield ShapeProblem(("volumes", number), "a volume needs a name")
-        kinds = [key for key in volume if key.endswith("VolumeConfiguration") or key == "host"]
-        if len(kinds) > 1:
-            yield ShapeProblem(
-                ("volumes", number), f"has several kinds at once: {', '.join(kinds)}; keep one"
-            )
 
 
 def _sizes(definition: Document) -> Iterator[ShapeProblem]:

@@ -5,7 +5,12 @@ from typing import Any
 
 from aws.problems import ShapeProblem, shown
 from aws.rules.base import Document, is_settled
+from aws.rules.launching import is_on_fargate
 from aws.rules.task_definition import is_fargate
+from aws.rules.volumes import EFS
+
+# Fargate has EFS volumes since its platform 1.4.0.
+WITHOUT_EFS = ("1.0.0", "1.1.0", "1.2.0", "1.3.0")
 
 
 def problems(service: Document, task_definition: Document) -> Iterator[ShapeProblem]:
@@ -47,12 +52,17 @@ def _network(service: Document, task_definition: Document) -> Iterator[ShapeProb
 def _launch_type(service: Document, task_definition: Document) -> Iterator[ShapeProblem]:
     compatible = task_definition.get("requiresCompatibilities") or []
     launch_type = service.get("launchType")
-    if launch_type == "FARGATE" and not is_fargate(task_definition):
+    if is_on_fargate(service) and not is_fargate(task_definition):
+        where = "launchType" if launch_type else "capacityProviderStrategy"
         message = "the task definition is not made for Fargate; add requiresCompatibilities: [FARGATE] to it"
-        yield ShapeProblem(("launchType",), message)
+        yield ShapeProblem((where,), message)
     elif launch_type and compatible and launch_type not in compatible:
         message = f"{launch_type} is not among the task definition's requiresCompatibilities"
         yield ShapeProblem(("launchType",), f"{message} ({', '.join(compatible)})")
+    volumes = task_definition.get("volumes") or []
+    if service.get("platformVersion") in WITHOUT_EFS and any(one.get(EFS) for one in volumes):
+        message = "has no EFS volumes, which the task definition uses; take 1.4.0 or LATEST"
+        yield ShapeProblem(("platformVersion",), message)
 
 
 def _ports(service: Document, task_definition: Document) -> Iterator[ShapeProblem]:
