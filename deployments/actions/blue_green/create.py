@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aws.ecs import update_fields
 from aws.types import EcsService
 from deployments.actions.adoption import adopt_service_write
 from deployments.actions.base import (
@@ -29,6 +28,7 @@ from deployments.actions.known_service import (
     service_words,
 )
 from deployments.actions.scaling.state import ScalingState
+from deployments.actions.service_fields import changed_fields, ignored_by_update
 from deployments.actions.timing import forget, is_confirmed
 
 
@@ -91,7 +91,10 @@ class CreateStageService(Action):
         rollout.remember("deployments before update", [one.id for one in live.deployments])
         _announce(rollout, "Updating", wanted)
         # launchType, schedulingStrategy and role stay what they are for a service's life (R241).
-        changes = {**update_fields(wanted), "forceNewDeployment": True}
+        for warning in ignored_by_update(wanted, live):
+            rollout.log(warning, "warning")
+        changes = {**changed_fields(wanted), "forceNewDeployment": True}
+        changes |= {key: wanted[key] for key in ("taskDefinition", "desiredCount")}
         return rollout.ecs.update_service(rollout.cluster, name, changes)
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
@@ -130,7 +133,7 @@ class CreateStageService(Action):
         if live is None:
             return
         before = rollout.recall("service before")
-        changes = differences(before, live, set(update_fields(rollout.recall("service definition"))))
+        changes = differences(rollout.recall("service definition"), before, live)
         rollout.remember("deployments before undo", [one.id for one in live.deployments])
         if not changes:
             rollout.log(f"Service {name} is already as it was before")

@@ -43,6 +43,7 @@ class DownsizeOldService(Action):
     """Scale the service that was live to 0; it stays, ready for the next deployment or a rollback (R244)."""
 
     has_undo = True
+    moves_traffic = True
 
     @property
     def title(self) -> str:

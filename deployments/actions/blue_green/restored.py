@@ -6,15 +6,12 @@ from typing import Any
 from aws.types import EcsService
 from deployments.actions.base import Check, Rollout
 from deployments.actions.known_service import GONE, service_words
+from deployments.actions.service_fields import fields_to_restore
 
 
-def differences(before: Mapping[str, Any], live: EcsService, fields: set[str]) -> dict[str, Any]:
+def differences(definition: Mapping[str, Any], before: Mapping[str, Any], live: EcsService) -> dict[str, Any]:
     """The update that makes the live ECS service what it was, as small as it can be."""
-    changes = {
-        field: before["raw"][field]
-        for field in sorted(fields - {"taskDefinition", "desiredCount"})
-        if before["raw"].get(field) is not None and live.raw.get(field) != before["raw"][field]
-    }
+    changes = fields_to_restore(definition, before["raw"], live)
     if live.desired != before["desired"]:
         changes["desiredCount"] = before["desired"]
     if live.primary is None or live.primary.task_definition != before["task_definition"]:

@@ -28,7 +28,8 @@ def state_of(rollout: Rollout, name: str) -> ScalingState:
 
 def count_for_traffic(rollout: Rollout, live: Mapping[str, Any], scaling: ScalingState) -> int:
     """As many tasks as the live service runs, within the bounds that the new one will have (P07)."""
-    count = int(live["running"])
+    # None running of those wanted says nothing about how many are wanted.
+    count = int(live["running"] or live["desired"])
     bounds = bounds_for(wanted_by(rollout), scaling)
     return count if bounds is None else min(max(count, bounds[0]), bounds[1])
 
