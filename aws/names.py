@@ -6,7 +6,11 @@ _IAM_PREFIXES = {"elbv2": "elasticloadbalancing"}
 _READ_VERBS = ("Describe", "List", "Get", "BatchGet", "BatchCheck", "Filter", "Lookup", "Search", "Head")
 
 # Reads by effect whose names do not say so.
-_READS = {("sts", "AssumeRole"), ("sts", "DecodeAuthorizationMessage")}
+_READS = {
+    ("sts", "AssumeRole"),
+    ("sts", "DecodeAuthorizationMessage"),
+    ("iam", "SimulatePrincipalPolicy"),
+}
 
 
 def iam_action(service: str, operation: str) -> str:

@@ -143,6 +143,11 @@ def purpose_of(action: str) -> str:
     return next((one.purposes[action] for one in POLICIES if action in one.purposes), "")
 
 
+def title_of(action: str) -> str:
+    """The title of the policy that holds an action; empty if none does."""
+    return next((one.title for one in POLICIES if action in one.purposes), "")
+
+
 def policy_of(identifier: str) -> Policy | None:
     """The policy of this name."""
     return next((one for one in POLICIES if one.identifier == identifier), None)

@@ -10,7 +10,7 @@ from delegates.clock import database_now
 from deployments import plan
 from deployments.authoring import refuse_missing
 from deployments.models import Pipeline, PreviewQuestion
-from deployments.preview.documents import ShownPreview, shown_step
+from deployments.preview.documents import ShownPreview, shown_preview
 from deployments.preview.running import OpenDoor, run_preview
 from deployments.preview_reads import Answers, open_here
 from deployments.run_requests import RunRequest, checked_run
@@ -85,4 +85,4 @@ def _preview(asked: RunRequest, pipeline: Pipeline, open_door: OpenDoor) -> Show
         steps = run_preview(asked, pipeline, open_door)
     except plan.CannotPlanError as cannot:
         refuse_missing(cannot.missing)
-    return ShownPreview(asked.artifact, tuple(shown_step(step) for step in steps))
+    return shown_preview(asked.artifact, steps)

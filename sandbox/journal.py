@@ -13,7 +13,18 @@ from sandbox.clock import CLOCK
 KEPT = 50_000
 KEPT_ON_DISK = 2_000
 PAGE = 10_000
-READS = ("Describe", "List", "Get", "Filter", "Lookup", "Search", "Head", "BatchGet", "AssumeRole")
+READS = (
+    "Describe",
+    "List",
+    "Get",
+    "Filter",
+    "Lookup",
+    "Search",
+    "Head",
+    "BatchGet",
+    "AssumeRole",
+    "Simulate",
+)
 
 _changed: ContextVar[bool] = ContextVar("changed", default=True)
 

@@ -83,9 +83,10 @@ class PreviewCaller:
         found = overlay.answer(operation, given) if overlay else self._live.read(service, operation, given)
         return deepcopy(found)
 
-    def look(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A read that a run would not make. Raises `AwsError`, `PreviewStopped`."""
-        return deepcopy(self._live.read(service, operation, params))
+    @property
+    def looking(self) -> Caller:
+        """For reads that a run would not make, of the account as it is. Raises `PreviewStopped` too."""
+        return _Looking(self._live)
 
     def _write(
         self, service: str, operation: str, params: dict[str, Any], overlay: Overlay | None
@@ -97,3 +98,11 @@ class PreviewCaller:
         if overlay:
             overlay.take(operation, params, answer)
         return answer
+
+
+@dataclass(frozen=True)
+class _Looking:
+    live: Live
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return deepcopy(self.live.read(service, operation, params))

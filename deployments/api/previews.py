@@ -70,6 +70,13 @@ class PermissionDocument(serializers.Serializer[Any]):
     purpose = serializers.CharField()
 
 
+class NeededPermissionDocument(PermissionDocument):
+    """An IAM action that a run needs, and what IAM says of it on all resources."""
+
+    policy = serializers.CharField(help_text="The title of the policy that holds it.")
+    allowed = serializers.ChoiceField(choices=["allowed", "denied", "unknown"])
+
+
 class PolicyDocument(serializers.Serializer[Any]):
     """An IAM policy for the principal of a connector; `document` is what IAM takes."""
 
@@ -85,7 +92,8 @@ class PreviewDocument(serializers.Serializer[Any]):
 
     artifact = serializers.DictField()
     steps = PreviewedStepDocument(many=True)
-    permissions = PermissionDocument(many=True)
+    permissions = NeededPermissionDocument(many=True)
+    unasked = serializers.ListField(child=serializers.CharField(), help_text="Why IAM says nothing of some.")
     policies = serializers.ListField(child=serializers.CharField(), help_text="See `/iam-policies`.")
 
 

@@ -41,7 +41,7 @@ def live_definition(step: PreviewedStep, params: Mapping[str, Any]) -> dict[str,
     running, family = str(before.get("task_definition", "")), params["family"]
     named = running if f"/{family}:" in running else family
     try:
-        answer = step.caller.look("ecs", "DescribeTaskDefinition", {"taskDefinition": named})
+        answer = step.caller.looking.call("ecs", "DescribeTaskDefinition", {"taskDefinition": named})
     except NotFound:
         return {}
     return dict(answer.get("taskDefinition", {}))

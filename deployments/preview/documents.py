@@ -1,15 +1,18 @@
 """A preview as the API and the pages show it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from aws.errors import AwsError
+from aws.iam import Decision
 from aws.permissions import actions_for
-from aws.policies import Policy, policies_for, purpose_of
+from aws.policies import Policy, policies_for, purpose_of, title_of
 from aws.preview import PlannedCall, PreviewStopped
 from connectors.file_diff import Diff
 from deployments.engine.masking import preview as masked
+from deployments.preview.allowing import decided
 from deployments.preview.comparing import compared, live_definition
 from deployments.preview.running import Failure, PreviewedStep
 from deployments.preview.words import sentence_of
@@ -89,20 +92,29 @@ class ShownStep:
 
 
 @dataclass(frozen=True)
+class Permission:
+    """An IAM action that is needed; `allowed` is what IAM says of it: allowed, denied or unknown."""
+
+    action: str
+    purpose: str
+    policy: str
+    allowed: str
+
+
+@dataclass(frozen=True)
 class ShownPreview:
     """What a run would do, and what its connectors' principals must be allowed."""
 
     artifact: dict[str, str]
     steps: tuple[ShownStep, ...]
-
-    @property
-    def permissions(self) -> list[str]:
-        return sorted({action for step in self.steps for action in step.permissions})
+    permissions: tuple[Permission, ...]
+    unasked: tuple[str, ...] = ()
+    """Why IAM says nothing of some of them."""
 
     @property
     def policies(self) -> tuple[Policy, ...]:
         """The policies that hold these permissions."""
-        return policies_for(self.permissions)
+        return policies_for(one.action for one in self.permissions)
 
     @property
     def is_complete(self) -> bool:
@@ -112,12 +124,25 @@ class ShownPreview:
         return {
             "artifact": self.artifact,
             "steps": [step.to_json() for step in self.steps],
-            "permissions": [{"action": one, "purpose": purpose_of(one)} for one in self.permissions],
+            "permissions": [asdict(one) for one in self.permissions],
+            "unasked": list(self.unasked),
             "policies": [one.identifier for one in self.policies],
         }
 
 
-def shown_step(step: PreviewedStep) -> ShownStep:
+def shown_preview(artifact: dict[str, str], steps: Sequence[PreviewedStep]) -> ShownPreview:
+    """All steps, and what IAM says of what they need."""
+    shown = tuple(_shown_step(step) for step in steps)
+    decisions, unasked = decided(steps)
+    needed = sorted({action for step in shown for action in step.permissions})
+    permissions = tuple(
+        Permission(one, purpose_of(one), title_of(one), decisions.get(one, Decision.UNKNOWN))
+        for one in needed
+    )
+    return ShownPreview(artifact, shown, permissions, tuple(unasked))
+
+
+def _shown_step(step: PreviewedStep) -> ShownStep:
     """A step as it is shown; its task definitions are compared with what runs now."""
     diffs, unread = _diffs(step)
     said = [text for level, text in step.memory.lines if level == "warning"]

@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 
-from aws.policies import POLICIES, policy_of, purpose_of
+from aws.policies import POLICIES, policy_of
 from deployments import previews
 from deployments.forms.runs import RunForm
 from deployments.models import Pipeline, PreviewQuestion
@@ -38,7 +38,6 @@ def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
         content["question"] = shown
     elif shown is not None:
         content["preview"] = shown
-        content["permissions"] = [(one, purpose_of(one), _holder(one)) for one in shown.permissions]
     return render(request, "deployments/pipelines/preview.html", content)
 
 
@@ -49,11 +48,6 @@ def _shown(request: PageRequest, pipeline: Pipeline, form: RunForm) -> ShownPrev
     except Problem as problem:
         form.refuse(problem)
         return None
-
-
-def _holder(action: str) -> str:
-    """The title of the policy that holds an action."""
-    return next((one.title for one in POLICIES if action in one.purposes), "")
 
 
 @page

@@ -1,5 +1,6 @@
 """The policies that are offered for download."""
 
+from aws.iam import principal_of
 from aws.permissions import actions_for
 from aws.policies import BASE, EXTENSIONS, POLICIES, policies_for, purpose_of
 
@@ -84,3 +85,10 @@ def test_a_call_needs_its_own_action_and_what_its_parameters_ask_for() -> None:
         "elasticloadbalancing:ModifyRule"
     ]
     assert "cloudwatch:PutMetricAlarm" in actions_for([("application-autoscaling", "PutScalingPolicy", {})])
+
+
+def test_the_principal_behind_an_identity_is_a_user_or_a_role() -> None:
+    session = "arn:aws:sts::123456789012:assumed-role/deployer/slipway"
+    assert principal_of(session) == "arn:aws:iam::123456789012:role/deployer"
+    assert principal_of("arn:aws:iam::123456789012:user/a/b") == "arn:aws:iam::123456789012:user/a/b"
+    assert principal_of("arn:aws:iam::123456789012:root") == ""

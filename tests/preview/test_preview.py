@@ -41,6 +41,7 @@ def test_a_run_sends_the_writes_that_its_preview_lists(request: pytest.FixtureRe
         assert [(step["failure"], step["warnings"]) for step in said["steps"]] == [(None, [])] * len(
             said["steps"]
         )
+        assert [one["action"] for one in said["permissions"] if not one["purpose"]] == []
         execution = drive.run(tag)
         assert execution.status == "SUCCESS"
         assert planned(said)
@@ -87,6 +88,22 @@ def test_a_preview_names_the_permission_that_is_missing(drive: Drive) -> None:
     (step,) = preview(drive)["steps"]
     assert step["failure"]["action"] == "ecs:DescribeServices"
     assert step["calls"] == []
+
+
+def test_a_preview_says_what_iam_allows_and_what_it_does_not(drive: Drive) -> None:
+    drive.sandbox.fault("denied", service="ecs", operation="CreateService")
+    found = preview(drive)
+    allowed = {one["action"]: one["allowed"] for one in found["permissions"]}
+    assert allowed.pop("ecs:CreateService") == "denied"
+    assert set(allowed.values()) == {"allowed"}
+    assert found["unasked"] == []
+
+
+def test_a_preview_says_when_iam_may_not_be_asked(drive: Drive) -> None:
+    drive.sandbox.fault("denied", service="iam", operation="SimulatePrincipalPolicy", count=1)
+    found = preview(drive)
+    assert {one["allowed"] for one in found["permissions"]} == {"unknown"}
+    assert found["unasked"] == ["IAM could not be asked what is allowed: iam:SimulatePrincipalPolicy is not."]
 
 
 def test_a_preview_refuses_a_bad_manifest_as_a_run_would(drive: Drive) -> None:
