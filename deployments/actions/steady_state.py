@@ -8,6 +8,7 @@ from deployments.actions.base import Action, ActionFailed, Rollout, Seen, action
 from deployments.actions.diagnosis import Diagnosis, diagnose
 from deployments.actions.fail_fast import FailFast
 from deployments.actions.judgement import Ours, Verdict, find, has_rollback_breaker, judge
+from deployments.actions.known_service import existed_before
 from deployments.actions.patience import patience_ends, watch_patience
 from deployments.actions.timing import forget, is_confirmed
 
@@ -70,7 +71,7 @@ class WaitForSteadyState(Action):
 
     def tell_success(self, rollout: Rollout, name: str) -> None:
         """The last lines of the step."""
-        verb = "Updated" if rollout.recall("service before") else "Created"
+        verb = "Updated" if existed_before(rollout) else "Created"
         rollout.log(f"{verb} Service {name} with Arn {rollout.know('serviceArn')}")
         rollout.log("")
         rollout.log(" Deployment Successful.", "success")

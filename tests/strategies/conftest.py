@@ -50,14 +50,14 @@ def play(request: pytest.FixtureRequest, drive: Drive) -> Play:
     return play
 
 
-def unplayed(strategy: Strategy, drive: Drive) -> Play:
+def unplayed(strategy: Strategy, drive: Drive, *, is_plain: bool = False) -> Play:
     """The strategy before its first deployment."""
     drive.pipeline = Pipeline.objects.get(identifier=strategy.pipeline)
     client = APIClient()
     _, token = create_api_key(actor=None, user=drive.deployer, name="stories")
     client.credentials(HTTP_X_API_KEY=token)
     play = Play(strategy, drive, client)
-    if strategy.is_of_service:
+    if strategy.is_of_service and not is_plain:
         _ask_for_scaling(Service.objects.get(identifier=strategy.app))
         play.edit(SERVICE_DEFINITION, *_behind_a_balancer(strategy, drive))
     return play
