@@ -63,8 +63,8 @@ def _beside(stage: StageExecution, kind: str, own: Rows) -> Rows:
 def _arn(rows: Rows, kind: str) -> str:
     """The ARN of a task definition that AWS has already, where the service names one."""
     found = _of_kind(rows, kind)
-    by_arn = kind == TASK_DEFINITION and bool(found) and found[-1]["store"] == TASK_DEFINITION_ARN
-    return str(found[-1]["content"]) if by_arn else ""
+    by_arn = kind == TASK_DEFINITION and bool(found) and found[0]["store"] == TASK_DEFINITION_ARN
+    return str(found[0]["content"]) if by_arn else ""
 
 
 def _filled_in(arn: str, known: Mapping[str, Any]) -> Any:

@@ -210,23 +210,26 @@ def _mapping_laid(
 def _list_laid(
     base: _Node, below: Sequence[_Node], above: Sequence[_Node], names: _Names, name: str
 ) -> _Node:
-    inside, gone = list(below), list(base.gone)
+    inside, gone = _by_name(below, name), list(base.gone)
     for node in above:
-        at = _place_of(inside, _name_of(node, name), name)
+        key = _name_of(node, name)
         if _is_removal(node):
-            if at is not None:
-                gone.append((str(_name_of(node, name)), _taken_out(inside.pop(at), node)))
-        elif at is None:
-            inside.append(_added(node, names))
+            if key in inside:
+                gone.append((str(key), _taken_out(inside.pop(key), node)))
+        elif key is not None and key in inside:
+            inside[key] = _laid(inside[key], node, names)
         else:
-            inside[at] = _laid(inside[at], node, names)
-    return replace(base, inside=inside, gone=tuple(gone))
+            inside[key if key is not None else object()] = _added(node, names)
+    return replace(base, inside=list(inside.values()), gone=tuple(gone))
 
 
-def _place_of(nodes: Sequence[_Node], wanted: Any, name: str) -> int | None:
-    if wanted is None:
-        return None
-    return next((at for at, node in enumerate(nodes) if _name_of(node, name) == wanted), None)
+def _by_name(nodes: Sequence[_Node], name: str) -> dict[Any, _Node]:
+    """The entries of a list, in their order; second ones of a name, and those without, cannot be found."""
+    found: dict[Any, _Node] = {}
+    for node in nodes:
+        key = _name_of(node, name)
+        found[object() if key is None or key in found else key] = node
+    return found
 
 
 def _name_of(node: _Node, name: str) -> Any:

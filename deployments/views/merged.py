@@ -10,6 +10,7 @@ from deployments.merged_lines import lines_of
 from deployments.models import Manifest
 from deployments.views.environments import EDIT
 from deployments.views.overrides import address_of, places_of, there_of
+from guards.limits import MERGED_LINES
 from rbac.policy import can
 from web.pages import PageRequest, page
 
@@ -32,9 +33,11 @@ def manifests(request: PageRequest, pk: int, service: int, infrastructure: int |
 
 
 def _shown(one: CountingManifest) -> dict[str, object]:
+    lines = lines_of(one.merged) if one.merged else []
     return {
         "title": Manifest.Kind(one.kind).label,
-        "lines": lines_of(one.merged) if one.merged else (),
+        "lines": lines[:MERGED_LINES],
+        "left_out": max(0, len(lines) - MERGED_LINES),
         "rows": [row | {"title": title_of(row["store"])} for row in one.rows],
         "arn": one.arn,
         "trouble": one.trouble,

@@ -157,6 +157,7 @@ def test_saving_over_somebody_else_is_refused_and_the_audit_says_what_changed(wo
     with pytest.raises(ChangedMeanwhile):
         override(world, admin, inline("cpu: '1024'\n"), place=world.infrastructure, version=0)
     entry = AuditEntry.objects.filter(action="override.update").latest("pk")
+    assert entry.after is not None
     assert entry.after["infrastructure"] == "sandbox"
     assert [one["identifier"] for one in entry.after["manifests"]] == ["mine"]
     override(world, admin, place=world.infrastructure)

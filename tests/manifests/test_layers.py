@@ -1,5 +1,6 @@
 """Laying an override over a manifest: what counts, who said it, and on which line."""
 
+import time
 from typing import Any
 
 import pytest
@@ -143,3 +144,21 @@ def test_scaling_policies_are_matched_by_name_added_and_taken_out():
         {"policyName": "cpu", "policyType": "StepScaling"},
         {"policyName": "requests"},
     ]
+
+
+def test_large_lists_are_merged_in_well_under_a_second():
+    def text(value: str) -> str:
+        entries = "".join(f"      - {{name: V{n}, value: {value}}}\n" for n in range(4000))
+        return f"containerDefinitions:\n  - name: app\n    environment:\n{entries}"
+
+    read = layers(("service", text("a")), ("environment", text("b")))
+    started = time.process_time()
+    found = merged(TASK_DEFINITION, read)
+    assert time.process_time() - started < 1
+    assert {one["value"] for one in container(found, "app")["environment"]} == {"b"}
+
+
+def test_entries_without_a_name_and_second_ones_of_a_name_stay():
+    over = "containerDefinitions: [{image: a}, {name: x, image: b}, {name: x, image: c}]\n"
+    found = laid("containerDefinitions: [{image: d}, {name: x, image: e}]\n", over=over)
+    assert [one["image"] for one in found.document.value["containerDefinitions"]] == ["a", "e", "c", "d"]
