@@ -3,9 +3,11 @@
 import pytest
 
 from connectors.models import FileNode
-from deployments.models import CheckedItem, Execution
+from deployments.catalog import ManifestSpec, OverrideSpec, override_service
+from deployments.models import CheckedItem, Execution, Infrastructure, Service
 from deployments.operations import abort_execution, retry_execution, roll_back_execution
 from deployments.queries import execution_document
+from rbac.models import User
 from tests.deployments.driving import Drive
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
@@ -243,3 +245,29 @@ def test_a_missing_file_is_named(drive: Drive) -> None:
     assert execution.failure["code"] == "MANIFEST_MISSING"
     assert SERVICE_FILE in execution.failure["message"]
     assert drive.effects() == []
+
+
+def test_what_is_overridden_for_the_infrastructure_is_what_ecs_gets(drive: Drive) -> None:
+    place = Infrastructure.objects.select_related("environment__scope").get(identifier="sandbox")
+    admin = User.objects.get(username="admin")
+    for infrastructure, kind, text in (
+        (None, "EcsTaskDefinition", "memory: '1024'\ncpu: '512'\n"),
+        (place, "EcsServiceDefinition", "desiredCount: 2\n"),
+    ):
+        override_service(
+            actor=admin,
+            environment=place.environment,
+            service=Service.objects.get(identifier="myapp"),
+            infrastructure=infrastructure,
+            spec=OverrideSpec({}, [ManifestSpec("mine", kind, "Inline", content=text)]),
+        )
+    execution = drive.run("1.27")
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    service = drive.service()
+    assert service["desiredCount"] == 2
+    named = {"taskDefinition": service["taskDefinition"]}
+    registered = drive.call("ecs", "DescribeTaskDefinition", named)["taskDefinition"]
+    assert (registered["cpu"], registered["memory"]) == ("512", "1024")
+    log = drive.log(execution)
+    assert "Overridden by mine of the environment" in log
+    assert "Overridden by mine of the infrastructure" in log
