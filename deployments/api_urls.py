@@ -87,6 +87,7 @@ urlpatterns = [
     path("executions/<uuid:pk>/abort", executions.AbortExecution.as_view(), name="api-abort"),
     path("executions/<uuid:pk>/rollback", executions.RollBackExecution.as_view(), name="api-rollback"),
     path("executions/<uuid:pk>/retry", executions.RetryExecution.as_view(), name="api-retry"),
+    path("executions/<uuid:pk>/leftovers", executions.Leftovers.as_view(), name="api-leftovers"),
     path("executions/<uuid:pk>/undo-plan", executions.UndoPlan.as_view(), name="api-undo-plan"),
     path("executions/<uuid:pk>/decisions", executions.DecideAboutStep.as_view(), name="api-decide"),
     path("executions/<uuid:pk>/log", logs.ExecutionLog.as_view(), name="api-log"),

@@ -41,21 +41,26 @@ def run_pipeline(
     inputs: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
     replays: Execution | None = None,
+    yaml: str = "",
 ) -> Execution:
     """Start a run. The same idempotency key of the same person gives back the run it made before.
+
+    `yaml` is run instead of the pipeline's own where Slipway itself has written it, to clean up.
 
     Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a wrong tag or input.
     """
     require(actor, "core_pipeline_execute", pipeline)
     if idempotency_key and (earlier := _earlier(actor, pipeline, idempotency_key)):
         return earlier
-    yaml = replays.yaml if replays else pipeline.yaml
+    text = yaml or (replays.yaml if replays else pipeline.yaml)
     asked = checked_run(
-        actor=actor, pipeline=pipeline, yaml=yaml, artifact_tag=artifact_tag, inputs=inputs or {}
+        actor=actor, pipeline=pipeline, yaml=text, artifact_tag=artifact_tag, inputs=inputs or {}
     )
     try:
         with transaction.atomic():
-            execution = _create(actor, pipeline, asked, idempotency_key, replays)
+            execution = _create(actor, pipeline, asked, text, idempotency_key, replays)
+            if yaml:
+                Execution.objects.filter(pk=execution.pk).update(pipeline_version=None)
             plan.write_plan(execution, asked.spec, asked.targets)
             record(
                 actor=actor,
@@ -163,6 +168,7 @@ def _create(
     actor: User,
     pipeline: Pipeline,
     asked: RunRequest,
+    text: str,
     key: str | None,
     replays: Execution | None,
 ) -> Execution:
@@ -176,7 +182,7 @@ def _create(
         pipeline=pipeline,
         number=number,
         pipeline_version=replays.pipeline_version if replays else pipeline.version,
-        yaml=replays.yaml if replays else pipeline.yaml,
+        yaml=text,
         inputs=asked.inputs,
         artifact=asked.artifact,
         replays=replays,
@@ -199,6 +205,7 @@ def _success_before(stage: StageExecution) -> Execution | None:
     )
     return (
         before.exclude(outcome="ROLLED_BACK")
+        .exclude(stages__deployment_id="")
         .select_related("pipeline__scope")
         .order_by("-created_at")
         .first()

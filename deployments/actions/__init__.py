@@ -3,6 +3,7 @@
 from deployments.actions import (
     blue_green,
     canary,
+    clean_up,
     manifests,
     run_task,
     scaling,
@@ -15,6 +16,7 @@ from deployments.actions import (
 __all__ = [
     "blue_green",
     "canary",
+    "clean_up",
     "manifests",
     "run_task",
     "scaling",

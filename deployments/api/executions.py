@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from deployments import operations, queries
+from deployments import clean_up, operations, queries
 from deployments.interventions import DECISIONS
 from deployments.models import Call, Execution, Pipeline
 from deployments.states import Outcome, Status
@@ -283,6 +283,36 @@ class UndoPlan(ExecutionRoute):
     @extend_schema(responses=UndoPlanDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         return Response(undo_plan(self.execution(pk)))
+
+
+class LeftoverShown(serializers.Serializer[Any]):
+    """An ECS service that a strategy made; `why` says why it may go, or why it is kept."""
+
+    name = serializers.CharField()
+    running = serializers.IntegerField()
+    desired = serializers.IntegerField()
+    may_go = serializers.BooleanField()
+    why = serializers.CharField()
+
+
+class CleanUpInput(serializers.Serializer[Any]):
+    """Which ECS services to delete."""
+
+    services = serializers.ListField(child=serializers.CharField(max_length=255), min_length=1, max_length=3)
+
+
+class Leftovers(ExecutionRoute):
+    """What deployments left beside the ECS service of an execution, as AWS shows it now; and its deletion."""
+
+    @extend_schema(responses=LeftoverShown(many=True))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        found = clean_up.leftovers(actor=self.principal, execution=self.execution(pk))
+        return Response(LeftoverShown(found, many=True).data)
+
+    @extend_schema(request=CleanUpInput, responses={202: AskedDocument})
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        services = self.given(CleanUpInput, strict=True)["services"]
+        return self.asked(pk, clean_up.clean_up, services=services)
 
 
 class RetryExecution(ExecutionRoute):

@@ -101,6 +101,13 @@ ROWS: dict[str, Row] = {
     "abort-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
     "roll-back-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
     "retry-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
+    "leftovers": Row(
+        (
+            get((302, 404, 403, 409, 409)),
+            Ask("post", (302, 404, 403, 302, 302), body=lambda world: {"services": "x"}, is_form=True),
+        ),
+        of("execution"),
+    ),
     "decide-about-step": Row((Ask("post", FORM, body=decision, is_form=True),), of("execution")),
     "pipelines": only(PAGE),
     "pipeline": only(PAGE_OF_ONE, of("pipeline")),
@@ -565,6 +572,13 @@ ROWS: dict[str, Row] = {
     "api-abort": Row((Ask("post", (401, 404, 403, 202, 202)),), of("execution")),
     "api-rollback": Row((Ask("post", (401, 404, 403, 202, 202)),), of("execution")),
     "api-retry": Row((Ask("post", (401, 404, 403, 409, 409)),), of("execution")),
+    "api-leftovers": Row(
+        (
+            get((401, 404, 403, 409, 409)),
+            Ask("post", (401, 404, 403, 409, 409), body=lambda world: {"services": ["shopCanary"]}),
+        ),
+        of("execution"),
+    ),
     "api-undo-plan": only(READ, of("execution")),
     "api-decide": Row((Ask("post", (401, 404, 403, 409, 409), body=decision),), of("execution")),
     "api-log": Row((get(READ), get(READ, "?download=1")), of("execution")),
