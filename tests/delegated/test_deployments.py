@@ -48,6 +48,35 @@ def test_when_one_of_two_agents_dies_the_other_goes_on(work: Work, start: StartD
     assert _handed_over(work, execution)
 
 
+@pytest.mark.parametrize(
+    ("pipeline", "dies_at", "writes"),
+    [
+        (
+            "canary_demo",
+            "task.performed:DeleteService",
+            {"RegisterTaskDefinition": 2, "CreateService": 2, "DeleteService": 1},
+        ),
+        (
+            "blue_green_demo",
+            "task.acquired:ModifyListener",
+            {"RegisterTaskDefinition": 1, "CreateService": 1, "TagResource": 2, "ModifyListener": 2},
+        ),
+    ],
+    ids=["canary", "blue_green"],
+)
+def test_other_strategies_go_on_as_well_when_their_agent_dies(
+    work: Work, start: StartDying, pipeline: str, dies_at: str, writes: dict[str, int]
+) -> None:
+    dying = start("one", dies_at=dies_at)
+    execution = work.run("1.27", pipeline)
+    wait_until(lambda: not dying.is_alive, f"the death at {dies_at}", 90)
+    start("two")
+    work.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
+    assert work.effects(after=0) == writes
+    assert _handed_over(work, execution)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("operation", ["DescribeServices", "RegisterTaskDefinition", "CreateService"])
 @pytest.mark.parametrize("point", FAILPOINTS)

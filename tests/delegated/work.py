@@ -18,9 +18,9 @@ class Work:
     aws: SandboxProcess
     deployer: User
 
-    def run(self, tag: str) -> Execution:
-        pipeline = Pipeline.objects.get(identifier="rolling_demo")
-        return run_pipeline(actor=self.deployer, pipeline=pipeline, artifact_tag=tag)
+    def run(self, tag: str, pipeline: str = "rolling_demo") -> Execution:
+        asked = Pipeline.objects.get(identifier=pipeline)
+        return run_pipeline(actor=self.deployer, pipeline=asked, artifact_tag=tag)
 
     def until_over(self, execution: Execution, seconds: float = 180) -> Execution:
         def is_over() -> bool:
