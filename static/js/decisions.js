@@ -1,7 +1,7 @@
 // What a person can decide about a step: the notice with its buttons, the time that is left, what is tried again.
 
 import { h, shape } from "./dom.js";
-import { timeNode } from "./times.js";
+import { timeNode, untilNode } from "./times.js";
 
 const WORDS = {
   RETRY: ["Retry", "Try the step again, from where it failed"],
@@ -30,12 +30,14 @@ function button(step, decision) {
   const backward = step.section === "ROLLBACK";
   const [word, title] = (backward && BACKWARD[decision]) || WORDS[decision];
   const css = decision === "ABORT" ? "button small danger" : decision === "RETRY" ? "button small primary" : "button small";
+  // Whoever rolls back sees first what that undoes.
+  if (decision === "ROLL_BACK") return h("button", { type: "button", class: css, "data-dialog": "decide-rollback-dialog", title }, word);
   return h("button", { class: css, form: "decide-form", name: "choice", value: `${decision} ${step.identifier}`, title }, word);
 }
 
 function limit({ until, on_timeout: then }) {
   if (!until) return null;
-  return h("span", { class: "soft" }, "Time left: ", h("span", { "data-until": until }), " (until ", timeNode(until), `), then ${AFTERWARDS[then] || "it is rolled back"}.`);
+  return h("span", { class: "soft" }, "Time left: ", untilNode(until), " (until ", timeNode(until), `), then ${AFTERWARDS[then] || "it is rolled back"}.`);
 }
 
 export function decisionNotice(step, can) {
@@ -52,7 +54,9 @@ export function decisionNotice(step, can) {
 }
 
 export function retryNotice(step) {
-  return notice("waiting", "waiting", h("span", {}, h("strong", {}, `Step ${step.name} is tried again`), " in ", h("span", { "data-until": step.retry_at }), "."), h("span", {}, step.failure?.message?.split("\n")[0] || ""));
+  return notice("waiting", "waiting", h("span", {}, h("strong", {}, `Step ${step.name} is tried again`), " in ", untilNode(step.retry_at), "."), h("span", {}, step.failure?.message?.split("\n")[0] || ""));
 }
+
+export const waitingStep = (steps) => steps.find((step) => step.intervention && step.intervention.kind !== "WAITING");
 
 export const skippable = (steps) => steps.find((step) => step.intervention?.kind === "WAITING" && step.intervention.choices.includes("SKIP"));

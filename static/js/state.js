@@ -1,7 +1,7 @@
 // Draws the execution document: what is not changed by a new state is left alone.
 
 import { all, chip, copyButton, h, mark, one, shape } from "./dom.js";
-import { decisionNotice, notice, retryNotice, skippable } from "./decisions.js";
+import { decisionNotice, notice, retryNotice, skippable, waitingStep } from "./decisions.js";
 import { drawChecklist, drawOutputs } from "./results.js";
 import { timeNode, tookNode } from "./times.js";
 
@@ -45,7 +45,7 @@ function notices(state) {
     found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` Execution ${state.queue.waits_for} is ahead of it.` : "")));
   }
   if (state.waits_for_delegate) found.push(delegateNotice(state.waits_for_delegate));
-  const asking = steps(state).find((step) => step.intervention && step.intervention.kind !== "WAITING");
+  const asking = waitingStep(steps(state));
   if (asking) found.push(decisionNotice(asking, state.can || {}));
   else if (state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
   for (const step of steps(state)) if (step.retry_at) found.push(retryNotice(step));
@@ -172,6 +172,7 @@ export class StatePage {
     this.put("checklist", [state.checklist, state.status], () => drawChecklist(state.checklist || [], hasEnded(state)));
     this.drawCounts(state);
     this.drawButtons(state.can || {});
+    for (const part of all("[data-x-decide-step]")) part.value = waitingStep(steps(state))?.identifier || "";
     this.markPicked();
     document.title = `${chip(state.status).textContent} \u00b7 Execution ${state.number} \u00b7 ${state.pipeline.name} \u00b7 Slipway`;
   }

@@ -61,6 +61,12 @@ function count(node) {
   node.textContent = spell((Date.now() - Date.parse(node.dataset.since)) / 1000);
 }
 
+export function untilNode(end) {
+  const node = h("span", { "data-until": end });
+  countDown(node);
+  return node;
+}
+
 function countDown(node) {
   node.textContent = spell((Date.parse(node.dataset.until) - Date.now()) / 1000);
 }

@@ -1,0 +1,124 @@
+"""A person decides about a step that waits, and sees first what a rollback would undo."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from deployments.models import Call, Execution, Interrupt, Memory, StepExecution
+from tests.browser.conftest import Visit
+from tests.browser.test_accessibility import violations
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+FAMILY = "arn:aws:ecs:us-east-1:123456789012:task-definition/web"
+
+
+def _step(execution: Execution) -> StepExecution:
+    return StepExecution.objects.get(stage__execution=execution, section="EXECUTION")
+
+
+@pytest.fixture(autouse=True)
+def silent(page: Page) -> None:
+    """What the page knows is what it was sent with: this server has no sockets."""
+    page.route_web_socket("**/ws/**", lambda socket: None)
+
+
+@pytest.fixture
+def waiting(execution: Execution) -> Execution:
+    """A deployment that has updated its ECS service, failed, and waits for a person for an hour."""
+    step, now = _step(execution), timezone.now()
+    step.status, step.started_at = "INTERVENTION_WAITING", now
+    step.failure = {
+        "code": "FAILED",
+        "message": "Essential container nginx exited with code 1.",
+        "step": step.identifier,
+        "container": "nginx",
+        "exit_code": 1,
+    }
+    step.intervention = {
+        "kind": "FAILED",
+        "asked_at": now.isoformat(),
+        "until": (now + timedelta(hours=1)).isoformat(),
+        "on_timeout": "StageRollback",
+    }
+    step.outputs = {"serviceName": "myapp", "taskDefinitionArn": f"{FAMILY}:2", "desiredCount": 4}
+    step.save()
+    before = f'{{"status": "ACTIVE", "task_definition": "{FAMILY}:1", "desired": 2}}'
+    Memory.objects.create(step=step, run=1, name="service before", value=before)
+    row = step.actions.get(name="CreateOrUpdateService")
+    row.state = "DONE"
+    row.save()
+    Call.objects.create(
+        execution=execution,
+        step=step,
+        action=row,
+        attempt=1,
+        phase="start",
+        number=0,
+        service="ecs",
+        operation="UpdateService",
+        is_write=True,
+        params_hash="0",
+        parameters="{}",
+        planned_at=now,
+        state="ANSWERED",
+    )
+    execution.status, execution.look_at = "INTERVENTION_WAITING", now + timedelta(hours=2)
+    execution.save()
+    execution.stages.update(status="RUNNING")
+    return execution
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_the_decision_is_offered_with_its_reason_and_the_time_that_is_left(
+    page: Page, visit: Visit, waiting: Execution, scheme: str, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    visit(f"/deployments/{waiting.pk}/")
+    notice = page.locator(".decision")
+    expect(notice).to_contain_text("waits for a decision")
+    expect(notice).to_contain_text("Essential container nginx exited with code 1.")
+    expect(notice).to_contain_text("then the stage is rolled back")
+    expect(notice).to_contain_text(re.compile(r"Time left: (59 m \d\d s|1 h 00 m)"))
+    expect(notice.get_by_role("button")).to_have_text(
+        ["Retry", "Skip", "Ignore", "Mark as success", "Mark as failure", "Roll back", "Abort"]
+    )
+    assert violations(page) == []
+
+
+def test_the_keyboard_decides_and_the_decision_is_kept(page: Page, visit: Visit, waiting: Execution) -> None:
+    visit(f"/deployments/{waiting.pk}/")
+    button = page.locator(".decision").get_by_role("button", name="Ignore")
+    button.focus()
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    asked = Interrupt.objects.get(execution=waiting)
+    assert (asked.kind, asked.step, asked.by) == ("IGNORE", _step(waiting).identifier, waiting.started_by)
+
+
+def test_what_will_be_undone_is_read_before_somebody_aborts(
+    page: Page, visit: Visit, waiting: Execution
+) -> None:
+    visit(f"/deployments/{waiting.pk}/")
+    page.locator("[data-x-abort]").click()
+    changes = page.locator("#abort-dialog [data-changes] li")
+    expect(changes).to_have_count(2)
+    expect(changes.nth(0)).to_contain_text("Service myapp: task definition web:2 back to web:1")
+    expect(changes.nth(1)).to_contain_text("Service myapp: count 4 back to 2")
+    assert violations(page) == []
+
+
+def test_rolling_back_from_the_notice_asks_once_more_with_the_changes(
+    page: Page, visit: Visit, waiting: Execution
+) -> None:
+    visit(f"/deployments/{waiting.pk}/")
+    page.locator(".decision").get_by_role("button", name="Roll back").click()
+    dialog = page.locator("#decide-rollback-dialog")
+    expect(dialog.locator("[data-changes] li")).to_have_count(2)
+    with page.expect_navigation():
+        dialog.get_by_role("button", name="Roll back").click()
+    assert Interrupt.objects.get(execution=waiting).kind == "ROLL_BACK"
