@@ -307,10 +307,12 @@ def call_document(call: Call) -> dict[str, Any]:
         "adopted": call.adopted,
         "sends": call.send_number,
         "repeats": call.repeats,
+        "duration": None if call.duration_ms is None else call.duration_ms / 1000,
         "duration_ms": call.duration_ms,
         "error": call.error,
         "params_preview": call.preview,
         "by": call.served_by[-1]["delegate"] if call.served_by else None,
+        "delegate_instance": call.served_by[-1]["delegate"] if call.served_by else None,
         "served_by": call.served_by,
         "task": str(call.task_id) if call.task_id else None,
     }

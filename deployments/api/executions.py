@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from deployments import clean_up, operations, queries
 from deployments.interventions import DECISIONS
 from deployments.models import Call, Execution, Pipeline
-from deployments.states import Outcome, Status
+from deployments.states import CallState, Outcome, Status
 from deployments.undo_plan import undo_plan
 from web.problems import BadInput
 from web.rest import ORG, PAGED, PROJECT, Route, narrowed
@@ -332,12 +332,41 @@ class DecideAboutStep(ExecutionRoute):
         return self.asked(pk, operations.decide, step=given["step"], decision=given["decision"])
 
 
+class CallDocument(serializers.Serializer[Any]):
+    """One call to AWS; the values of environments are hidden."""
+
+    id = serializers.IntegerField()
+    number = serializers.IntegerField(help_text="The place in its phase, from 0.")
+    at = serializers.DateTimeField()
+    service = serializers.CharField()
+    operation = serializers.CharField()
+    phase = serializers.CharField()
+    step = serializers.CharField()
+    action = serializers.CharField()
+    attempt = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=CallState.choices)
+    write = serializers.BooleanField()
+    adopted = serializers.BooleanField(help_text="The answer was lost and found again in the account.")
+    sends = serializers.IntegerField()
+    repeats = serializers.IntegerField(help_text="How often a look read the same.")
+    duration = serializers.FloatField(allow_null=True, help_text="Seconds.")
+    duration_ms = serializers.IntegerField(allow_null=True)
+    error = serializers.DictField(allow_null=True)
+    params_preview = serializers.DictField()
+    by = serializers.CharField(allow_null=True)
+    delegate_instance = serializers.CharField(
+        allow_null=True, help_text="The delegate and its host; null where this Slipway called itself."
+    )
+    served_by = serializers.ListField(child=serializers.DictField(), help_text="Who had it, in order.")
+    task = serializers.UUIDField(allow_null=True)
+
+
 class ExecutionCalls(ExecutionRoute):
     """Every call to AWS that an execution made, in order."""
 
     oldest_first = True
 
-    @extend_schema(parameters=PAGED, responses=OpenApiTypes.OBJECT)
+    @extend_schema(parameters=PAGED, responses=CallDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         rows = Call.objects.filter(execution=self.execution(pk)).select_related("step", "action")
         return self.page(rows.defer("parameters", "result"), queries.call_document)

@@ -81,6 +81,8 @@ def test_a_deployment_and_its_rollback_run_through_a_delegate_with_its_own_crede
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
     calls = [call_document(call) for call in execution.calls.select_related("step", "action")]
     assert {call["by"] for call in calls} == {"prod-eu on ip-10-0-1-7"}
+    assert {call["delegate_instance"] for call in calls} == {"prod-eu on ip-10-0-1-7"}
+    assert {call["duration"] for call in calls} == {0.007}
     assert all(call["task"] for call in calls)
     assert remote.effects(before).count("UpdateService") == 1
     roll_back_execution(actor=remote.deployer, execution=execution)
