@@ -1,0 +1,87 @@
+"""What may be written about failures: read from the inside out, and mistakes named with line and column."""
+
+import pytest
+
+from deployments.pipelines import BadPipelineError, read_pipeline
+from tests.api.world import PIPELINE
+
+STAGE = "        type: Deployment\n"
+STEPS = """          execution:
+            steps:
+              - step:
+                  identifier: deploy
+                  type: EcsRollingDeploy
+                  failureStrategies: [{onFailure: {errors: [Timeout], action: {type: Abort}}}]
+              - step: {identifier: again, type: EcsRollingDeploy}
+            rollbackSteps:
+              - step: {identifier: back, type: EcsRollingRollback}
+"""
+LINE = next(number for number, line in enumerate(PIPELINE.splitlines(), 1) if "type: Deployment" in line) + 4
+
+
+def _with(action: str, errors: str = "AllErrors", text: str = PIPELINE) -> str:
+    block = f"""        failureStrategies:
+          - onFailure:
+              errors: [{errors}]
+              action: {action}
+"""
+    return text.replace(STAGE, STAGE + block, 1)
+
+
+def test_those_of_a_step_come_before_those_of_its_stage() -> None:
+    text = _with("{type: Ignore}", text=PIPELINE.replace("          strategy: Rolling\n", STEPS))
+    own, inherited = read_pipeline(text).stages[0].steps
+    assert [one["action"]["type"] for one in own.failure_strategies] == ["Abort", "Ignore"]
+    assert [one["action"]["type"] for one in inherited.failure_strategies] == ["Ignore"]
+
+
+def test_a_strategy_fills_in_steps_with_those_of_the_stage() -> None:
+    (step,) = read_pipeline(_with("{type: Ignore}")).stages[0].steps
+    assert [one["errors"] for one in step.failure_strategies] == [["AllErrors"]]
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("{type: Retry}", "spec is missing"),
+        ("{type: Retry, spec: {retryCount: 1}}", "retryIntervals is missing"),
+        ("{type: Retry, spec: {retryCount: 1, retryIntervals: [soon]}}", "soon is no time; write 90s, 30m"),
+        ("{type: Ignore, spec: {retryCount: 1}}", "retryCount does not belong here"),
+        ("{type: PipelineRollback}", "PipelineRollback is not known here; known are Abort, Ignore"),
+        ("{type: ManualIntervention, spec: {}}", "timeout is missing"),
+        (
+            "{type: ManualIntervention, spec: {timeout: 1h, onTimeout: {action: {type: Retry}}}}",
+            "Retry is not known here; known are Abort, Ignore, MarkAsFailure",
+        ),
+        (
+            "{type: Retry, spec: {retryCount: 1, retryIntervals: [1s], "
+            "onRetryFailure: {action: {type: Retry}}}}",
+            "Retry is not known here",
+        ),
+    ],
+)
+def test_a_mistake_is_named_where_it_stands(action: str, said: str) -> None:
+    with pytest.raises(BadPipelineError) as bad:
+        read_pipeline(_with(action))
+    (problem,) = bad.value.problems
+    assert problem.message.startswith(said)
+    assert problem.line == LINE
+    assert problem.column is not None
+    assert problem.column > len("              ")
+
+
+def test_an_error_that_nobody_knows_is_named() -> None:
+    with pytest.raises(BadPipelineError) as bad:
+        read_pipeline(_with("{type: Ignore}", errors="Timeout, Boredom"))
+    (problem,) = bad.value.problems
+    assert problem.message.startswith("Boredom is not known here; known are AllErrors")
+
+
+def test_a_rollback_step_has_no_strategies() -> None:
+    text = PIPELINE.replace("          strategy: Rolling\n", STEPS).replace(
+        "- step: {identifier: back, type: EcsRollingRollback}",
+        "- step: {identifier: back, type: EcsRollingRollback, failureStrategies: []}",
+    )
+    with pytest.raises(BadPipelineError) as bad:
+        read_pipeline(text)
+    assert bad.value.problems[0].message.startswith("a rollback has no failureStrategies")
