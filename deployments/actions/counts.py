@@ -25,7 +25,7 @@ def count_to_ask(
         moved = _within_bounds(rollout, live.desired)
         return None if moved == live.desired else moved
     if as_running:
-        return _within_bounds(rollout, _running(rollout, live))
+        return _within_bounds(rollout, running_count(rollout, live.name, live.running, live.desired))
     count = definition.get("desiredCount")
     return None if count is None else _within_bounds(rollout, int(count))
 
@@ -47,16 +47,19 @@ def is_count_as_before(rollout: Rollout, before: Mapping[str, Any], count: int) 
     return target.min_capacity <= count <= target.max_capacity
 
 
-def _running(rollout: Rollout, live: EcsService) -> int:
-    """The running count. One that failed or is just being replaced says nothing about what is wanted."""
-    if live.running == 0 and live.desired > 0:
+def running_count(rollout: Rollout, name: str, running: int, desired: int) -> int:
+    """The running count (R208). Where none runs of those wanted, that is no wish: the desired count stays.
+
+    What runs beyond the desired count is only being replaced.
+    """
+    if running == 0 and desired > 0:
         rollout.log(
-            f"None of the {live.desired} wanted tasks of Service {live.name} is running: "
+            f"None of the {desired} wanted tasks of Service {name} is running: "
             "the desired count stays as it is",
             "warning",
         )
-        return live.desired
-    return min(live.running, live.desired)
+        return desired
+    return min(running, desired)
 
 
 def _within_bounds(rollout: Rollout, count: int) -> int:

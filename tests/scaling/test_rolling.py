@@ -214,3 +214,15 @@ def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_und
     assert _ends(execution) == ("ABORTED", "ROLLED_BACK")
     assert drive.service()["taskDefinition"] == ran
     assert scaling.everything() == before
+
+
+def test_auto_scaling_that_may_not_be_read_is_told_and_taken_for_none(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    drive.sandbox.fault("denied", service="application-autoscaling")
+    execution = drive.run("1.28")
+    drive.sandbox.clear_faults()
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    (line,) = [line for line in drive.log(execution) if "DescribeScalableTargets" in line]
+    assert line.endswith("Slipway takes it that the service has no auto scaling.")
