@@ -1,11 +1,22 @@
 """Blue/green from the first release on: created beside the live one, swapped, and brought back."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from deployments.models import CheckedItem, Execution
 from tests.blue_green.world import World
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+
+GOLDEN = Path(__file__).parent / "golden" / "rollback.txt"
+
+
+def _masked(lines: list[str]) -> str:
+    """The lines without events, which depend on when one looks, and without ids."""
+    text = "\n".join(line for line in lines if not line.startswith("# AWS Event: ")) + "\n"
+    return re.sub(r"/[0-9a-f]{16}\b", "/<id>", text)
 
 
 def _ends(execution: Execution) -> tuple[str, str]:
@@ -42,11 +53,13 @@ def test_a_finished_release_is_rolled_back_without_an_empty_moment(shop: World) 
     shop.run("2")
     before = shop.state()
     third = shop.run("3")
+    told = len(shop.drive.log(third))
     shop.roll_back(third, visited=True)
     assert _ends(third) == ("SUCCESS", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
     assert not CheckedItem.objects.filter(step__stage__execution=third, ok=False).exists()
+    assert _masked(shop.drive.log(third)[told:]) == GOLDEN.read_text()
 
 
 def test_a_crashing_version_never_comes_near_production(shop: World) -> None:
