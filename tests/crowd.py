@@ -16,7 +16,9 @@ from deployments.models import (
     CheckedItem,
     Interrupt,
     Memory,
+    PreviewQuestion,
     Pulse,
+    ServiceOverride,
     Slot,
     StageExecution,
     StepExecution,
@@ -70,6 +72,11 @@ def complete(world: World) -> None:
     Memory.objects.create(step=step, run=1, name="before", value="{}")
     AwsEvent.objects.create(execution=execution, event_id="a", ecs_service="a", at=now, message="steady")
     Pulse.objects.create(name="dispatcher", at=now)
+    PreviewQuestion.objects.create(
+        pipeline=world.pipeline, version=1, asked_by=world.member, asked_at=now, finished_at=now
+    )
+    larger = {"identifier": "larger", "kind": "EcsTaskDefinition", "mode": "merge", "paths": []}
+    ServiceOverride.objects.update(manifests=[larger | {"store": "Inline", "content": "memory: '512'\n"}])
     group = UserGroup.objects.create(scope=world.scope, identifier="team", name="Team")
     group.users.add(world.member)
 
