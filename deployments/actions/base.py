@@ -211,6 +211,8 @@ class Action:
     version: ClassVar[int] = 1
     repeats: ClassVar[bool] = False
     """Whether a retry of the step does it again even where it was done."""
+    again_with: ClassVar[tuple[str, ...]] = ()
+    """Actions before it in its step that a retry does again too, unless it only ran out of time."""
     has_undo: ClassVar[bool] = False
     """Whether a rollback has anything to put back here."""
     runs_always: ClassVar[bool] = False

@@ -107,7 +107,7 @@ class CreateOrUpdateService(Action):
         definition = rollout.recall(self.definition)
         arn = rollout.know("taskDefinitionArn")
         live = rollout.ecs.describe_service(rollout.cluster, definition["serviceName"])
-        if existed_before(rollout):
+        if existed_before(rollout) or rollout.know("deploymentId"):
             service = self._update(rollout, definition, arn, live)
         else:
             service = self._create(rollout, definition, arn, live)
@@ -138,8 +138,10 @@ class CreateOrUpdateService(Action):
         self, rollout: Rollout, definition: Mapping[str, Any], arn: str, live: EcsService | None
     ) -> EcsService:
         name = definition["serviceName"]
-        before = rollout.recall("service before")
-        if live is None or live.primary is None or live.primary.id != before["primary"]:
+        # A retry finds what its earlier attempt deployed, and deploys the same once more.
+        earlier = rollout.know("deploymentId")
+        known = {earlier, (rollout.recall("service before") or {}).get("primary")}
+        if live is None or live.primary is None or live.primary.id not in known:
             raise ActionFailed(
                 "SUPERSEDED",
                 f"Somebody else changed Service {name} since this one looked at it. Nothing is changed; "
@@ -152,9 +154,9 @@ class CreateOrUpdateService(Action):
         count = count_to_ask(rollout, definition, live, as_running=self.keep_count)
         if count is not None:
             changes["desiredCount"] = count
-        if self._is_forced(rollout) or needs_new_deployment(definition, live):
+        if earlier or self._is_forced(rollout) or needs_new_deployment(definition, live):
             changes["forceNewDeployment"] = True
-        rollout.remember("deployments before update", [one.id for one in live.deployments])
+        rollout.remember(_memory_of_deployments(rollout), [one.id for one in live.deployments])
         shown = live.desired if count is None else count
         rollout.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
         return rollout.ecs.update_service(rollout.cluster, name, changes)
@@ -168,7 +170,7 @@ class CreateOrUpdateService(Action):
             rollout,
             call,
             task_definition=rollout.know("taskDefinitionArn"),
-            before="deployments before update",
+            before=_memory_of_deployments(rollout),
         )
 
     def may_undo(self, rollout: Rollout) -> bool:
@@ -284,3 +286,9 @@ def _differences(rollout: Rollout, definition: Mapping[str, Any], live: EcsServi
     if live.primary is None or live.primary.task_definition != before["task_definition"]:
         changes["taskDefinition"] = before["task_definition"]
     return changes
+
+
+def _memory_of_deployments(rollout: Rollout) -> str:
+    """What is remembered of the deployments right before a write; each attempt finds others."""
+    earlier = rollout.know("deploymentId")
+    return f"deployments after {earlier}" if earlier else "deployments before update"

@@ -30,6 +30,8 @@ _ODD = {
 class WaitForSteadyState(Action):
     """Look until our deployment, named by its id, is COMPLETED; fail at once when it cannot be (P01-P03)."""
 
+    again_with = ("CreateOrUpdateService", "CreateCanary")
+
     fail_fast: FailFast = field(default_factory=FailFast)
 
     def __post_init__(self) -> None:

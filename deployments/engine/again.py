@@ -14,11 +14,24 @@ _FAILED = (Status.FAILED, Status.ABORTED, Status.EXPIRED)
 
 def next_attempt(step: StepExecution) -> None:
     """Try the step again from the action that failed; what succeeded stays, unless its action repeats."""
-    _queue(step)
     repeated = [name for name, action in known_actions().items() if action.repeats]
+    repeated += _again_with(step)
+    _queue(step)
     kept = step.actions.filter(state=ActionState.DONE).exclude(name__in=repeated)
     for row in step.actions.exclude(pk__in=kept.values("pk")):
         _try_again(row, step.attempt)
+
+
+def _again_with(step: StepExecution) -> list[str]:
+    """What has to be done again before the action that failed can end otherwise than it did."""
+    failed = step.actions.filter(state=ActionState.FAILED).first()
+    if (
+        failed is None
+        or failed.name not in known_actions()
+        or (step.failure or {}).get("code") == "TIMED_OUT"
+    ):
+        return []
+    return list(known_actions()[failed.name].again_with)
 
 
 def start_again(shared: Shared) -> StepExecution | None:

@@ -75,9 +75,24 @@ def test_what_was_done_in_an_earlier_attempt_is_undone_as_well(drive: Drive, str
     drive.run("1.27")
     before = drive.service()["taskDefinition"]
     strategies(_on("AllErrors", "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}"))
+    mark = drive.mark()
     execution = drive.run("crash")
     assert _ends(execution) == ("FAILED", "ROLLED_BACK")
     assert drive.service()["taskDefinition"] == before
+    # Each attempt deploys once more: looking again at what has failed would end in the same way.
+    assert drive.effects(after=mark).count("UpdateService") == 3
+    assert drive.effects(after=mark).count("RegisterTaskDefinition") == 1
+
+
+def test_a_service_that_an_earlier_attempt_created_is_deployed_once_more_and_deleted_in_the_end(
+    drive: Drive, strategies: Strategies
+) -> None:
+    strategies(_on("AllErrors", "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}"))
+    mark = drive.mark()
+    execution = drive.run("crash")
+    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    effects = drive.effects(after=mark)
+    assert [effects.count(one) for one in ("CreateService", "UpdateService", "DeleteService")] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
