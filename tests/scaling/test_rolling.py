@@ -226,3 +226,42 @@ def test_auto_scaling_that_may_not_be_read_is_told_and_taken_for_none(
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     (line,) = [line for line in drive.log(execution) if "DescribeScalableTargets" in line]
     assert line.endswith("Slipway takes it that the service has no auto scaling.")
+
+
+def test_a_policy_that_somebody_added_to_our_target_keeps_it_and_the_checklist_says_so(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    execution = drive.run("1.28")
+    scaling.has_policy("by hand", 80)
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(60, step=5)
+    execution.refresh_from_db()
+    drive.until_over(execution)
+    assert list(scaling.policies) == ["by hand"]
+    (broken,) = _broken(execution)
+    assert (broken.subject, broken.found) == ("Scalable target of Service myapp", "1-4 tasks")
+
+
+def test_a_step_that_tries_again_by_itself_stays_suspended_without_ado(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.has(1, 4)
+    drive.pipeline.yaml = drive.pipeline.yaml.replace(
+        "                  spec: {}\n",
+        "                  spec: {}\n"
+        "                  failureStrategies:\n"
+        "                    - onFailure:\n"
+        "                        errors: [AllErrors]\n"
+        "                        action: {type: Retry, spec: {retryCount: 1, retryIntervals: [10s],\n"
+        "                          onRetryFailure: {action: {type: StageRollback}}}}\n",
+        1,
+    )
+    drive.pipeline.save(update_fields=["yaml"])
+    execution = drive.run("nopull")
+    assert execution.outcome == "ROLLED_BACK"
+    assert scaling.is_active
+    log = drive.log(execution)
+    assert not any("suspended already" in line for line in log)

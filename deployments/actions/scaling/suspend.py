@@ -49,6 +49,8 @@ class SuspendAutoScaling(Action):
         if found.target is None:
             _tell_none(rollout, name)
             return
+        if found.target.is_suspended and is_suspended(rollout, self.of):
+            return  # by an earlier try of this step
         rollout.log(f"Suspending Auto Scaling of service {name}..")
         if found.target.is_suspended:
             rollout.log(f"Auto Scaling of service {name} is suspended already, and stays so", "warning")
