@@ -14,6 +14,8 @@ from rbac.policy import Principal, visible_to
 from web.page_forms import PageForm, ScopeField
 from web.problems import Problem
 
+# What needs nothing but a service and a cluster is what a newcomer begins with.
+FIRST_STRATEGY = "Rolling"
 NO_SERVICE, NO_PLACE = "my_service", ("my_environment", "my_infrastructure")
 
 
@@ -77,15 +79,16 @@ class TemplateForm(PageForm):
         field = self.fields["strategy"]
         if isinstance(field, forms.ChoiceField):
             field.choices = [(name, name) for name in sorted(known_strategies())]
+            field.initial = FIRST_STRATEGY
 
     def text(self) -> str:
-        """The YAML that was asked for; of what was not chosen the first, or a name to replace."""
+        """The YAML that was asked for; of what was not chosen what comes first, or a name to replace."""
         chosen = self.cleaned_data if self.is_bound and self.is_valid() else {}
         service = chosen.get("service") or self.services.first()
         place = chosen.get("place") or self.places.first()
         environment, infrastructure = (place.environment.identifier, place.identifier) if place else NO_PLACE
         return new_pipeline(
-            chosen.get("strategy") or sorted(known_strategies())[0],
+            chosen.get("strategy") or FIRST_STRATEGY,
             service=service.identifier if service else NO_SERVICE,
             environment=environment,
             infrastructure=infrastructure,

@@ -46,7 +46,7 @@ def signed_in(
 
 
 def _run(page: Page, tag: str) -> Execution:
-    page.get_by_role("link", name="Run").first.click()
+    page.get_by_role("link", name="Run Rolling demo", exact=True).click()
     page.get_by_label("Image tag").fill(tag)
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("heading", name=re.compile("Execution"))).to_be_visible()

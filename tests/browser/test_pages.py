@@ -16,9 +16,9 @@ pytestmark = pytest.mark.browser
 def addresses(execution: Execution) -> list[str]:
     """Every page that there is to read."""
     file, folder = (FileNode.objects.filter(is_folder=kind).earliest("pk") for kind in (False, True))
-    service = Service.objects.get()
+    service = Service.objects.get(identifier="myapp")
     connector = Connector.objects.get()
-    pipeline = Pipeline.objects.get()
+    pipeline = Pipeline.objects.get(identifier="rolling_demo")
     delegate = Delegate.objects.get()
     return [
         "/deployments/",

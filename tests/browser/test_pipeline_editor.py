@@ -42,6 +42,7 @@ def test_what_exists_is_suggested(page: Page, visit: Visit, demo: Pipeline, writ
     area.focus()
     area.evaluate("(area, at) => area.setSelectionRange(at, at + 5)", at)
     page.keyboard.press("Delete")
+    page.keyboard.type("my")
     page.keyboard.press("Control+Space")
     option = page.get_by_role("option", name="myapp")
     expect(option).to_be_visible()
@@ -52,7 +53,7 @@ def test_what_exists_is_suggested(page: Page, visit: Visit, demo: Pipeline, writ
 def test_a_manifest_suggests_what_its_kind_and_its_service_know(
     page: Page, visit: Visit, demo: Pipeline, writer: User
 ) -> None:
-    service = Service.objects.get()
+    service = Service.objects.get(identifier="myapp")
     service.variables = {"level": "info"}
     service.save()
     visit(f"/services/{service.pk}/edit/")

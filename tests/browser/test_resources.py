@@ -8,6 +8,7 @@ from playwright.sync_api import Page, Route, expect
 from connectors.models import Connector, FileNode
 from connectors.operations import save_file
 from deployments.models import Infrastructure, Pipeline, Service
+from ops.demo_pipelines import FOLDER, TASK_DEFINITION
 from rbac.models import User
 from tests.browser.conftest import Visit
 
@@ -22,7 +23,7 @@ def deployer(demo: Pipeline) -> User:
 
 @pytest.fixture
 def node(demo: Pipeline) -> FileNode:
-    return FileNode.objects.get(path__endswith="RegisterTaskDefinitionRequest.yaml")
+    return FileNode.objects.get(path=f"{FOLDER}/{TASK_DEFINITION}")
 
 
 def test_a_mistake_is_shown_while_it_is_written_and_a_save_is_a_version(

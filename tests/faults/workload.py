@@ -34,7 +34,8 @@ class Workload:
     def create(self, count: int) -> None:
         """Make services with a pipeline each, like the demo's."""
         seed = self.installation.sandbox.seed()
-        demo = self.installation.get("/api/v1/pipelines?org=default&project=demo")["results"][0]["yaml"]
+        found = self.installation.get("/api/v1/pipelines?org=default&project=demo&identifier=rolling_demo")
+        demo = found["results"][0]["yaml"]
         for number in range(1, count + 1):
             name = f"app{number}"
             self._post("services", _service(name, seed))
