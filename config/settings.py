@@ -302,6 +302,7 @@ SPECTACULAR_SETTINGS = {
         "Connectivity": "delegates.connectivity.Connectivity",
         "DelegateTaskStatus": "delegates.models.DelegateTask.Status",
         "DelegateTaskKind": "delegates.models.DelegateTask.Kind",
+        "Decision": "deployments.interventions.DECISIONS",
     },
 }
 

@@ -87,6 +87,12 @@ class PolicyDocument(serializers.Serializer[Any]):
     permissions = PermissionDocument(many=True)
 
 
+class PolicyList(serializers.Serializer[Any]):
+    """All policies, the documented one first."""
+
+    policies = PolicyDocument(many=True)
+
+
 class PreviewDocument(serializers.Serializer[Any]):
     """What a run would do."""
 
@@ -126,9 +132,9 @@ class PipelinePreview(Route):
 class Policies(Route):
     """The IAM policies that connectors need: the documented one, and one for each feature beyond it."""
 
-    @extend_schema(responses=PolicyDocument(many=True))
+    @extend_schema(responses=PolicyList)
     def get(self, request: Request) -> Response:
-        return Response([_policy_document(one) for one in POLICIES])
+        return Response({"policies": [_policy_document(one) for one in POLICIES]})
 
 
 def _policy_document(policy: Policy) -> dict[str, Any]:

@@ -67,7 +67,10 @@ def _weighted(group: Params, of: int) -> str:
 
 
 def _run(params: Params, _: Params) -> str:
-    return f"{_tasks(params.get('count', 1)).capitalize()} of {last_part(params['taskDefinition'])} run."
+    count, definition = params.get("count", 1), last_part(params["taskDefinition"])
+    # A placeholder is the revision that a call above registers.
+    what = "the new task definition" if definition.startswith("<") else definition
+    return f"{_tasks(count).capitalize()} of {what} {'is' if count == 1 else 'are'} run."
 
 
 def _scaled(params: Params, _: Params) -> str:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 # Two kinds of requests for each of some eighty operations make a thousand.
 EACH = 6
 # Trying a connector takes a second of waiting for AWS; what it reads of the body, others read too.
-SLOW = ("/test", "/clusters", "/load-balancers", "/listeners", "/rules")
+SLOW = ("/test", "/preview", "/clusters", "/load-balancers", "/listeners", "/rules")
 OUTAGE = 503
 
 
