@@ -62,8 +62,7 @@ def _both(shop: World) -> list[dict[str, Any]]:
     return [_scaling(shop, name) for name in ("shop__1", "shop__2")]
 
 
-@pytest.mark.parametrize("in_swap", [False, True])
-@pytest.mark.parametrize("update", [False, True])
+@pytest.mark.parametrize(("in_swap", "update"), [(False, True), (True, False)])
 def test_the_live_service_scales_and_the_old_one_does_not(scaled: World, in_swap: bool, update: bool) -> None:
     scaled.choose(enableAutoScalingInSwapStep=in_swap, updateGreenService=update)
     assert _ends(scaled.run("1")) == ("SUCCESS", "COMPLETED")
