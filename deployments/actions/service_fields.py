@@ -48,14 +48,19 @@ def fields_to_restore(
     now = with_deployment_fields(live)
     changes = {}
     for key, given in sorted(changed_fields(definition).items()):
-        was = before.get(key)
-        if was in (None, [], {}):
-            was = _NOTHING.get(key, [] if isinstance(given, list) else None)
-        if was is not None and (now.get(key) or was) != was or (now.get(key) and was == []):
+        was, is_now = (_as_asked(key, shown.get(key), given) for shown in (before, now))
+        if was is not None and was != is_now:
             changes[key] = was
     if needs_new_deployment(changes, live):
         changes["forceNewDeployment"] = True
     return changes
+
+
+def _as_asked(key: str, shown: Any, given: Any) -> Any:
+    """What an update asks for to have a field as AWS shows it; None where that cannot be asked for."""
+    if shown not in (None, [], {}):
+        return shown
+    return _NOTHING.get(key, [] if isinstance(given, list) else None)
 
 
 def ignored_by_update(definition: Mapping[str, Any], live: EcsService) -> Iterator[str]:

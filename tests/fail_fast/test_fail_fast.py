@@ -7,6 +7,7 @@ import pytest
 from connectors.models import FileNode
 from deployments.authoring import PipelineNotRunnable, save_pipeline
 from deployments.models import Execution, StepExecution
+from deployments.pipeline_guide import full_schema
 from rbac.models import User
 from tests.deployments.driving import Drive
 
@@ -148,3 +149,20 @@ def test_a_step_without_it_does_as_it_always_did(drive: Drive) -> None:
         return step.actions.get(name="WaitForSteadyState").parameters["fail_fast"]
 
     assert planned() == {"failedTasks": 3, "minutesWithoutHealthyTask": 0, "onFatalReason": True}
+
+
+def test_the_editor_knows_its_fields() -> None:
+    stage = full_schema()["properties"]["pipeline"]["properties"]["stages"]["items"]["properties"]["stage"]
+    steps = stage["properties"]["spec"]["properties"]["execution"]["properties"]["steps"]
+    kinds = steps["items"]["properties"]["step"]["oneOf"]
+    (spec,) = [
+        one["properties"]["spec"]["properties"]
+        for one in kinds
+        if one["properties"]["type"]["const"] == "EcsRollingDeploy"
+    ]
+    assert spec["forceNewDeployment"] == {"type": "boolean"}
+    assert spec["failFast"]["properties"] == {
+        "failedTasks": {"type": "integer"},
+        "minutesWithoutHealthyTask": {"type": "integer"},
+        "onFatalReason": {"type": "boolean"},
+    }
