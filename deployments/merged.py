@@ -1,6 +1,6 @@
 """The manifests that count for a service in a place: merged, with where each value came from, and checked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,13 +58,19 @@ class CountingManifest:
 
 
 def counting_manifests(
-    found: Overridden, reader: Principal, kinds: Iterable[str] = Manifest.Kind.values
+    found: Overridden, reader: Principal, kinds: Collection[str] = Manifest.Kind.values
 ) -> list[CountingManifest]:
     """Every manifest that a deployment would take, as far as the reader may see the files they are in.
 
     Expressions stay as they are written: what they come to is only known when a pipeline runs.
     """
-    return [one for kind in kinds for one in _of_kind(found, reader, kind)]
+    rows, scope = found.sources(kinds), scope_of(found)
+    return [
+        one
+        for kind in kinds
+        if (alike := tuple(row for row in rows if row["kind"] == kind))
+        for one in _of_kind(found, reader, kind, alike, scope)
+    ]
 
 
 def scope_of(found: Overridden) -> Scope:
@@ -72,10 +78,9 @@ def scope_of(found: Overridden) -> Scope:
     return deeper(found.service.scope, found.environment.scope)
 
 
-def _of_kind(found: Overridden, reader: Principal, kind: str) -> list[CountingManifest]:
-    rows, scope = tuple(found.sources([kind])), scope_of(found)
-    if not rows:
-        return []
+def _of_kind(
+    found: Overridden, reader: Principal, kind: str, rows: tuple[Row, ...], scope: Scope
+) -> list[CountingManifest]:
     if rows[0]["store"] == TASK_DEFINITION_ARN:
         said = "; ".join(found.conflicts)
         return [CountingManifest(kind, rows[:1], arn=rows[0]["content"], trouble=said)]

@@ -62,7 +62,15 @@ class Overridden:
 
     def sources(self, kinds: Iterable[str] = Manifest.Kind.values) -> list[Row]:
         """Every manifest that counts, with its level and mode, the weakest of each kind first."""
-        return [row for kind in kinds for row in _uncovered(kind, self._rows(kind))]
+        own = [row_of(one) for one in self.service.manifests.order_by("pk")]
+        rows = [
+            *own,
+            *_overriding(self.of_environment, ENVIRONMENT_LEVEL),
+            *_overriding(self.of_infrastructure, INFRASTRUCTURE_LEVEL),
+        ]
+        return [
+            row for kind in kinds for row in _uncovered(kind, [one for one in rows if one["kind"] == kind])
+        ]
 
     @property
     def conflicts(self) -> list[str]:
@@ -76,14 +84,6 @@ class Overridden:
             f"that is only an ARN ({arn}): let it replace the manifest"
             for row in rows[1:]
             if row["level"] != SERVICE_LEVEL
-        ]
-
-    def _rows(self, kind: str) -> list[Row]:
-        service = [row_of(one) for one in self.service.manifests.order_by("pk") if one.kind == kind]
-        return [
-            *service,
-            *_overriding(self.of_environment, ENVIRONMENT_LEVEL, kind),
-            *_overriding(self.of_infrastructure, INFRASTRUCTURE_LEVEL, kind),
         ]
 
 
@@ -122,9 +122,8 @@ def row_of(manifest: Manifest) -> Row:
     }
 
 
-def _overriding(override: ServiceOverride | None, level: str, kind: str) -> list[Row]:
-    rows = override.manifests if override else []
-    return [{"mode": MERGE, **row, "level": level} for row in rows if row["kind"] == kind]
+def _overriding(override: ServiceOverride | None, level: str) -> list[Row]:
+    return [{"mode": MERGE, **row, "level": level} for row in (override.manifests if override else [])]
 
 
 def _uncovered(kind: str, rows: Sequence[Row]) -> Sequence[Row]:

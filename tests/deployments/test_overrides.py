@@ -1,5 +1,6 @@
 """Overrides: what is checked when they are saved, what a run freezes, and what they do to a deployment."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -160,6 +161,7 @@ def test_saving_over_somebody_else_is_refused_and_the_audit_says_what_changed(wo
     assert entry.after is not None
     assert entry.after["infrastructure"] == "sandbox"
     assert [one["identifier"] for one in entry.after["manifests"]] == ["mine"]
+    assert "512" not in str(entry.after)
     override(world, admin, place=world.infrastructure)
     assert AuditEntry.objects.latest("pk").action == "override.delete"
 
@@ -170,3 +172,48 @@ def test_files_that_the_reader_may_not_see_are_not_shown_merged(world: World, ad
     assert seen[TASK].merged is None
     assert "You may not see the file /task.yaml" in seen[TASK].trouble
     assert counting_manifests(found, admin)[0].trouble == ""
+
+
+def test_an_infrastructure_takes_out_a_scaling_policy_of_the_service(world: World, admin: User):
+    policy = Manifest.Kind.SCALING_POLICY.value
+    for name in ("cpu", "memory"):
+        Manifest.objects.create(
+            service=world.service,
+            identifier=name,
+            kind=policy,
+            store="Inline",
+            content=TARGET_TRACKING.replace("policyName: cpu", f"policyName: {name}"),
+        )
+    override(world, admin, inline("policyName: cpu\n$remove: true\n", policy), place=world.infrastructure)
+    stage = stage_of_a_run(world, admin)
+    assert [one.value["PolicyName"] for one in load_all(stage.execution, stage, policy, {})] == ["memory"]
+
+
+def test_a_program_overrides_manifests_and_reads_what_counts(
+    world: World, admin: User, call: Callable[[User], Any]
+):
+    place = f"/api/v1/environments/{world.environment.pk}/infrastructures/{world.infrastructure.pk}"
+    address = f"{place}/overrides/{world.service.pk}"
+    manifest = {"identifier": "larger", "kind": TASK, "store": "Inline", "content": "memory: '512'\n"}
+    body = {"variables": {"level": "debug"}, "manifests": [manifest]}
+    saved = call(admin).put(address, body, format="json", headers={"if-match": '"0"'})
+    assert (saved.status_code, saved["etag"]) == (200, '"1"')
+    assert saved.json()["manifests"] == [manifest | {"mode": "merge", "paths": []}]
+    assert call(admin).put(address, body, format="json", headers={"if-match": '"0"'}).status_code == 412
+    counting = call(admin).get(f"{address}/manifests").json()["manifests"][0]
+    assert counting["value"]["memory"] == "512"
+    assert {
+        "path": ["memory"],
+        "level": "infrastructure",
+        "file": "larger of the infrastructure",
+        "line": 1,
+        "removed": False,
+    } in counting["parts"]
+    assert [one["service"] for one in call(admin).get(f"{place}/overrides").json()["results"]] == [
+        world.service.pk
+    ]
+    broken = body | {"manifests": [manifest | {"content": "memory: '512'\ncpu: much\n"}]}
+    refused = call(admin).put(address, broken, format="json")
+    assert refused.status_code == 400
+    assert "larger of the infrastructure, line 2: cpu" in refused.json()["errors"][0]["message"]
+    assert call(admin).delete(address, headers={"if-match": '"1"'}).json()["version"] == 0
