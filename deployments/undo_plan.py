@@ -18,26 +18,31 @@ _NOWHERE = (
 
 def undo_plan(execution: Execution) -> dict[str, Any]:
     """The changes that a rollback would undo, in its order, in words; `note` says why there are none."""
-    stage = _stage_of(execution)
-    if stage is None:
-        return {"stage": None, "changes": [], "note": _NOTHING}
+    changes, is_left = [], False
+    for stage in _stages_of(execution):
+        order, others = _order(stage)
+        changes += [change for step in order for change in _changes(step)]
+        is_left = is_left or any(_changes(step) for step in others)
+    return {"changes": changes, "note": "" if changes else _NOWHERE if is_left else _NOTHING}
+
+
+def _stages_of(execution: Execution) -> list[StageExecution]:
+    """The stage that is open; of an execution that is over, every stage that began, the newest first."""
+    stages = list(execution.stages.order_by("-position"))
+    if execution.is_over:
+        return [stage for stage in stages if stage.status != Status.SKIPPED]
+    return [stage for stage in reversed(stages) if stage.status not in TERMINAL][:1]
+
+
+def _order(stage: StageExecution) -> tuple[list[StepExecution], list[StepExecution]]:
+    """The begun steps in the order in which they would be undone, and those that no rollback step undoes."""
     steps = list(stage.steps.order_by("position"))
     rollback = [step.type for step in steps if step.section == StepExecution.Section.ROLLBACK]
     begun = [step for step in steps if step.section == StepExecution.Section.EXECUTION and step.started_at]
     order = [
         step for type_ in rollback for step in reversed(begun) if step_kind(step.type).undone_by == type_
     ]
-    changes = [change for step in order for change in _changes(step)]
-    left = any(_changes(step) for step in begun if step not in order)
-    note = "" if changes else _NOWHERE if left else _NOTHING
-    return {"stage": stage.identifier, "changes": changes, "note": note}
-
-
-def _stage_of(execution: Execution) -> StageExecution | None:
-    """The stage that is open, else the last one that began: what the engine would roll back."""
-    stages = list(execution.stages.order_by("position"))
-    begun = [stage for stage in stages if stage.status != Status.SKIPPED]
-    return next((stage for stage in stages if stage.status not in TERMINAL), begun[-1] if begun else None)
+    return order, [step for step in begun if step not in order]
 
 
 def _changes(step: StepExecution) -> list[dict[str, Any]]:
@@ -66,7 +71,16 @@ def _changes_of(row: ActionRun, step: StepExecution, known: EarlierStep) -> list
         words: tuple[str, ...] = (f"{row.title}: {unknown}",)
     else:
         words = _words(action, known)
-    return [{"step": step.identifier, "action": row.title, "words": w, "certain": is_certain} for w in words]
+    return [
+        {
+            "stage": step.stage.identifier,
+            "step": step.identifier,
+            "action": row.title,
+            "words": one,
+            "certain": is_certain,
+        }
+        for one in words
+    ]
 
 
 def _words(action: Action, known: EarlierStep) -> tuple[str, ...]:

@@ -263,6 +263,7 @@ class RollBackExecution(ExecutionRoute):
 class Change(serializers.Serializer[Any]):
     """One thing that a rollback would undo; not `certain`: its answer from AWS is not known yet."""
 
+    stage = serializers.CharField()
     step = serializers.CharField()
     action = serializers.CharField()
     words = serializers.CharField()
@@ -272,7 +273,6 @@ class Change(serializers.Serializer[Any]):
 class UndoPlanDocument(serializers.Serializer[Any]):
     """What a rollback would undo, in its order; `note` says why there is nothing."""
 
-    stage = serializers.CharField(allow_null=True)
     changes = Change(many=True)
     note = serializers.CharField()
 

@@ -1,8 +1,7 @@
 """A step that is tried again: its next attempt, or a new run where it was undone; inside a commit."""
 
-from django.db.models import F
-
 from deployments.actions.base import known_actions
+from deployments.engine import stages_back
 from deployments.engine.shared import Shared
 from deployments.models import ActionRun, Call, StepExecution
 from deployments.states import ActionState, CallState, Status
@@ -51,8 +50,7 @@ def start_again(shared: Shared) -> StepExecution | None:
             _new_run(step)
         else:
             next_attempt(step)
-    rollback = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK)
-    rollback.update(status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None)
+    stages_back.reopen(shared.stage)
     return first
 
 

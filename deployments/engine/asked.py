@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-from django.db.models import F
-
-from deployments.engine import again, backward, failing
+from deployments.engine import again, backward, failing, stages_back
 from deployments.engine.decisions import decide
 from deployments.engine.lease import Lease
 from deployments.engine.shared import Shared, Snapshot
@@ -50,8 +48,8 @@ def _roll_back(shared: Shared, interrupt: Interrupt) -> str:
     rollback = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK)
     if not rollback.exists():
         return "The stage has no rollback steps."
-    rollback.update(status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None)
-    backward.reopen(shared)
+    stages_back.reopen(shared.stage)
+    backward.reopen(execution)
     _reopen(shared)
     execution.rolling_back = True
     execution.status_before_rollback = execution.status

@@ -5,11 +5,11 @@ from datetime import timedelta
 from django.db.models import QuerySet
 
 from deployments.actions.base import Action, ActionFailed, Check, NotOurs, Rollout, known_actions
-from deployments.engine import reacting
+from deployments.engine import reacting, stages_back
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
-from deployments.models import ActionRun, Call, CheckedItem, StepExecution
+from deployments.models import ActionRun, Call, CheckedItem, Execution, StepExecution
 from deployments.states import TERMINAL, ActionState, CallState, Outcome, Status, UndoState
 from deployments.steps.base import step_kind
 
@@ -245,12 +245,13 @@ def _may_have_written(row: ActionRun) -> bool:
     return _writes(row).filter(state__in=states).exists()
 
 
-def reopen(shared: Shared) -> None:
+def reopen(execution: Execution) -> None:
     """What the last rollback could not restore is tried once more, as new tries; inside a commit."""
-    rows = ActionRun.objects.filter(step__stage=shared.stage, state=ActionState.NOT_RESTORED)
+    rows = ActionRun.objects.filter(step__stage__execution=execution, state=ActionState.NOT_RESTORED)
     for row in rows:
-        tries = (row.undo_tries // TRIES + 1) * TRIES
-        _change(shared, row, undo_tries=tries, undo_state=UndoState.KNOWN, detail="")
+        row.undo_tries = (row.undo_tries // TRIES + 1) * TRIES
+        row.undo_state, row.detail = UndoState.KNOWN, ""
+        row.save(update_fields=["undo_tries", "undo_state", "detail"])
 
 
 def _leave_alone(shared: Shared, step: StepExecution, failure: NotOurs) -> None:
@@ -340,9 +341,14 @@ def _closing_lines(checks: list[Check], undone: int, *, restored: bool) -> list[
 
 def _end(shared: Shared) -> None:
     execution = shared.execution
-    failed = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK, status=Status.FAILED).exists()
+    rollbacks = StepExecution.objects.filter(
+        stage__execution=execution, section=StepExecution.Section.ROLLBACK
+    )
+    failed = rollbacks.filter(status=Status.FAILED).exists()
     ending = execution.status_before_rollback or Status.FAILED
     with shared.lease.commit():
+        if stages_back.go_further_back(shared):
+            return
         execution.ending = Status.FAILED if failed and ending == Status.SUCCESS else ending
         execution.rolling_back = False
         execution.save(update_fields=["ending", "rolling_back"])

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import pytest
+import yaml
 from rest_framework.test import APIClient
 
-from deployments.models import Execution, Pipeline, StepExecution
+from deployments.models import Execution, Pipeline, Slot, StepExecution
 from tests.deployments.driving import Drive
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
@@ -130,3 +131,26 @@ def test_when_nobody_decides_about_traffic_the_rest_is_left_alone(
     assert execution.status == "FAILED"
     assert "DeleteService" not in drive.effects(after=mark)
     assert "Nobody decided in time. The rest of the rollback is left undone." in drive.log(execution)
+
+
+def test_rolling_back_later_takes_every_stage_back_the_newest_first(drive: Drive, client: APIClient) -> None:
+    first, second = (
+        yaml.safe_load(Pipeline.objects.get(identifier=name).yaml)["pipeline"]
+        for name in ("rolling_demo", "canary_demo")
+    )
+    second["stages"][0]["stage"]["identifier"] = "then"
+    drive.pipeline.yaml = yaml.safe_dump(
+        {"pipeline": {**first, "stages": first["stages"] + second["stages"]}}
+    )
+    drive.pipeline.save(update_fields=["yaml"])
+    drive.run("1.27")
+    before = [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")]
+    execution = drive.run("1.28")
+    assert execution.status == "SUCCESS"
+    _ask(client, execution, "rollback")
+    drive.look()
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "ROLLED_BACK"), drive.log(execution)[-5:]
+    assert [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")] == before
+    assert drive.log(execution).count("Rollback verified.") >= 2
+    assert not Slot.objects.exists()

@@ -1,0 +1,48 @@
+"""A finished execution that is rolled back goes back stage by stage, the newest first; inside a commit."""
+
+from django.db.models import F
+
+from deployments.engine import slots
+from deployments.engine.shared import Shared
+from deployments.engine.telling import say
+from deployments.models import Interrupt, StageExecution, StepExecution
+from deployments.states import Status
+
+_ROLLBACK = StepExecution.Section.ROLLBACK
+_ABOUT_ALL = (Interrupt.Kind.ROLL_BACK, Interrupt.Kind.RETRY)
+
+
+def reopen(stage: StageExecution) -> None:
+    """Let the rollback steps of a stage run, once more if they ran before."""
+    stage.steps.filter(section=_ROLLBACK).update(
+        status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None
+    )
+
+
+def go_further_back(shared: Shared) -> bool:
+    """Close the stage that was rolled back and open the one before it; False if there is none to undo."""
+    earlier = _stage_before(shared) if _is_about_all(shared) else None
+    if earlier is None:
+        return False
+    shared.stage.status = shared.execution.status_before_rollback
+    shared.stage.save(update_fields=["status"])
+    slots.release(shared)
+    reopen(earlier)
+    earlier.status, earlier.slot_wanted_at = Status.RUNNING, shared.world.now()
+    earlier.save(update_fields=["status", "slot_wanted_at"])
+    say(shared, earlier.steps.filter(section=_ROLLBACK).first(), f"Going back to stage {earlier.name}")
+    return True
+
+
+def _is_about_all(shared: Shared) -> bool:
+    """Whether somebody asked for the whole execution; a stage that fails takes back itself alone."""
+    asked = Interrupt.objects.filter(execution=shared.execution, step="", kind__in=_ABOUT_ALL)
+    newest = asked.exclude(taken_at=None).order_by("-pk").first()
+    return newest is not None and newest.kind == Interrupt.Kind.ROLL_BACK
+
+
+def _stage_before(shared: Shared) -> StageExecution | None:
+    before = shared.execution.stages.filter(position__lt=shared.stage.position, steps__section=_ROLLBACK)
+    begun = before.filter(steps__started_at__isnull=False).distinct()
+    found: StageExecution | None = begun.order_by("-position").first()
+    return found
