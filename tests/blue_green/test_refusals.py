@@ -69,6 +69,14 @@ def test_a_stage_group_that_gets_a_part_of_production_is_refused(shop: World) ->
     assert shop.group("target2") in message
 
 
+def test_a_stage_group_that_another_rule_leads_to_is_refused(shop: World) -> None:
+    actions = [{"Type": "forward", "TargetGroupArn": shop.group("target2")}]
+    shop.call("elbv2", "ModifyRule", RuleArn=shop.prod["path_rule_arn"], Actions=actions)
+    code, message = _refused(shop)
+    assert code == "STAGE_RECEIVES_PRODUCTION"
+    assert "rule of port 80 for path is /api/*" in message
+
+
 def test_a_rule_that_redirects_is_refused(shop: World) -> None:
     shop.forward(shop.stage, [{"Type": "fixed-response", "FixedResponseConfig": {"StatusCode": "503"}}])
     assert _refused(shop)[0] == "RULE_DOES_NOT_FORWARD"

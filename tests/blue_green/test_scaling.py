@@ -97,6 +97,19 @@ def test_scaling_goes_on_at_the_end_of_the_rollback_after_traffic_is_back(scaled
     assert _scaling(scaled, "shop__1") == ACTIVE
 
 
+def test_with_one_rule_for_both_scaling_leaves_the_old_service_in_the_create_step(scaled: World) -> None:
+    scaled.choose(stageListener=scaled.prod["arn"], stageListenerRuleArn=scaled.prod["default_rule_arn"])
+    assert _ends(scaled.run("1")) == ("SUCCESS", "COMPLETED")
+    mark = scaled.drive.mark()
+    second = scaled.run("2")
+    assert _ends(second) == ("SUCCESS", "COMPLETED"), scaled.drive.log(second)
+    effects = scaled.drive.effects(mark)
+    assert effects.index("RegisterScalableTarget") < effects.index("CreateService")
+    assert _both(scaled) == [SUSPENDED, ACTIVE]
+    scaled.roll_back(second)
+    assert _both(scaled) == [ACTIVE, {}]
+
+
 def test_a_scaled_out_service_is_replaced_by_as_many_tasks(scaled: World) -> None:
     scaled.run("1")
     scaled.call("ecs", "UpdateService", cluster="demo", service="shop__1", desiredCount=4)

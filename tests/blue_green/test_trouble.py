@@ -118,6 +118,16 @@ def test_a_green_service_that_becomes_live_meanwhile_is_never_deleted(shop: Worl
     assert CheckedItem.objects.filter(step__stage__execution=execution).exists()
 
 
+def test_an_old_service_that_another_rule_still_leads_to_keeps_its_tasks(shop: World) -> None:
+    shop.run("1")
+    actions = [{"Type": "forward", "TargetGroupArn": shop.group("target2")}]
+    shop.call("elbv2", "ModifyRule", RuleArn=shop.prod["path_rule_arn"], Actions=actions)
+    execution = shop.run("2")
+    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert shop.service("shop__1")["runningCount"] == 2
+    assert any("/api/* still leads to Service shop__1" in line for line in shop.drive.log(execution))
+
+
 @pytest.mark.parametrize("seconds", [20, 62, 75])
 def test_an_abort_with_rollback_at_any_moment_leaves_everything_as_it_was(shop: World, seconds: int) -> None:
     shop.run("1")

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from deployments.actions.adoption import adopt_service_write
 from deployments.actions.base import Action, CallRecord, Check, Earlier, NotOurs, Rollout, Verdict, action
 from deployments.actions.blue_green.restored import service_checks, settled
-from deployments.actions.blue_green.traffic import groups_of, healthy_count, refuse_production
+from deployments.actions.blue_green.traffic import groups_of, healthy_count, other_rule_to, refuse_production
 from deployments.actions.known_service import GONE
 from deployments.actions.timing import forget, is_confirmed
 
@@ -56,6 +56,13 @@ class DownsizeOldService(Action):
         live = rollout.ecs.describe_service(rollout.cluster, name)
         if live is None or not live.is_active or live.desired == 0:
             rollout.log(f"Service {name} has no tasks to scale down")
+            return
+        if rule := other_rule_to(rollout, live):
+            rollout.log(
+                f"The {rule} still leads to Service {name}, so it is not scaled down. Let that rule "
+                "forward to the target group of the prod rule, and scale it down in AWS.",
+                "warning",
+            )
             return
         refuse_production(rollout, live, "to scale it down")
         rollout.remember("count before", live.desired)

@@ -179,7 +179,7 @@ class SwapTraffic(Action):
         """Whether the group that traffic goes back to is healthy, and the rules are still ours to change."""
         traffic = traffic_of(rollout)
         prod = read_route(rollout, traffic.prod)
-        if prod.groups not in ([traffic.stage_group], traffic.prod_groups):
+        if set(prod.groups) not in ({traffic.stage_group}, set(traffic.prod_groups)):
             if not is_confirmed(rollout, "foreign rule", rollout.now()):
                 return False
             raise NotOurs(

@@ -8,6 +8,7 @@ from aws.elb_types import LoadBalancer
 from aws.errors import NotFound
 from deployments.actions.base import Action, ActionFailed, Rollout, action
 from deployments.actions.blue_green.routes import Route, require_forward
+from deployments.actions.blue_green.traffic import Traffic, live_groups
 from deployments.actions.manifests import SERVICE_DEFINITION
 
 NOT_KNOWN_YET = "arn:aws:elasticloadbalancing:::targetgroup/not-known-yet/0"
@@ -68,7 +69,9 @@ class FindTargetGroups(Action):
             "prod_groups": prod.groups,
             "port": found.port,
             "has_weights": balancer.type == "application",
+            "balancer": balancer.arn,
         }
+        _refuse_live_group(rollout, Traffic.from_memory(traffic))
         rollout.remember("traffic", traffic)
         rollout.learn(targetGroupArn=group)
         _tell(rollout, prod, stage, group)
@@ -132,6 +135,20 @@ def _refuse_shared_group(prod: Route, stage: Route) -> None:
             f"The first target group of the Stage Listener Rule, {group}, is one of several that receive "
             f"production traffic ({', '.join(prod.groups)}). Slipway does not deploy into it: let the stage "
             "rule forward to a target group of its own.",
+        )
+
+
+def _refuse_live_group(rollout: Rollout, traffic: Traffic) -> None:
+    """Another rule than these two may lead to the group that would be deployed into (N08)."""
+    if traffic.is_shared:
+        return
+    live = live_groups(rollout, traffic)
+    if traffic.stage_group in live:
+        raise ActionFailed(
+            "STAGE_RECEIVES_PRODUCTION",
+            f"The target group of the Stage Listener Rule, {traffic.stage_group}, receives other traffic "
+            f"too: the {live[traffic.stage_group]} forwards to it. Slipway does not deploy into it: let that "
+            "rule forward to the target group of the prod rule, or give it one of its own.",
         )
 
 

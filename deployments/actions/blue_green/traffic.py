@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from aws.elb_types import Listener
 from aws.types import EcsService
 from deployments.actions.base import ActionFailed, Earlier, Rollout
 from deployments.actions.blue_green.routes import Route, read_route
@@ -21,6 +22,7 @@ class Traffic:
     prod_groups: list[str]
     port: int
     has_weights: bool
+    balancer: str = ""
 
     @classmethod
     def from_memory(cls, kept: Mapping[str, Any]) -> Self:
@@ -53,13 +55,45 @@ def healthy_count(rollout: Rollout, group: str) -> int:
     return sum(1 for target in rollout.elb.target_health(group) if target.state == "healthy")
 
 
+def live_groups(rollout: Rollout, traffic: Traffic) -> dict[str, str]:
+    """The groups that any rule of the load balancer but the stage rule feeds, and that rule in words.
+
+    What is not known to be stage is production.
+    """
+    live: dict[str, str] = {}
+    for listener in rollout.elb.listeners(traffic.balancer):
+        for route in _routes_of(rollout, traffic, listener):
+            is_stage = (route.listener, route.rule) == (traffic.stage.listener, traffic.stage.rule)
+            if not is_stage or traffic.is_one_rule:
+                live |= {group: route.words() for group in route.groups}
+    return live
+
+
+def _routes_of(rollout: Rollout, traffic: Traffic, listener: Listener) -> list[Route]:
+    if not traffic.has_weights:
+        return [Route(listener.arn, listener.port, "", True, [], listener.actions)]
+    return [
+        Route(listener.arn, listener.port, rule.arn, rule.is_default, rule.conditions, rule.actions)
+        for rule in rollout.elb.rules(listener.arn)
+    ]
+
+
+def other_rule_to(rollout: Rollout, service: EcsService) -> str:
+    """The rule, in words, that still leads to a service that the prod rule has left; empty if none does."""
+    traffic = traffic_of(rollout)
+    if traffic.is_shared or set(groups_of(service.raw)) & set(read_route(rollout, traffic.prod).groups):
+        return ""
+    live = live_groups(rollout, traffic)
+    return next((live[group] for group in groups_of(service.raw) if group in live), "")
+
+
 def refuse_production(rollout: Rollout, service: EcsService, doing: str) -> None:
     """Stop hard where `service` receives production traffic at this moment (N08).
 
     With one target group behind both rules only tasks tell: a service without any receives nothing.
     """
     traffic = traffic_of(rollout)
-    live = read_route(rollout, traffic.prod).groups
+    live = live_groups(rollout, traffic)
     hit = [group for group in groups_of(service.raw) if group in live]
     if not hit or (service.running == 0 and service.desired == 0):
         return
@@ -67,7 +101,7 @@ def refuse_production(rollout: Rollout, service: EcsService, doing: str) -> None
         return
     raise ActionFailed(
         "RECEIVES_PRODUCTION",
-        f"Service {service.name} receives production traffic: {traffic.prod.words()} forwards to {hit[0]}, "
+        f"Service {service.name} receives production traffic: the {live[hit[0]]} forwards to {hit[0]}, "
         f"where its {service.running} tasks are registered. Slipway refuses {doing}. Check which ECS service "
         "is live, correct the listener rules or the BG_VERSION tags in AWS, and run the pipeline again.",
     )
