@@ -14,6 +14,13 @@ class PreviewStopped(Exception):
     """A preview took more calls or more time than it may; the message says which."""
 
 
+class OnlyPlanned(NotFound):
+    """What the read names exists in the preview alone, which does not know what AWS would answer."""
+
+    def __init__(self, service: str, operation: str) -> None:
+        super().__init__("OnlyPlanned", "it exists in this preview alone", service, operation)
+
+
 @dataclass
 class Budget:
     """How many reads a preview may send, and for how many seconds."""
@@ -61,8 +68,8 @@ class Live:
     names: Placeholders
 
     def read(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What AWS answers. Raises `AwsError`; `NotFound` without asking for what is only planned."""
+        """What AWS answers. Raises `AwsError`; `OnlyPlanned` without asking for what is only planned."""
         if self.names.are_in(params):
-            raise NotFound("OnlyPlanned", "it exists in this preview alone", service, operation)
+            raise OnlyPlanned(service, operation)
         self.budget.spend()
         return self.caller.call(service, operation, params)

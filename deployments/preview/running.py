@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from aws.caller import Caller
 from aws.errors import AwsError
-from aws.preview import Budget, PlannedCall, PreviewCaller, PreviewStopped
+from aws.preview import Budget, OnlyPlanned, PlannedCall, PreviewCaller, PreviewStopped
 from delegates.doors import DoorClosed, door_key
 from deployments import plan
 from deployments.actions.base import Action, ActionFailed
@@ -120,6 +120,8 @@ class _Preview:
             action.is_done(rollout)
         except ActionFailed as failed:
             step.warnings.append(f"{action.title}: {failed.message}")
+        except OnlyPlanned:
+            return
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from aws.ecs import Ecs
 from aws.elb import Elb
 from aws.errors import NotFound
-from aws.preview import Budget, PreviewCaller, PreviewStopped
+from aws.preview import Budget, OnlyPlanned, PreviewCaller, PreviewStopped
 from aws.scaling import Scaling
 
 SERVICE = {
@@ -163,7 +163,7 @@ def test_scaling_is_shown_as_it_will_be() -> None:
 def test_what_is_only_planned_is_not_asked_for() -> None:
     account = Account({"DescribeTasks": {}})
     preview = PreviewCaller(account)
-    with pytest.raises(NotFound):
+    with pytest.raises(OnlyPlanned):
         preview.call("ecs", "DescribeTasks", {"tasks": [preview.placeholder("task")]})
     assert account.asked == []
 
