@@ -45,7 +45,7 @@ class RemoteCalls:
         if row.state == CallState.ANSWERED and row.result and self._is_fresh(row):
             self._rollout.consume(row)
             return dict(json.loads(row.result))
-        if row.state == CallState.FAILED and row.error and row.answered_at and self._is_fresh(row):
+        if row.state == CallState.FAILED and row.error and row.result and self._is_fresh(row):
             error = from_record(row.error)
             self._rollout.consume(row)
             raise Trouble(error) if error.is_retryable else error
@@ -84,6 +84,10 @@ class RemoteCalls:
 
     def _later(self) -> Any:
         return self._rollout.world.now() + PARKED
+
+
+# What a look has not used yet, of a read that failed: a later look asks anew.
+NOT_USED = "{}"
 
 
 def acquire(call_id: int, world: World) -> Call | None:
@@ -129,7 +133,7 @@ def deliver(
     )
     changed = waiting.update(
         state=state,
-        result=json.dumps(result) if result is not None else "",
+        result=json.dumps(result or {}) if state in (CallState.ANSWERED, CallState.FAILED) else "",
         error=error.to_record() if error else None,
         answered_at=world.now(),
         duration_ms=duration_ms,
@@ -161,7 +165,7 @@ def refuse(call_id: int, error: AwsError, world: World) -> bool:
     """Nobody will send a planned call: it failed with this error, and nothing happened."""
     planned = Call.objects.filter(pk=call_id, state=CallState.PLANNED)
     if not planned.update(
-        state=CallState.FAILED, result="", error=error.to_record(), answered_at=world.now()
+        state=CallState.FAILED, result=NOT_USED, error=error.to_record(), answered_at=world.now()
     ):
         return False
     _wake(Call.objects.values_list("execution_id", flat=True).get(pk=call_id), world)

@@ -1,6 +1,7 @@
 """What the engine hands to an action: AWS verbs over the journal, memory, facts, log."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, cast
@@ -60,7 +61,8 @@ class EngineRollout:
         self._line_at = 0
         self._facts: dict[str, Any] = {}
         self._counts: dict[str, int] | None = None
-        self.progress: dict[str, Any] = dict(row.progress)
+        # Deep: a look that is cut short must leave what it changed inside of it, too.
+        self.progress: dict[str, Any] = deepcopy(row.progress)
         self.awaits = ""
         self._seen: Seen | None = None
         self._rests = False
@@ -344,7 +346,7 @@ class EngineRollout:
         if self.is_replayed:
             return
         self._lines, self._facts, self._counts, self._consumed = [], {}, None, []
-        self.progress = dict(self.row.progress)
+        self.progress = deepcopy(self.row.progress)
         self.shared.forget_events()
 
     def drop_results(self) -> None:

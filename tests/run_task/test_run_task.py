@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from connectors.models import Secret
 from deployments.models import Execution
 from deployments.operations import abort_execution, retry_execution
 from deployments.queries import execution_document
@@ -197,3 +198,28 @@ def test_later_edits_do_not_change_a_run_under_way(job: Job, drive: Drive) -> No
     job(more="count: 5", request=request_text(drive, "count: 5"))
     drive.until_over(execution)
     assert len(tasks_of(drive, execution)) == 1
+
+
+@pytest.mark.parametrize("kind", ["throttle", "error500"])
+def test_no_line_is_lost_or_told_twice_where_a_look_is_cut_short(job: Job, kind: str) -> None:
+    drive = job(more="count: 2")
+    execution = drive.start("done")
+    drive.pass_time(24)
+    for _ in range(3):
+        drive.sandbox.fault(kind, service="logs", operation="GetLogEvents", count=1)
+        drive.pass_time(3)
+    drive.until_over(execution)
+    lines = [line.split(" | ")[1] for line in drive.log(execution) if " migrate | " in line]
+    assert Counter(lines) == dict.fromkeys(lines, 2)
+    assert len(lines) == 8
+
+
+def test_secrets_in_what_a_container_prints_are_masked(job: Job) -> None:
+    drive = job()
+    secret = Secret.objects.get(identifier="sandbox_secret_key")
+    secret.value = "applied 3"
+    secret.save()
+    execution = drive.run("done")
+    log = drive.log(execution)
+    assert not any("applied 3" in line for line in log)
+    assert any(line.startswith("migrate | ") and line.endswith(" of 3") for line in log)
