@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
 
-WIDTH = 420
+WIDTH = 470
 _LEFT, _GAP, _HEAD, _STEP, _BETWEEN = 16, 12, 52, 40, 28
 _COLUMN = (WIDTH - 2 * _LEFT - 36) // 2
 _MOST_LETTERS = 24

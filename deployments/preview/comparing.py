@@ -6,6 +6,7 @@ from typing import Any
 
 from aws.errors import NotFound
 from connectors.file_diff import Diff, diff
+from deployments.actions.known_service import GONE
 from deployments.engine.masking import HIDDEN
 from deployments.preview.running import PreviewedStep
 
@@ -33,13 +34,14 @@ def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> Diff:
 
 
 def live_definition(step: PreviewedStep, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What the ECS service of the step runs, if it is of this family, else the family's newest revision.
+    """What production runs, else the ECS service of the step, if of this family; else its newest revision.
 
     Empty if there is none. Raises `AwsError`.
     """
-    before = step.memory.recall("service before") or {}
-    running, family = str(before.get("task_definition", "")), params["family"]
-    named = running if f"/{family}:" in running else family
+    family = params["family"]
+    known = [step.memory.recall(name) or {} for name in ("blue before", "service before")]
+    running = [str(one.get("task_definition", "")) for one in known if one.get("status") not in GONE]
+    named = next((one for one in running if f"/{family}:" in one), family)
     try:
         answer = step.caller.looking.call("ecs", "DescribeTaskDefinition", {"taskDefinition": named})
     except NotFound:

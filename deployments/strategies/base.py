@@ -32,6 +32,7 @@ def known_strategies() -> Mapping[str, Callable[[], Filling]]:
     return _STRATEGIES
 
 
-def step_document(type_: str, identifier: str, name: str) -> StepDocument:
+def step_document(type_: str, identifier: str, name: str, **spec: object) -> StepDocument:
     """One step as a pipeline writes it."""
-    return {"step": {"type": type_, "identifier": identifier, "name": name}}
+    step = {"type": type_, "identifier": identifier, "name": name}
+    return {"step": {**step, "spec": spec} if spec else step}

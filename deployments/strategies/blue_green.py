@@ -2,14 +2,19 @@
 
 from deployments.strategies.base import Filling, step_document, strategy
 
+LISTENERS = ("loadBalancer", "prodListener", "prodListenerRuleArn", "stageListener", "stageListenerRuleArn")
+
 
 @strategy("BlueGreen")
 def blue_green() -> Filling:
-    """Create, swap, and the one step that undoes both."""
+    """Create, swap, and the one step that undoes both; the listeners are variables of the environment."""
     return Filling(
         steps=(
             step_document(
-                "EcsBlueGreenCreateService", "ecsBlueGreenCreateService", "ECS Blue Green Create Service"
+                "EcsBlueGreenCreateService",
+                "ecsBlueGreenCreateService",
+                "ECS Blue Green Create Service",
+                **{name: f"<+env.variables.{name}>" for name in LISTENERS},
             ),
             step_document(
                 "EcsBlueGreenSwapTargetGroups",

@@ -73,6 +73,14 @@ def test_a_preview_shows_what_differs_and_hides_the_values_of_environments(drive
     assert "s3cret" not in json.dumps(step)
 
 
+def test_a_blue_green_preview_compares_with_what_production_runs(request: pytest.FixtureRequest) -> None:
+    drive = STRATEGIES["blue/green"](request)
+    drive.run("1.27")
+    assert drive.run("crash").outcome == "ROLLED_BACK"
+    created, _ = preview(drive, "1.28")["steps"]
+    assert '-      "image": "library/shop:1.27",' in created["diff"].splitlines()
+
+
 def test_a_preview_tells_counts_in_words_and_the_permissions_of_each_step(drive: Drive) -> None:
     (created,) = preview(drive)["steps"]
     assert "Service myapp is created with 1 task." in created["changes"]
