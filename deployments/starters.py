@@ -1,10 +1,17 @@
 """What a new service and a new pipeline begin with: texts that can be deployed once the names are right."""
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 import yaml
 
 from deployments.catalog import ManifestSpec
 from deployments.models import Manifest
+from deployments.steps.base import step_kind
 from deployments.strategies.base import known_strategies
+
+_CAPITAL = re.compile(r"(?=[A-Z])")
 
 TASK_DEFINITION = """\
 # What ECS runs. The image is the service's artifact, with the tag that is chosen at each run.
@@ -90,7 +97,10 @@ def new_pipeline(strategy: str, *, service: str, environment: str, infrastructur
                 "environmentRef": environment,
                 "infrastructureDefinitions": [{"identifier": infrastructure}],
             },
-            "execution": {"steps": list(filling.steps), "rollbackSteps": list(filling.rollback_steps)},
+            "execution": {
+                "steps": [_with_examples(one) for one in filling.steps],
+                "rollbackSteps": [_with_examples(one) for one in filling.rollback_steps],
+            },
         },
     }
     pipeline = {"identifier": f"deploy_{service}", "name": f"Deploy {title}", "stages": [{"stage": stage}]}
@@ -101,6 +111,13 @@ def new_pipeline(strategy: str, *, service: str, environment: str, infrastructur
         allow_unicode=True,
         default_flow_style=False,
     )
+
+
+def _with_examples(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The step with a name to replace for each field that it cannot do without."""
+    step = document["step"]
+    spec = {name: f"my-{_CAPITAL.sub('-', name).lower()}" for name in step_kind(step["type"]).needed}
+    return {"step": {**step, "spec": spec} if spec else {**step}}
 
 
 class _Indented(yaml.SafeDumper):

@@ -50,10 +50,15 @@ class StepKind:
     # Fields of the spec that name a manifest which the step brings itself, with the kind of each.
     manifests: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The fields that a spec cannot do without."""
+        return tuple(name for name, field in self.spec.__dataclass_fields__.items() if _is_needed(field))
+
     def spec_from(self, values: Mapping[str, Any]) -> Any:
         """The typed spec; raises `BadStepError` naming an unknown or ill-typed field."""
         fields = self.spec.__dataclass_fields__
-        if lacking := [name for name, field in fields.items() if _is_needed(field) and name not in values]:
+        if lacking := [name for name in self.needed if name not in values]:
             raise BadStepError(f"{self.type} needs {', '.join(lacking)} under spec; list the step there")
         for name, value in values.items():
             if name not in fields:
