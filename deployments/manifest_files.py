@@ -15,7 +15,13 @@ from connectors.uses import Thing, Use, Uses, uses
 from deployments.manifests.check import ManifestProblem, check_manifest
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.manifests.guide import manifest_guide
-from deployments.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
+from deployments.manifests.kinds import (
+    RUN_TASK_REQUEST,
+    SCALABLE_TARGET,
+    SCALING_POLICY,
+    SERVICE_DEFINITION,
+    TASK_DEFINITION,
+)
 from deployments.models import Infrastructure, Manifest, Service, ServiceOverride
 from deployments.overriding import deeper
 from rbac.models import Scope
@@ -27,13 +33,16 @@ _SPOKEN = {
     SERVICE_DEFINITION: "a service definition",
     SCALABLE_TARGET: "a scalable target",
     SCALING_POLICY: "a scaling policy",
+    RUN_TASK_REQUEST: "a RunTask request",
 }
 # What only one kind of manifest has; asked in this order.
 _TELLING_KEYS = (
     (TASK_DEFINITION, {"containerdefinitions"}),
     (SCALING_POLICY, {"policyname", "policytype"}),
     (SCALABLE_TARGET, {"mincapacity", "maxcapacity"}),
-    (SERVICE_DEFINITION, {"servicename", "desiredcount", "deploymentconfiguration", "networkconfiguration"}),
+    (SERVICE_DEFINITION, {"servicename", "desiredcount", "deploymentconfiguration"}),
+    (RUN_TASK_REQUEST, {"count", "overrides"}),
+    (SERVICE_DEFINITION, {"networkconfiguration"}),
 )
 
 

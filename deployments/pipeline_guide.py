@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from deployments.models import Environment, Infrastructure, Service
 from deployments.pipeline_schema import PIPELINE_SCHEMA
+from deployments.step_manifests import step_stores
 from deployments.steps.base import StepKind, known_steps, plain_type
 from deployments.strategies.base import known_strategies
 from rbac.models import Scope
@@ -73,7 +74,22 @@ def _steps(schema: dict[str, Any], kinds: list[StepKind]) -> dict[str, Any]:
 
 
 def _fields(kind: StepKind) -> dict[str, Any]:
-    return _properties(kind.spec)
+    own = {name: _own_manifest() for name in kind.manifests}
+    return {**_properties(kind.spec), **own}
+
+
+def _own_manifest() -> dict[str, Any]:
+    """A manifest that a step brings itself: the store, and what lies there."""
+    return {
+        "type": "object",
+        "properties": {
+            "type": {"enum": step_stores()},
+            "spec": {
+                "type": "object",
+                "properties": {"files": {"type": "string"}, "content": {"type": "string"}},
+            },
+        },
+    }
 
 
 def _properties(spec: Any) -> dict[str, Any]:

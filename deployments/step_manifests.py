@@ -25,6 +25,11 @@ class Fault:
     message: str
 
 
+def step_stores() -> list[str]:
+    """The stores that a step's own manifest can lie in; a registered definition has a field of its own."""
+    return [name for name in store_names() if name != TASK_DEFINITION_ARN]
+
+
 def shape_faults(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[Fault]:
     """What is wrong with the way in which a step names its manifests, whatever they hold."""
     for field in kind.manifests:
@@ -112,7 +117,7 @@ def _sources(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[tuple[str, dic
 
 def _source(kind: StepKind, field: str, value: Any) -> dict[str, Any]:
     """A manifest as a service keeps it. Raises `BadStepError`."""
-    stores = [name for name in store_names() if name != TASK_DEFINITION_ARN]
+    stores = step_stores()
     known = ", ".join(stores)
     if not isinstance(value, Mapping) or set(value) != {"type", "spec"}:
         raise BadStepError(f"{field} names a store: type ({known}) and spec")

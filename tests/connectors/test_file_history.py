@@ -161,6 +161,7 @@ def test_a_text_is_checked_as_what_refers_to_it_wants(project: Scope) -> None:
         ("/a.yaml", "a: 1", "It can be read."),
         ("/a.yaml", " \n", "The file is empty."),
         ("/a.yaml", TASK, "Checked as a task definition."),
+        ("/a.yaml", "launchType: EC2\ncount: 2\n", "Checked as a RunTask request."),
     ],
 )
 def test_a_good_text_is_told_what_it_is(project: Scope, path: str, content: str, note: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from connectors.models import FileNode
 from deployments.authoring import PipelineNotRunnable, checked, save_pipeline
 from deployments.models import Pipeline
+from deployments.pipeline_guide import full_schema
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.run_task.conftest import DEFINITION, inline, pipeline_text, request_text
@@ -108,3 +109,12 @@ def test_an_expression_that_is_not_known_is_named_with_its_line(job: Job) -> Non
     execution = drive.run("done")
     assert execution.failure["code"] == "UNKNOWN_EXPRESSION"
     assert "taskDefinition, line 1" in execution.failure["message"]
+
+
+def test_the_editor_suggests_where_a_manifest_can_lie() -> None:
+    stages = full_schema()["properties"]["pipeline"]["properties"]["stages"]
+    spec = stages["items"]["properties"]["stage"]["properties"]["spec"]["properties"]
+    step = spec["execution"]["properties"]["steps"]["items"]["properties"]["step"]
+    (kind,) = [one for one in step["oneOf"] if one["properties"]["type"] == {"const": "EcsRunTask"}]
+    field = kind["properties"]["spec"]["properties"]["runTaskRequestDefinition"]["properties"]
+    assert field["type"] == {"enum": ["FileStore", "Inline"]}
