@@ -7,8 +7,9 @@ from typing import Any
 from aws.ecs import Ecs
 from aws.elb import Elb
 from aws.errors import AwsError
+from connectors.aws_accounts import read_spec
 from delegates.doors import DoorClosed, call_here
-from deployments.actions.clean_up.judging import Leftover, StageRoute, base_of, judge, see
+from deployments.actions.clean_up.judging import Leftover, StageRoute, base_of, judge, see, unseen
 from deployments.models import Execution, Slot, StageExecution
 from deployments.operations import run_pipeline
 from rbac.models import User
@@ -21,12 +22,15 @@ _CREATES = "EcsBlueGreenCreateService"
 def leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
     """The ECS services that strategies left beside the one that an execution deployed, as AWS shows them now.
 
+    Where a delegate makes the calls nobody looks before the execution does: then all names that there can be.
     Raises `DoorClosed` where AWS refuses, or cannot be asked from here.
     """
     require(actor, "core_pipeline_execute", execution.pipeline)
     stage = _stage_of(execution)
     require(actor, "core_connector_access", stage.connector)
     base = base_of(stage.ecs_service)
+    if read_spec(stage.connector.spec).is_remote:
+        return unseen(base)
     caller = call_here(stage.connector, stage.region)
     try:
         world = see(Ecs(caller), Elb(caller), cluster=stage.cluster, base=base, stage=_stage_route(execution))

@@ -286,11 +286,14 @@ class UndoPlan(ExecutionRoute):
 
 
 class LeftoverShown(serializers.Serializer[Any]):
-    """An ECS service that a strategy made; `why` says why it may go, or why it is kept."""
+    """An ECS service that a strategy made; `why` says why it may go, or why it is kept.
+
+    No counts: it was not looked at, because a delegate makes the calls.
+    """
 
     name = serializers.CharField()
-    running = serializers.IntegerField()
-    desired = serializers.IntegerField()
+    running = serializers.IntegerField(allow_null=True)
+    desired = serializers.IntegerField(allow_null=True)
     may_go = serializers.BooleanField()
     why = serializers.CharField()
 

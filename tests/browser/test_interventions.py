@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from deployments.actions.clean_up.judging import Leftover
 from deployments.models import Call, Execution, Interrupt, Memory, StepExecution
 from tests.browser.conftest import Visit
 from tests.browser.test_accessibility import violations
@@ -122,3 +123,22 @@ def test_rolling_back_from_the_notice_asks_once_more_with_the_changes(
     with page.expect_navigation():
         dialog.get_by_role("button", name="Roll back").click()
     assert Interrupt.objects.get(execution=waiting).kind == "ROLL_BACK"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_leftovers_are_chosen_with_the_reason_beside_them(
+    page: Page, visit: Visit, waiting: Execution, monkeypatch: pytest.MonkeyPatch, scheme: str, width: int
+) -> None:
+    def found(**_: object) -> list[Leftover]:
+        return [
+            Leftover("myappCanary", 1, 1, may_go=True, why="Service myapp runs 2 tasks."),
+            Leftover("myapp__1", 2, 2, may_go=False, why="It receives production traffic: 2 tasks in web."),
+        ]
+
+    monkeypatch.setattr("deployments.clean_up.leftovers", found)
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    visit(f"/deployments/{waiting.pk}/leftovers/")
+    expect(page.get_by_role("checkbox")).to_have_count(1)
+    expect(page.get_by_role("row", name="myapp__1")).to_contain_text("Kept")
+    assert violations(page) == []

@@ -89,3 +89,14 @@ def test_while_an_execution_is_at_work_nothing_is_called_a_leftover(drive: Drive
     while not drive.service("webshopCanary").get("runningCount"):
         drive.pass_time(1)
     assert _listed(client, before) == {"webshopCanary": False}
+
+
+def test_where_a_delegate_makes_the_calls_the_execution_looks_alone(
+    drive: Drive, client: APIClient, canary: Execution
+) -> None:
+    connector = canary.stages.get().connector
+    connector.spec = {**connector.spec, "connect_through": "Delegate"}
+    connector.save()
+    listed = client.get(f"/api/v1/executions/{canary.pk}/leftovers").json()
+    assert [one["name"] for one in listed] == ["webshopCanary", "webshop__1", "webshop__2"]
+    assert {(one["running"], one["may_go"]) for one in listed} == {(None, True)}

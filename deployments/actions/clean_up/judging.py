@@ -16,8 +16,8 @@ class Leftover:
     """An ECS service that a strategy made; `why` says why it is thought a leftover, or why it is kept."""
 
     name: str
-    running: int
-    desired: int
+    running: int | None
+    desired: int | None
     may_go: bool
     why: str
 
@@ -63,6 +63,12 @@ def judge(world: World, base: str) -> list[Leftover]:
             may_go, why = (_canary if suffix == CANARY else _of_pair)(world, base, service)
             found.append(Leftover(service.name, service.running, service.desired, may_go, why))
     return found
+
+
+def unseen(base: str) -> list[Leftover]:
+    """The names that strategies give, where only an execution can look which of them are there."""
+    why = "Not looked at yet: the execution looks first, and leaves what is not there or serves people."
+    return [Leftover(f"{base}{suffix}", None, None, may_go=True, why=why) for suffix in (CANARY, *PAIR)]
 
 
 def _canary(world: World, base: str, canary: EcsService) -> tuple[bool, str]:
