@@ -12,10 +12,10 @@ from deployments.authoring import read, refuse_missing
 from deployments.engine.lease import wake
 from deployments.engine.parking import group_of
 from deployments.interventions import LATE, choices_of
-from deployments.models import Execution, Interrupt, Pipeline, StageExecution, StepExecution
+from deployments.models import Call, Execution, Interrupt, Pipeline, StageExecution, StepExecution
 from deployments.outlines import outlined
 from deployments.run_requests import RunRequest, checked_run, targets_of
-from deployments.states import Status
+from deployments.states import CallState, Status
 from deployments.tasks import wake_soon
 from rbac.audit import record
 from rbac.models import User
@@ -101,7 +101,7 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
         return execution
     if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS"):
         raise Conflict("This execution was rolled back already.")
-    stages = list(execution.stages.exclude(deployment_id="").exclude(slot_key=""))
+    stages = [stage for stage in execution.stages.exclude(slot_key="") if _has_written(stage)]
     if not stages:
         raise Conflict("This execution changed nothing in AWS, so there is nothing to roll back.")
     if all(_is_newest(stage) for stage in stages):
@@ -191,6 +191,13 @@ def _create(
         look_at=timezone.now(),
         group=group_of(asked.targets[0].infrastructure),
     )
+
+
+def _has_written(stage: StageExecution) -> bool:
+    """Whether AWS may have taken a write of this stage, with or without a deployment begun."""
+    states = (CallState.SENT, CallState.UNKNOWN, CallState.ANSWERED)
+    writes = Call.objects.filter(step__stage=stage, is_write=True, state__in=states)
+    return bool(stage.deployment_id) or writes.exists()
 
 
 def _is_newest(stage: StageExecution) -> bool:

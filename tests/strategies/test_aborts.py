@@ -2,6 +2,7 @@
 
 import pytest
 
+from deployments.models import Execution
 from tests.strategies.playing import Play, broken
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -10,31 +11,37 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ALWAYS = {"RegisterScalableTarget", "StopTask", "DeregisterTaskDefinition"}
 
 
-def test_an_abort_with_rollback_in_any_step_leaves_the_account_as_it_was(play: Play) -> None:
+def test_an_abort_in_any_step_is_undone_at_once_or_later(play: Play) -> None:
     for step in play.strategy.steps:
-        execution = play.start(play.second)
-        play.until_step(execution, step)
-        play.abort(execution, roll_back=True)
-        play.until_over(execution)
-        assert play.ends(execution) == ("ABORTED", play.undone.replace("FAILED", "ABORTED")), (
-            step,
-            play.log(execution),
-        )
-        assert play.changed() == [], (step, play.log(execution))
-        assert bool(play.checklist(execution)) == play.strategy.rolls_back, step
-        assert broken(play.checklist(execution)) == [], step
+        _with_rollback(play, step)
+        _alone(play, step)
 
 
-def test_an_abort_alone_touches_nothing_and_can_be_rolled_back_later(play: Play) -> None:
-    for step in play.strategy.steps:
-        execution = play.start(play.second)
-        play.until_step(execution, step)
-        mark = play.drive.mark()
-        play.abort(execution, roll_back=False)
-        play.until_over(execution)
-        assert play.ends(execution) == ("ABORTED", "ABORTED"), step
-        assert set(play.drive.effects(mark)) <= ALWAYS, step
-        if play.strategy.rolls_back:
-            play.roll_back(execution)
-        assert play.changed() == [], (step, play.log(execution))
-        assert broken(play.checklist(execution)) == [], step
+def _with_rollback(play: Play, step: str) -> None:
+    execution = _aborted(play, step, roll_back=True)
+    outcome = "ROLLED_BACK" if play.strategy.rolls_back else "ABORTED"
+    assert play.ends(execution) == ("ABORTED", outcome), (step, play.log(execution))
+    assert play.changed() == [], (step, play.log(execution))
+    assert bool(play.checklist(execution)) == play.strategy.rolls_back, step
+    assert broken(play.checklist(execution)) == [], step
+
+
+def _alone(play: Play, step: str) -> None:
+    """It touches nothing, and can be rolled back later."""
+    execution = _aborted(play, step, roll_back=False)
+    assert play.ends(execution) == ("ABORTED", "ABORTED"), step
+    if play.strategy.rolls_back:
+        play.roll_back(execution)
+    assert play.changed() == [], (step, play.log(execution))
+    assert broken(play.checklist(execution)) == [], step
+
+
+def _aborted(play: Play, step: str, *, roll_back: bool) -> Execution:
+    """An execution that was aborted in this step, right after its first write."""
+    execution = play.start(play.second)
+    play.until_step(execution, step)
+    mark = play.drive.mark()
+    play.abort(execution, roll_back=roll_back)
+    play.until_over(execution)
+    assert roll_back or set(play.drive.effects(mark)) <= ALWAYS, step
+    return execution

@@ -37,43 +37,46 @@ def _as_before(play: Play, execution: Execution, story: str) -> None:
     assert broken(checklist) == [], story
 
 
-def test_a_version_that_does_not_run_leaves_the_account_as_it_was(play: Play) -> None:
+def test_what_goes_wrong_is_told_and_leaves_the_account_as_it_was(play: Play) -> None:
     for tag in ("crash", "nopull", "sick"):
-        execution = play.run(tag)
-        _as_before(play, execution, tag)
-        assert (
-            f"library/nginx:{tag}" in str(execution.failure) or execution.failure["container"] == "nginx"
-        ), (
-            tag,
-            execution.failure,
-        )
-
-
-def test_a_throttled_api_changes_neither_the_end_nor_what_is_written(play: Play) -> None:
+        _does_not_run(play, tag)
     calm = play.run(play.second)
+    play.remember()
+    for write in dict.fromkeys(play.writes(calm)):
+        _is_denied(play, *write.split())
+    _is_throttled(play, calm)
+
+
+def _does_not_run(play: Play, tag: str) -> None:
+    """A version that crashes, cannot be pulled, or never gets healthy."""
+    execution = play.run(tag)
+    _as_before(play, execution, tag)
+    is_named = f"library/nginx:{tag}" in str(execution.failure) or execution.failure["container"] == "nginx"
+    assert is_named, (tag, execution.failure)
+
+
+def _is_denied(play: Play, service: str, operation: str) -> None:
+    """A write is denied: it is named, and everything before it is undone."""
+    play.drive.sandbox.fault("denied", service=service, operation=operation, count=1)
+    execution = play.run(play.third)
+    if play.ends(execution) == ("SUCCESS", "COMPLETED"):
+        # What does not decide whether a deployment succeeds is said, and done without.
+        assert any(operation in line for line in play.log(execution)), operation
+        play.remember()
+        return
+    assert execution.failure["code"] == "ACCESS_DENIED", operation
+    assert operation in execution.failure["message"], operation
+    assert play.changed() == [], (operation, play.log(execution))
+    assert broken(play.checklist(execution)) == [], operation
+
+
+def _is_throttled(play: Play, calm: Execution) -> None:
+    """A throttled API changes neither the end nor what is written."""
     for service in ("ecs", "elbv2", "application-autoscaling"):
         play.drive.sandbox.fault("throttle", service=service, count=4)
     throttled = play.run(play.third)
     assert play.ends(throttled) == ("SUCCESS", "COMPLETED")
     assert Counter(play.effects(throttled)) == Counter(play.effects(calm))
-
-
-def test_a_denied_write_is_named_and_everything_before_it_is_undone(play: Play) -> None:
-    writes = dict.fromkeys(play.writes(play.run(play.second)))
-    play.remember()
-    for write in writes:
-        service, operation = write.split()
-        play.drive.sandbox.fault("denied", service=service, operation=operation, count=1)
-        execution = play.run(play.third)
-        if play.ends(execution) == ("SUCCESS", "COMPLETED"):
-            # What does not decide whether a deployment succeeds is said, and done without.
-            assert any(operation in line for line in play.log(execution)), write
-            play.remember()
-            continue
-        assert execution.failure["code"] == "ACCESS_DENIED", write
-        assert operation in execution.failure["message"], write
-        assert play.changed() == [], (write, play.log(execution))
-        assert broken(play.checklist(execution)) == [], write
 
 
 @_told_of([one for one in STRATEGIES if one.has_breaker])
