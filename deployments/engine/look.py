@@ -7,11 +7,12 @@ from uuid import UUID
 
 from deployments.engine import asked, backward, ending, forward, slots
 from deployments.engine.lease import Lease, LeaseLostError, claim
+from deployments.engine.masking import secrets_of
 from deployments.engine.parking import Parking
 from deployments.engine.shared import Shared, Snapshot
 from deployments.engine.world import REAL, World
 from deployments.log import compact
-from deployments.models import Execution, StageExecution
+from deployments.models import Execution
 from deployments.states import TERMINAL, Status
 
 
@@ -59,13 +60,8 @@ def _shared(lease: Lease, execution: Execution, snapshot: Snapshot) -> Shared:
         lease=lease,
         world=lease.world,
         snapshot=snapshot,
-        secrets=_secrets_of(stage),
+        secrets=secrets_of(stage),
     )
-
-
-def _secrets_of(stage: StageExecution) -> tuple[str, ...]:
-    secret = stage.connector.secret
-    return (secret.value,) if secret is not None else ()
 
 
 def _advance(shared: Shared) -> timedelta | None:

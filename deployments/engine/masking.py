@@ -3,9 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from deployments.models import StageExecution
+
 HIDDEN = "•••"
 _VALUES_UNDER = ("environment", "environmentFiles")
 _WHOLE = ("clientToken",)
+
+
+def secrets_of(stage: StageExecution) -> tuple[str, ...]:
+    """The values that no line of a stage may show."""
+    secret = stage.connector.secret
+    return (secret.value,) if secret is not None else ()
 
 
 def preview(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from deployments.actions.base import Earlier, Loaded, Seen, Source
 from deployments.engine import sources
 from deployments.models import Execution, StageExecution, StepExecution
 from deployments.step_manifests import frozen_sources
+from guards.masks import Mask
 
 
 @dataclass
@@ -44,6 +45,7 @@ class StageMemory:
     execution: Execution
     stage: StageExecution
     caller: PreviewCaller
+    mask: Mask
     steps: list[StepMemory] = field(default_factory=list)
 
     def outputs(self) -> dict[str, Any]:
@@ -129,7 +131,7 @@ class PreviewRollout:
         return self._memory.know(name)
 
     def log(self, text: str, level: str = "info") -> None:
-        self._memory.lines.append((level, text))
+        self._memory.lines.append((level, self._shared.mask.text(text)))
 
     def now(self) -> datetime:
         return database_now()

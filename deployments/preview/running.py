@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from aws.caller import Caller
-from aws.errors import AwsError
+from aws.errors import AwsError, Denied
 from aws.preview import Budget, OnlyPlanned, PlannedCall, PreviewCaller, PreviewStopped
 from delegates.doors import DoorClosed, door_key
 from deployments import plan
 from deployments.actions.base import Action, ActionFailed
+from deployments.engine.masking import secrets_of
 from deployments.models import Execution, Pipeline, StageExecution, StepExecution
 from deployments.preview.rollout import PreviewRollout, StageMemory, StepMemory
 from deployments.run_requests import RunRequest
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
+from guards.masks import Mask
 
 OpenDoor = Callable[[StepExecution], Caller]
 """The way to AWS of a step. Raises `DoorClosed`."""
@@ -80,7 +82,7 @@ class _Preview:
     def steps(self) -> Iterator[PreviewedStep]:
         for position, target in enumerate(self._asked.targets):
             stage = plan.planned_stage(self._execution, self._asked.spec, target, position)
-            shared = StageMemory(self._execution, stage, self._caller(stage))
+            shared = StageMemory(self._execution, stage, self._caller(stage), Mask(secrets_of(stage)))
             for planned in plan.planned_steps(stage, target.spec):
                 if planned.step.section == StepExecution.Section.EXECUTION:
                     yield self._step(shared, planned)
@@ -104,9 +106,10 @@ class _Preview:
             for number, (_, action) in enumerate(planned.actions, start=1):
                 self._act(action, PreviewRollout(shared, memory, number, self._outputs), step)
         except ActionFailed as failed:
-            step.failure = Failure(failed.code, failed.message)
+            step.failure = Failure(failed.code, shared.mask.text(failed.message))
         except AwsError as error:
-            step.failure = Failure(f"AWS_{error.code}", error.sentence, str(getattr(error, "action", "")))
+            missing = error.action if isinstance(error, Denied) else ""
+            step.failure = Failure(f"AWS_{error.code}", shared.mask.text(error.sentence), missing)
         except (DoorClosed, PreviewStopped) as stopped:
             step.failure = Failure("PREVIEW_STOPPED", str(stopped))
         step.calls = shared.caller.made[first:]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from connectors.models import FileNode
+from connectors.models import Connector, FileNode
 from deployments.models import Call, Execution, Pipeline
 from tests.deployments.driving import Drive
 from tests.preview.telling import assert_same, planned, preview, recorded
@@ -114,6 +114,16 @@ def test_a_preview_says_when_iam_may_not_be_asked(drive: Drive) -> None:
     found = preview(drive)
     assert {one["allowed"] for one in found["permissions"]} == {"unknown"}
     assert found["unasked"] == ["IAM could not be asked what is allowed: iam:SimulatePrincipalPolicy is not."]
+
+
+def test_what_a_preview_tells_hides_the_secret_of_the_connector(drive: Drive) -> None:
+    secret = Connector.objects.get(identifier="sandbox_aws").secret
+    assert secret is not None
+    _edit_task_definition("family: fargate-task-definition", f"family: x-{secret.value}-x")
+    (step,) = preview(drive)["steps"]
+    said = json.dumps([step["log"], step["failure"], step["warnings"]], ensure_ascii=False)
+    assert "x-•••-x" in said
+    assert secret.value not in said
 
 
 def test_a_preview_refuses_a_bad_manifest_as_a_run_would(drive: Drive) -> None:
