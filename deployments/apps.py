@@ -13,7 +13,8 @@ class DeploymentsConfig(AppConfig):
         # Enters what the file store below cannot know: who refers to a file, and what is wrong with one.
         # Then what delegates cannot know: which environments a configuration of theirs can be for.
         import deployments.delegate_environments
-        import deployments.manifest_files  # noqa: F401
+        import deployments.manifest_files
+        import deployments.pipeline_files  # noqa: F401
 
         # Says what becomes of a call as a delegate takes it, answers or is lost.
         from delegates.owners import register_owner

@@ -192,15 +192,15 @@ def _overrides_of(node: FileNode) -> Iterator[ServiceOverride]:
     for one in rows.select_related("service__scope", "environment__scope"):
         scope = deeper(one.service.scope, one.environment.scope)
         refs = (ref for row in one.manifests if row["store"] == _FILE_STORE for ref in row["paths"])
-        if any(_is_touched(str(ref), scope, node) for ref in refs):
+        if any(is_touched(str(ref), scope, node) for ref in refs):
             yield one
 
 
 def _touches(manifest: Manifest, node: FileNode) -> bool:
-    return any(_is_touched(str(ref), manifest.service.scope, node) for ref in manifest.paths)
+    return any(is_touched(str(ref), manifest.service.scope, node) for ref in manifest.paths)
 
 
-def _is_touched(ref: str, scope: Scope, node: FileNode) -> bool:
+def is_touched(ref: str, scope: Scope, node: FileNode) -> bool:
     """Whether a reference, written in a scope, means the file, its folder, or what it holds."""
     path = split_reference(ref)[1]
     is_same = path == node.path or node.path.startswith(f"{path}/")

@@ -30,6 +30,11 @@ def step_stores() -> list[str]:
     return [name for name in store_names() if name != TASK_DEFINITION_ARN]
 
 
+def files_of(type_: str, spec: Mapping[str, Any]) -> list[str]:
+    """The references to files in the manifests of a step."""
+    return [path for _, source in _sources(step_kind(type_), spec) for path in source["paths"]]
+
+
 def shape_faults(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[Fault]:
     """What is wrong with the way in which a step names its manifests, whatever they hold."""
     for field in kind.manifests:

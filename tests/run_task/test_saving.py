@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from connectors.models import FileNode
+from connectors.uses import uses_of
 from deployments.authoring import PipelineNotRunnable, checked, save_pipeline
 from deployments.models import Pipeline
 from deployments.pipeline_guide import full_schema
@@ -118,3 +119,13 @@ def test_the_editor_suggests_where_a_manifest_can_lie() -> None:
     (kind,) = [one for one in step["oneOf"] if one["properties"]["type"] == {"const": "EcsRunTask"}]
     field = kind["properties"]["spec"]["properties"]["runTaskRequestDefinition"]["properties"]
     assert field["type"] == {"enum": ["FileStore", "Inline"]}
+
+
+def test_a_file_that_a_step_runs_is_not_deleted_unasked(drive: Drive) -> None:
+    admin = User.objects.get(username="admin")
+    file = FileNode.objects.get(path="/ECS Tutorial/Run task/RunTaskRequest.yaml")
+    assert "pipeline Run task demo" in [one.title for one in uses_of(file, admin).shown]
+    folder = FileNode.objects.get(path="/ECS Tutorial/Run task")
+    assert "pipeline Run task demo" in [one.title for one in uses_of(folder, admin).shown]
+    other = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
+    assert "pipeline Run task demo" not in [one.title for one in uses_of(other, admin).shown]
