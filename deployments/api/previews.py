@@ -97,6 +97,7 @@ class PreviewDocument(serializers.Serializer[Any]):
     """What a run would do."""
 
     artifact = serializers.DictField()
+    complete = serializers.BooleanField(help_text="False where a step would fail before its end.")
     steps = PreviewedStepDocument(many=True)
     permissions = NeededPermissionDocument(many=True)
     unasked = serializers.ListField(child=serializers.CharField(), help_text="Why IAM says nothing of some.")

@@ -118,11 +118,13 @@ class ShownPreview:
 
     @property
     def is_complete(self) -> bool:
+        """Whether no step would fail before its end, as far as a preview sees."""
         return all(step.failure is None for step in self.steps)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "artifact": self.artifact,
+            "complete": self.is_complete,
             "steps": [step.to_json() for step in self.steps],
             "permissions": [asdict(one) for one in self.permissions],
             "unasked": list(self.unasked),
