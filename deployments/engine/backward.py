@@ -321,9 +321,6 @@ def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: 
         step.save(update_fields=["status", "ended_at"])
         lines = "\n".join(_closing_lines(checks, undone, restored=restored))
         say(shared, step, lines, "success" if restored else "error", UNIT)
-        if restored and undone and shared.execution.outcome not in KEPT_OUTCOMES:
-            shared.execution.outcome = Outcome.ROLLED_BACK
-            shared.execution.save(update_fields=["outcome"])
 
 
 def _closing_lines(checks: list[Check], undone: int, *, restored: bool) -> list[str]:
@@ -351,7 +348,14 @@ def _end(shared: Shared) -> None:
             return
         execution.ending = Status.FAILED if failed and ending == Status.SUCCESS else ending
         execution.rolling_back = False
-        execution.save(update_fields=["ending", "rolling_back"])
+        if not failed and _has_undone(execution) and execution.outcome not in KEPT_OUTCOMES:
+            execution.outcome = Outcome.ROLLED_BACK
+        execution.save(update_fields=["ending", "rolling_back", "outcome"])
+
+
+def _has_undone(execution: Execution) -> bool:
+    rows = ActionRun.objects.filter(step__stage__execution=execution)
+    return bool(rows.filter(state=ActionState.UNDONE).exists())
 
 
 def _phase(name: str, row: ActionRun) -> str:

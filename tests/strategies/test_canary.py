@@ -1,6 +1,7 @@
 """A canary: one task of the new version in an ECS service of its own, its deletion, then all tasks."""
 
 import pytest
+import yaml
 
 from deployments.models import Execution, Pipeline
 from deployments.operations import abort_execution
@@ -81,3 +82,20 @@ def test_two_runs_on_one_service_queue_although_they_begin_with_a_canary(canary:
     assert second.status == "QUEUED"
     assert _ends(canary.until_over(first)) == ("SUCCESS", "COMPLETED")
     assert _ends(canary.until_over(second)) == ("SUCCESS", "COMPLETED")
+
+
+def test_a_rollback_of_which_only_the_first_part_succeeded_is_not_called_rolled_back(canary: Drive) -> None:
+    """The rolling deployment is undone, the canary stays."""
+    canary.run("1.27")
+    document = yaml.safe_load(canary.pipeline.yaml)
+    execution_of_stage = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+    del execution_of_stage["steps"][1]
+    canary.pipeline.yaml = yaml.safe_dump(document)
+    canary.pipeline.save(update_fields=["yaml"])
+    execution = canary.start("1.28")
+    _until_logged(canary, execution, "Updating Service webshop with")
+    canary.sandbox.fault("denied", service="ecs", operation="DeleteService", seconds=7200)
+    abort_execution(actor=canary.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=True)
+    canary.until_over(execution)
+    assert not _is_gone(canary)
+    assert _ends(execution) == ("ABORTED", "ABORTED")
