@@ -74,7 +74,7 @@ def test_a_preview_shows_what_differs_and_hides_the_values_of_environments(drive
 
 
 def test_a_blue_green_preview_compares_with_what_production_runs(request: pytest.FixtureRequest) -> None:
-    drive = STRATEGIES["blue/green"](request)
+    drive = STRATEGIES["blue/green of two tasks"](request)
     drive.run("1.27")
     assert drive.run("crash").outcome == "ROLLED_BACK"
     created, _ = preview(drive, "1.28")["steps"]
