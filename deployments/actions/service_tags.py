@@ -11,6 +11,7 @@ from deployments.actions.base import (
     CallRecord,
     Check,
     DidNot,
+    Earlier,
     Happened,
     Rollout,
     Verdict,
@@ -67,6 +68,11 @@ class TagService(Action):
         if added:
             rollout.ecs.untag(arn, added)
         rollout.log(f"The tags of Service {rollout.know('serviceName')} are as they were before")
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        return (
+            f"Tags of Service {known.know('serviceName')}: back to {_words(known.recall(_MEMORY) or {})}",
+        )
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         before: Mapping[str, str] = rollout.recall(_MEMORY) or {}

@@ -10,6 +10,7 @@ from deployments.actions.base import (
     CallRecord,
     Check,
     DidNot,
+    Earlier,
     Happened,
     Rollout,
     Verdict,
@@ -85,6 +86,12 @@ def tag_check(rollout: Rollout, name: str) -> list[Check]:
     return [Check(f"Tag {TAG} of Service {name}", expected, found, expected == found)]
 
 
+def tag_words(known: Earlier, name: str) -> tuple[str, ...]:
+    """What putting the tag of a service back comes to, for a person who decides about it."""
+    tags = known.recall("pair")["tags"].get(name)
+    return () if tags is None else (f"Tag {TAG} of Service {name}: back to {tags.get(TAG, 'none')}",)
+
+
 @action
 @dataclass(frozen=True)
 class TagStageService(Action):
@@ -112,6 +119,9 @@ class TagStageService(Action):
     def undo(self, rollout: Rollout) -> None:
         if self.update and existed_before(rollout):
             put_back_tags(rollout, rollout.know("serviceArn"), rollout.know("serviceName"), now={TAG: GREEN})
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        return tag_words(known, known.know("serviceName")) if self.update else ()
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         return tag_check(rollout, rollout.know("serviceName")) if existed_before(rollout) else []
@@ -144,6 +154,9 @@ class CorrectBlueTag(Action):
     def undo(self, rollout: Rollout) -> None:
         blue = rollout.recall("blue before")
         put_back_tags(rollout, blue["arn"], blue["name"], now={TAG: BLUE})
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        return tag_words(known, known.recall("pair")["blue"])
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         return tag_check(rollout, rollout.recall("pair")["blue"])
@@ -184,6 +197,11 @@ class TagSwappedServices(Action):
             rollout.log(f"Tag of Service {pair['green']} is {GREEN} again")
         if pair["blue"]:
             put_back_tags(rollout, rollout.recall("blue before")["arn"], pair["blue"], now={TAG: GREEN})
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        pair = known.recall("pair")
+        green = f"Tag {TAG} of Service {pair['green']}: back to {GREEN}"
+        return (green, *tag_words(known, pair["blue"]))
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         blue = rollout.recall("pair")["blue"]
