@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from aws.policies import BASE, POLICIES
 from delegates.specs.plan import Plan
 
 Document = dict[str, Any]
@@ -17,62 +18,9 @@ _VERSION: Final = "2012-10-17"
 EXECUTION_POLICY: Final = "service-role/AmazonECSTaskExecutionRolePolicy"
 
 # The documented policy, action for action (R145).
-ACTIONS: Final = (
-    "ecr:DescribeRepositories",
-    "ecs:ListClusters",
-    "ecs:ListServices",
-    "ecs:DescribeServices",
-    "ecr:ListImages",
-    "ecr:DescribeImages",
-    "ecs:RegisterTaskDefinition",
-    "ecs:CreateService",
-    "ecs:ListTasks",
-    "ecs:DescribeTasks",
-    "ecs:DeleteService",
-    "ecs:UpdateService",
-    "ecs:DescribeContainerInstances",
-    "ecs:DescribeTaskDefinition",
-    "application-autoscaling:DescribeScalableTargets",
-    "application-autoscaling:DescribeScalingPolicies",
-    "iam:ListRoles",
-    "iam:PassRole",
-)
-
-# What blue/green, run task, tags, autoscaling, alarms and logs need besides (T12): statement id to actions.
-EXTENSIONS: Final[dict[str, tuple[str, ...]]] = {
-    "BlueGreen": (
-        "elasticloadbalancing:DescribeLoadBalancers",
-        "elasticloadbalancing:DescribeListeners",
-        "elasticloadbalancing:DescribeRules",
-        "elasticloadbalancing:DescribeTargetGroups",
-        "elasticloadbalancing:DescribeTargetHealth",
-        "elasticloadbalancing:ModifyListener",
-        "elasticloadbalancing:ModifyRule",
-    ),
-    "TasksAndTags": (
-        "ecs:RunTask",
-        "ecs:StopTask",
-        "ecs:TagResource",
-        "ecs:UntagResource",
-        "ecs:ListTagsForResource",
-        "ecs:DeregisterTaskDefinition",
-        "ecs:DescribeClusters",
-    ),
-    "ServiceDeployments": (
-        "ecs:ListServiceDeployments",
-        "ecs:DescribeServiceDeployments",
-        "ecs:StopServiceDeployment",
-    ),
-    "Autoscaling": (
-        "application-autoscaling:RegisterScalableTarget",
-        "application-autoscaling:DeregisterScalableTarget",
-        "application-autoscaling:PutScalingPolicy",
-        "application-autoscaling:DeleteScalingPolicy",
-        "cloudwatch:PutMetricAlarm",
-        "cloudwatch:DescribeAlarms",
-    ),
-    "Logs": ("logs:GetLogEvents", "logs:FilterLogEvents", "logs:DescribeLogGroups"),
-}
+ACTIONS: Final = BASE.actions
+# What blue/green, run task, tags, auto scaling, alarms and logs need besides (T12): statement id to actions.
+EXTENSIONS: Final = {one.identifier.title().replace("-", ""): one.actions for one in POLICIES if one != BASE}
 
 
 def trust_policy() -> Document:
@@ -97,10 +45,7 @@ def secret_policy(plan: Plan) -> Document:
 
 def deploy_policy() -> Document:
     """What deployments do in AWS: the documented eighteen actions (R145)."""
-    return {
-        "Version": _VERSION,
-        "Statement": [{"Effect": "Allow", "Action": list(ACTIONS), "Resource": "*"}],
-    }
+    return BASE.document
 
 
 def extended_policy() -> Document:
