@@ -56,6 +56,7 @@ EXTENDED = {
     ),
     "cloudwatch": ("DescribeAlarms", "PutMetricAlarm"),
     "logs": ("DescribeLogGroups", "FilterLogEvents", "GetLogEvents"),
+    "iam": ("SimulatePrincipalPolicy",),
     "sts": ("GetCallerIdentity",),
 }
 ALLOWED = frozenset(
