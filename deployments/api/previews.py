@@ -8,18 +8,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from aws.policies import POLICIES, Policy
+from deployments.api.pipelines import RunInput
 from deployments.models import Pipeline, PreviewQuestion
 from deployments.previews import preview_pipeline
 from web.rest import Route
 
 VIEW = "core_pipeline_view"
-
-
-class PreviewInput(serializers.Serializer[Any]):
-    """What the run would be told; everything has a default."""
-
-    artifact_tag = serializers.CharField(required=False, allow_blank=True, default="")
-    inputs = serializers.DictField(required=False, default=dict)
 
 
 class PlannedCallDocument(serializers.Serializer[Any]):
@@ -115,14 +109,14 @@ class PreviewQuestionDocument(serializers.Serializer[Any]):
 class PipelinePreview(Route):
     """What a run of a pipeline would do, without doing it."""
 
-    @extend_schema(request=PreviewInput, responses={200: PreviewDocument, 202: PreviewQuestionDocument})
+    @extend_schema(request=RunInput, responses={200: PreviewDocument, 202: PreviewQuestionDocument})
     def post(self, request: Request, pk: int) -> Response:
-        given = self.given(PreviewInput, strict=True)
+        given = self.given(RunInput, strict=True)
         pipeline = self.one(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
         found = preview_pipeline(
             actor=self.principal,
             pipeline=pipeline,
-            artifact_tag=given["artifact_tag"],
+            artifact_tag=given["artifact"].get("tag", ""),
             inputs=given["inputs"],
         )
         if isinstance(found, PreviewQuestion):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from django.test import Client
 
 from connectors.models import Connector, FileNode
 from deployments.models import Call, Execution, Pipeline
@@ -138,3 +139,14 @@ def _edit_task_definition(old: str, new: str) -> None:
     assert old in node.content, node.content
     node.content = node.content.replace(old, new)
     node.save()
+
+
+def test_the_api_takes_what_a_run_takes_and_nothing_else(drive: Drive, client: Client) -> None:
+    address = f"/api/v1/pipelines/{drive.pipeline.pk}/preview"
+    client.force_login(drive.deployer)
+    asked = {"artifact": {"tag": "1.28"}, "inputs": {}}
+    answer = client.post(address, asked, content_type="application/json").json()
+    assert answer["artifact"]["tag"] == "1.28"
+    refused = client.post(address, {"artefact": {"tag": "1.28"}}, content_type="application/json")
+    assert refused.status_code == 400
+    assert refused.json()["errors"][0]["path"] == "artefact"

@@ -1,0 +1,33 @@
+"""What some addresses of rows are about, made where the world has none."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from delegates.models import DelegateTask, Inquiry
+from rbac.models import User
+from tests.api.world import World
+from tests.delegates.making import make_task
+
+
+def delegate_task(world: World) -> dict[str, Any]:
+    """A delegate task of the world's project that nobody has ended yet."""
+    found = DelegateTask.objects.filter(scope=world.scope).order_by("queued_at").first()
+    return {"pk": (found or make_task(world.scope)).pk}
+
+
+def decision(world: World) -> dict[str, Any]:
+    """To skip the step of an execution in which nothing waits for that."""
+    return {"step": "ecsRollingDeploy", "decision": "SKIP"}
+
+
+def inquiry(world: World) -> dict[str, Any]:
+    """A test of the world's connector through a delegate."""
+    asked = Inquiry.objects.filter(connector=world.connector).first() or Inquiry.objects.create(
+        connector=world.connector,
+        kind=Inquiry.Kind.TEST,
+        region="us-east-1",
+        asked_by=User.objects.earliest("pk"),
+        asked_at=timezone.now(),
+    )
+    return {"pk": world.connector.pk, "inquiry": asked.pk}
