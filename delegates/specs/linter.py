@@ -56,20 +56,14 @@ def lint(
             found += [_finding("service", one) for one in together.problems(service, task_definition)]
             found += _of_service(service)
             found += network_findings(service, subnets, security_groups)
-    return [one for one in dict.fromkeys(found) if not _is_said_better(one, found)]
-
-
-def _is_said_better(finding: Finding, found: Sequence[Finding]) -> bool:
-    """Whether a warning only hints at what an error about the thing around it says."""
-    return finding.is_warning and any(
-        not one.is_warning and one.document == finding.document and finding.place.startswith(f"{one.place}.")
-        for one in found
-    )
+    return list(dict.fromkeys(found))
 
 
 def _shapes(source: Source, operation: str, document: Document) -> Iterator[Finding]:
     for one in problems("ecs", operation, document):
-        yield _finding(source, one)
+        # What a delegate is told may look like anything; `_variables` knows its documents' placeholders.
+        if not (one.is_warning and "environment" in one.path):
+            yield _finding(source, one)
 
 
 def _is_shaped(operation: str, document: Document) -> bool:

@@ -50,6 +50,7 @@ def told(spec: Spec) -> dict[str, str]:
 @given(st.sampled_from(MATRIX), texts, st.lists(texts, max_size=3), texts)
 @example(MATRIX[0], NASTY[0], [NASTY[1]], NASTY[2])
 @example(MATRIX[-1], "a\nb", [], "x")
+@example(MATRIX[0], "PUT_YOUR_NAME", ["<A>"], "<A>")
 def test_documents_keep_every_value_and_aws_takes_them(
     request: SpecRequest, name: str, tags: list[str], token: str
 ) -> None:
