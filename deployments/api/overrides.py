@@ -17,6 +17,7 @@ from deployments.manifests.layers import MERGE, MODES
 from deployments.models import Infrastructure, Service
 from deployments.overriding import Overridden, overridden
 from deployments.variables import Variable, resolved
+from rbac.policy import visible_to
 from web.rest import IF_MATCH, PAGED, check_version, versioned
 
 
@@ -92,7 +93,8 @@ class Overrides(OverrideRoute):
     @extend_schema(parameters=PAGED, responses=OverrideSummary(many=True))
     def get(self, request: Request, pk: int, infrastructure: int | None = None) -> Response:
         environment, place = self.environment(pk), self.place(pk, infrastructure)
-        rows = environment.overrides.filter(infrastructure=place).select_related("service")
+        seen = visible_to(self.principal, VIEW_SERVICE, Service.objects.all())
+        rows = environment.overrides.filter(infrastructure=place, service__in=seen).select_related("service")
         return self.page(rows, OverrideSummary)
 
 

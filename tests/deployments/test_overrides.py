@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from rest_framework.test import APIClient
 
 from deployments.catalog import ManifestSpec, OverrideSpec, override_service
 from deployments.engine.sources import load, load_all
@@ -11,8 +12,9 @@ from deployments.merged import counting_manifests
 from deployments.models import Infrastructure, Manifest, ServiceOverride, StageExecution
 from deployments.operations import run_pipeline
 from deployments.overriding import overridden
-from rbac.models import AuditEntry, Scope, User
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from tests.api.world import World, make_world
+from tests.fixtures.people import make_person
 from web.problems import BadInput, ChangedMeanwhile
 
 pytestmark = pytest.mark.django_db
@@ -217,3 +219,16 @@ def test_a_program_overrides_manifests_and_reads_what_counts(
     assert refused.status_code == 400
     assert "larger of the infrastructure, line 2: cpu" in refused.json()["errors"][0]["message"]
     assert call(admin).delete(address, headers={"if-match": '"1"'}).json()["version"] == 0
+
+
+def test_who_may_not_see_a_service_does_not_see_its_overrides(
+    world: World, admin: User, project: Scope, call: Callable[[User], APIClient]
+) -> None:
+    override(world, admin, variables={"level": "debug"})
+    role = Role.objects.create(identifier="places", name="Places", scope=project)
+    role.set_permissions(["core_environment_view"])
+    person = make_person("placer")
+    RoleAssignment.objects.create(user=person, role=role, scope=project)
+    address = f"/api/v1/environments/{world.environment.pk}/overrides"
+    assert len(call(admin).get(address).json()["results"]) == 1
+    assert call(person).get(address).json()["results"] == []
