@@ -68,7 +68,7 @@ def _stage_of(execution: Execution) -> StageExecution:
 
 
 def _stage_route(execution: Execution) -> StageRoute:
-    """The listener and rule for trying versions out, of the newest blue/green deployment of this pipeline."""
+    """The listener and rule for trying versions out, of the blue/green step of this execution."""
     stage = _stage_of(execution)
     step = stage.steps.filter(type=_CREATES).first()
     spec = step.spec if step else {}

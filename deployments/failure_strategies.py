@@ -101,11 +101,12 @@ def _reaction(written: Mapping[str, Any]) -> Reaction:
     return Reaction(
         type=written["type"],
         count=spec.get("retryCount", 0),
-        intervals=tuple(_seconds(one) for one in spec.get("retryIntervals", ())),
-        timeout=_seconds(spec.get("timeout", "0s")),
+        intervals=tuple(seconds_of(one) for one in spec.get("retryIntervals", ())),
+        timeout=seconds_of(spec.get("timeout", "0s")),
         then=_reaction(after["action"]) if after else None,
     )
 
 
-def _seconds(time: str) -> int:
+def seconds_of(time: str) -> int:
+    """The seconds of a time such as 90s, 30m, 2h or 1d."""
     return int(time[:-1]) * _SECONDS[time[-1]]

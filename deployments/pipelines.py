@@ -10,7 +10,7 @@ from jsonschema.exceptions import ValidationError
 
 import deployments.steps
 import deployments.strategies  # noqa: F401 - registers every strategy
-from deployments.failure_strategies import strategies_from
+from deployments.failure_strategies import seconds_of, strategies_from
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.pipeline_schema import PIPELINE_SCHEMA
 from deployments.pipeline_words import in_words, unknown_keys
@@ -19,7 +19,6 @@ from deployments.steps.base import BadStepError, Unit, step_kind
 from deployments.strategies.base import known_strategies
 
 _VALIDATOR = Draft202012Validator(PIPELINE_SCHEMA)
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 Path = tuple[str | int, ...]
 
 
@@ -155,7 +154,7 @@ def _step(
         name=step.get("name", kind.title),
         type=kind.type,
         spec=dict(step.get("spec", {})),
-        timeout_seconds=int(timeout[:-1]) * _SECONDS[timeout[-1]],
+        timeout_seconds=seconds_of(timeout),
         selectors=asked.selectors,
         selectors_from=asked.place,
         failure_strategies=(*strategies_from(step.get("failureStrategies", ())), *around_failure),

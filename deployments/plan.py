@@ -109,7 +109,7 @@ def _asking_for_delegates(stage: StageSpec) -> StepSpec | None:
 
 
 def missing_values(targets: list[Target]) -> list[Missing]:
-    """The variables that a service requires and that neither it nor the environment gives a value."""
+    """The variables that a service requires and that no level gives a value."""
     return [
         Missing(
             f"pipeline.stages.{number}.stage.spec",

@@ -271,6 +271,7 @@ def buttons(execution: Execution, rights: Rights) -> dict[str, bool]:
         "rollback": rights.run and not turning and not rolled_back,
         "retry": rights.run and execution.status in (Status.FAILED, Status.ABORTED, Status.EXPIRED),
         "decide": rights.run and not over,
+        "stop": rights.abort and not over,
     }
 
 

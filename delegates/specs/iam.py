@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from aws.policies import BASE, POLICIES
+from aws import policies
 from delegates.specs.plan import Plan
 
 Document = dict[str, Any]
@@ -18,9 +18,9 @@ _VERSION: Final = "2012-10-17"
 EXECUTION_POLICY: Final = "service-role/AmazonECSTaskExecutionRolePolicy"
 
 # The documented policy, action for action (R145).
-ACTIONS: Final = BASE.actions
+ACTIONS: Final = policies.BASE.actions
 # What blue/green, run task, tags, auto scaling, alarms and logs need besides (T12): statement id to actions.
-EXTENSIONS: Final = {one.identifier.title().replace("-", ""): one.actions for one in POLICIES if one != BASE}
+EXTENSIONS: Final = {one.identifier.title().replace("-", ""): one.actions for one in policies.EXTENSIONS}
 
 
 def trust_policy() -> Document:
@@ -45,7 +45,7 @@ def secret_policy(plan: Plan) -> Document:
 
 def deploy_policy() -> Document:
     """What deployments do in AWS: the documented eighteen actions (R145)."""
-    return BASE.document
+    return policies.BASE.document
 
 
 def extended_policy() -> Document:

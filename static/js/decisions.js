@@ -40,14 +40,18 @@ function limit({ until, on_timeout: then }) {
   return h("span", { class: "soft" }, "Time left: ", untilNode(until), " (until ", timeNode(until), `), then ${AFTERWARDS[then] || "it is rolled back"}.`);
 }
 
+// What ends an execution is asked of those who may abort it.
+const STOPS = ["ABORT", "ROLL_BACK"];
+
 export function decisionNotice(step, can) {
   const { kind, choices } = step.intervention;
   const backward = kind === "NOT_RESTORED" || kind === "STUCK_BACKWARD";
   const what = backward ? `The rollback ${step.name} waits for a decision.` : `Step ${step.name} waits for a decision.`;
   const why = step.failure?.message?.split("\n")[0] || "The last lines of the log say why.";
-  const buttons = can.decide
-    ? h("div", { class: "choices", role: "group", "aria-label": `Decide about step ${step.name}` }, choices.map((choice) => button(step, choice)))
-    : h("span", { class: "soft" }, "Who may run this pipeline can decide.");
+  const mine = choices.filter((choice) => (STOPS.includes(choice) ? can.stop : can.decide));
+  const buttons = mine.length
+    ? h("div", { class: "choices", role: "group", "aria-label": `Decide about step ${step.name}` }, mine.map((choice) => button(step, choice)))
+    : h("span", { class: "soft" }, "Who may run or abort this pipeline can decide.");
   const node = notice("waiting", "waiting", h("strong", {}, what), h("span", {}, why), limit(step.intervention), buttons);
   node.classList.add("decision");
   return node;

@@ -131,12 +131,12 @@ def test_an_execution_has_the_fixed_shape(world: World, client: APIClient):
     assert [step["type"] for step in steps] == ["EcsRollingDeploy", "EcsRollingRollback"]
     assert {"identifier", "type", "status", "units", "outputs"} <= set(steps[0])
     assert steps[0]["units"][0]["actions"][0]["state"] == "WAITING"
-    assert shown["can"] == {"abort": True, "rollback": True, "retry": False, "decide": True}
+    assert shown["can"] == {"abort": True, "rollback": True, "retry": False, "decide": True, "stop": True}
 
 
 def test_buttons_depend_on_who_looks(world: World, viewer: User, call: CallAs):
     shown = call(viewer).get(of(world)).json()
-    assert shown["can"] == {"abort": False, "rollback": False, "retry": False, "decide": False}
+    assert shown["can"] == {"abort": False, "rollback": False, "retry": False, "decide": False, "stop": False}
 
 
 def test_the_list_is_newest_first_and_can_be_narrowed(world: World, client: APIClient):
