@@ -8,7 +8,7 @@ import { placeOf, replace } from "./editor-text.js";
 
 export class Complete {
   constructor(area, paint, page, said) {
-    Object.assign(this, { area, paint, said, guide: null, found: [], at: -1, place: null });
+    Object.assign(this, { area, paint, said, guide: null, fetched: null, wanted: null, found: [], at: -1, place: null });
     this.list = h("ul", { class: "editor-list", role: "listbox", id: `${area.id}-suggestions`, "aria-label": "Suggestions", hidden: true });
     this.ruler = h("span", { class: "editor-ruler", "aria-hidden": "true" });
     page.append(this.ruler, this.list);
@@ -19,7 +19,10 @@ export class Complete {
       const option = event.target.closest("[role=option]");
       if (option) this.accept(Number(option.dataset.at));
     });
-    area.addEventListener("blur", () => this.close());
+    area.addEventListener("blur", () => {
+      this.wanted = null;
+      this.close();
+    });
     area.addEventListener("scroll", () => this.close(), { passive: true });
     this.load();
   }
@@ -33,15 +36,28 @@ export class Complete {
     const { guide, complete } = this.area.dataset;
     const element = guide && document.getElementById(guide);
     if (element) this.guide = JSON.parse(element.textContent);
-    else if (complete) this.area.addEventListener("focus", () => this.fetch(this.area.dataset.complete), { once: true });
+    else if (complete) this.area.addEventListener("focus", () => this.fetch(this.area.dataset.complete));
   }
 
+  // Once for each address; whoever asked before the answer came sees the list then.
   async fetch(address) {
+    if (address === this.fetched) return;
+    this.fetched = address;
     const response = await fetch(address, { headers: { Accept: "application/json" } }).catch(() => null);
-    if (response?.ok) this.guide = await response.json();
+    const guide = response?.ok ? await response.json() : null;
+    if (address !== this.fetched) return;
+    if (!guide) this.fetched = null;
+    this.guide = guide ?? this.guide;
+    if (this.wanted) this.open(this.wanted);
+  }
+
+  get isFetching() {
+    return !this.guide && this.fetched;
   }
 
   open({ asked = false } = {}) {
+    this.wanted = this.isFetching ? { asked } : null;
+    if (this.wanted) return asked && this.said("Suggestions are on their way.");
     this.place = this.guide && this.area.selectionStart === this.area.selectionEnd ? this.here() : null;
     const isWorthIt = this.place && (asked || this.place.prefix || this.place.kind !== "key");
     const found = isWorthIt ? suggestions(this.guide, this.place) : [];

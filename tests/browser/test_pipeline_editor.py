@@ -1,7 +1,7 @@
 """The pipeline editor in a browser: a graph that follows, names that are suggested, mistakes placed."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from deployments.models import Pipeline, Service
 from rbac.models import Role, RoleAssignment, User
@@ -59,11 +59,27 @@ def test_a_manifest_suggests_what_its_kind_and_its_service_know(
     visit(f"/services/{service.pk}/edit/")
     page.get_by_role("button", name="Add a manifest").click()
     area = page.locator("textarea[data-editor]").last
-    with page.expect_response("**/services/words/**"):
-        area.focus()
     area.fill("fam")
     area.press("Control+Space")
     expect(page.get_by_role("option", name="family")).to_be_visible()
     area.press("Enter")
+    expect(area).to_have_value("family: ")
     area.press_sequentially("<+serviceVariables.")
     expect(page.get_by_role("option", name="serviceVariables.level")).to_be_visible()
+
+
+def test_suggestions_asked_for_too_early_show_when_they_come(
+    page: Page, visit: Visit, demo: Pipeline, writer: User
+) -> None:
+    held: list[Route] = []
+    page.route("**/services/words/**", lambda route: held.append(route))
+    visit(f"/services/{Service.objects.get(identifier='myapp').pk}/edit/")
+    page.get_by_role("button", name="Add a manifest").click()
+    area = page.locator("textarea[data-editor]").last
+    with page.expect_request("**/services/words/**"):
+        area.fill("fam")
+    area.press("Control+Space")
+    expect(page.get_by_text("Suggestions are on their way.")).to_be_attached()
+    expect(page.get_by_role("option", name="family")).to_have_count(0)
+    held[0].continue_()
+    expect(page.get_by_role("option", name="family")).to_be_visible()
