@@ -32,6 +32,7 @@ LANGUAGE_CODE = "en-us"
 INSTALLED_APPS = [
     "web",
     "rbac",
+    "access",
     "connectors",
     "delegates",
     "deployments",

@@ -13,6 +13,7 @@ from web.theme import choose_theme
 
 urlpatterns = [
     path("", include("rbac.urls")),
+    path("", include("access.urls")),
     path("", include("deployments.urls")),
     path("", include("delegates.urls")),
     path("", include("connectors.urls")),
@@ -20,7 +21,7 @@ urlpatterns = [
     path("theme/", choose_theme, name="theme"),
     path("admin/", admin.site.urls),
     path("api/", include("web.schema_urls")),
-    path("api/v1/", include("web.access_urls")),
+    path("api/v1/", include("access.api_urls")),
     path("api/v1/", include("connectors.api_urls")),
     path("api/v1/", include("delegates.api_urls")),
     path("api/v1/", include("deployments.api_urls")),

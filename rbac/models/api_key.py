@@ -5,6 +5,7 @@ import hashlib
 from django.db import models
 
 from rbac.models.named import Named
+from rbac.models.scope import Scope
 from rbac.models.user import User
 
 
@@ -22,7 +23,17 @@ class ApiKey(Named):
     name = models.CharField(max_length=128)
     prefix = models.CharField(max_length=16, editable=False)
     hash = models.CharField(max_length=64, unique=True, editable=False)
+    # What the key may be used for, of what its user may: at or below this scope, with these permissions.
+    scope = models.ForeignKey(Scope, on_delete=models.CASCADE, null=True, blank=True, related_name="api_keys")
+    permissions = models.JSONField(default=list, blank=True)
+    created_by = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, related_name="api_keys_made", editable=False
+    )
     created_at = models.DateTimeField(auto_now_add=True)
+    rotated_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # The token before the last rotation, for as long as it still opens.
+    previous_hash = models.CharField(max_length=64, blank=True, editable=False, db_index=True)
+    previous_until = models.DateTimeField(null=True, blank=True, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)

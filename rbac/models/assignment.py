@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
+from rbac.models.resource_group import ResourceGroup
 from rbac.models.role import Role
 from rbac.models.scope import Scope
 from rbac.models.user import User, UserGroup
@@ -12,7 +13,7 @@ _TO_GROUP = Q(user__isnull=True, group__isnull=False)
 
 
 class RoleAssignment(models.Model):
-    """A user or a group has a role at a scope and everywhere below it."""
+    """A user (a service account's too) or a group has a role at a scope and everywhere below it."""
 
     scope = models.ForeignKey(Scope, on_delete=models.CASCADE, related_name="assignments")
     role = models.ForeignKey(Role, on_delete=models.PROTECT, related_name="assignments")
@@ -21,6 +22,10 @@ class RoleAssignment(models.Model):
     )
     group = models.ForeignKey(
         UserGroup, on_delete=models.CASCADE, null=True, blank=True, related_name="assignments"
+    )
+    # None: everything in the scope.
+    resource_group = models.ForeignKey(
+        ResourceGroup, on_delete=models.PROTECT, null=True, blank=True, related_name="assignments"
     )
     expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -31,8 +36,22 @@ class RoleAssignment(models.Model):
                 name="assignment_to_one_principal",
                 condition=_TO_USER | _TO_GROUP,
             ),
-            models.UniqueConstraint(fields=["user", "role", "scope"], name="assignment_unique_user"),
-            models.UniqueConstraint(fields=["group", "role", "scope"], name="assignment_unique_group"),
+            models.UniqueConstraint(
+                fields=["user", "role", "scope"],
+                name="assignment_unique_user",
+                condition=Q(resource_group=None),
+            ),
+            models.UniqueConstraint(
+                fields=["group", "role", "scope"],
+                name="assignment_unique_group",
+                condition=Q(resource_group=None),
+            ),
+            models.UniqueConstraint(
+                fields=["user", "role", "scope", "resource_group"], name="assignment_unique_user_part"
+            ),
+            models.UniqueConstraint(
+                fields=["group", "role", "scope", "resource_group"], name="assignment_unique_group_part"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -49,6 +49,8 @@ class Scope(Named):
     name = models.CharField(max_length=128)
     path = models.CharField(max_length=400, unique=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
+    # Nobody may do anything at or below an archived scope but bring it back.
+    archived_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     objects = ScopeQuerySet.as_manager()
 

@@ -30,6 +30,14 @@ class User(AbstractUser):
     so nothing can be granted behind the back of `rbac.policy`.
     """
 
+    class Kind(models.TextChoices):
+        """Who signs in: a person with a password or by single sign-on, or a program with API keys only."""
+
+        PERSON = "PERSON", "Person"
+        SERVICE_ACCOUNT = "SERVICE_ACCOUNT", "Service account"
+
+    kind = models.CharField(max_length=16, choices=Kind.choices, default=Kind.PERSON, editable=False)
+
     groups = None  # type: ignore[assignment]
     user_permissions = None  # type: ignore[assignment]
 
@@ -70,10 +78,17 @@ class UserGroup(Named):
     identifier = models.CharField(max_length=128, validators=[valid_identifier])
     name = models.CharField(max_length=128)
     users = models.ManyToManyField(User, blank=True, related_name="user_groups")
+    # What the single sign-on provider calls it; such a group has the members that the provider says.
+    external_name = models.CharField(max_length=255, blank=True)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["scope", "identifier"], name="user_group_unique_in_scope")
+            models.UniqueConstraint(fields=["scope", "identifier"], name="user_group_unique_in_scope"),
+            models.UniqueConstraint(
+                fields=["external_name"],
+                name="user_group_external_name_unique",
+                condition=~models.Q(external_name=""),
+            ),
         ]
 
     def __str__(self) -> str:

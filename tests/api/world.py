@@ -1,6 +1,9 @@
 """Makes one of everything in a project, so that every route has something to be asked about."""
 
 from dataclasses import dataclass
+from datetime import timedelta
+
+from django.utils import timezone
 
 from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Secret
 from delegates.models import Delegate, DelegateToken
@@ -17,7 +20,17 @@ from deployments.models import (
     ServiceOverride,
 )
 from rbac.keys import create_api_key
-from rbac.models import ApiKey, Role, RoleAssignment, Scope, User
+from rbac.models import (
+    ApiKey,
+    Invitation,
+    ResourceGroup,
+    ResourceGroupEntry,
+    Role,
+    RoleAssignment,
+    Scope,
+    ServiceAccount,
+    User,
+)
 from tests.delegates.making import make_token, one_of_everything
 
 # The port of "discard": a call that gets this far is refused and never reaches AWS.
@@ -69,6 +82,9 @@ class World:
     role: Role
     assignment: RoleAssignment
     key: ApiKey
+    resource_group: ResourceGroup
+    service_account: ServiceAccount
+    invitation: Invitation
     delegate: Delegate
     token: DelegateToken
 
@@ -123,6 +139,20 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     role = Role.objects.create(scope=scope, identifier="own", name=f"{CANARY} own")
     assignment = RoleAssignment.objects.create(scope=scope, role=role, user=member)
     key, _ = create_api_key(actor=member, user=member, name=f"{CANARY} api key")
+    resource_group = ResourceGroup.objects.create(scope=scope, identifier="web", name=f"{CANARY} web")
+    ResourceGroupEntry.objects.create(group=resource_group, resource="service", identifier="myapp")
+    program = User.objects.create(username=f"{CANARY}.program", kind=User.Kind.SERVICE_ACCOUNT)
+    service_account = ServiceAccount.objects.create(
+        scope=scope, identifier="program", name=f"{CANARY} program", user=program
+    )
+    invitation = Invitation.objects.create(
+        scope=scope,
+        role=role,
+        email=f"{CANARY}@example.com",
+        invited_by=member,
+        hash="0" * 64,
+        expires_at=timezone.now() + timedelta(days=7),
+    )
     delegate = one_of_everything(scope, connector, CANARY)
     token = make_token(scope, f"{CANARY} spare")
     return World(
@@ -140,6 +170,9 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         role=role,
         assignment=assignment,
         key=key,
+        resource_group=resource_group,
+        service_account=service_account,
+        invitation=invitation,
         delegate=delegate,
         token=token,
     )

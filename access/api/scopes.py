@@ -1,4 +1,4 @@
-"""Routes about who one is, what one may do, and the tree of organizations and projects."""
+"""Routes about the tree of organizations and projects."""
 
 from typing import Any
 
@@ -9,21 +9,8 @@ from rest_framework.response import Response
 
 from rbac import operations
 from rbac.models import Scope
-from rbac.permissions import PERMISSIONS
-from rbac.policy import can, permissions_at, scopes_of_member, visible_to
-from web.problems import BadInput
-from web.rest import IDENTIFIER, ORG, PAGED, PROJECT, Route, path_of
-
-MOST_CHECKS = 100
-
-
-class MeDocument(serializers.Serializer[Any]):
-    """Who the key or the session belongs to."""
-
-    id = serializers.IntegerField()
-    username = serializers.CharField()
-    email = serializers.CharField()
-    name = serializers.CharField(source="get_full_name")
+from rbac.policy import scopes_of_member, visible_to
+from web.rest import IDENTIFIER, PAGED, Route, path_of
 
 
 class ScopeDocument(serializers.Serializer[Any]):
@@ -48,80 +35,6 @@ class ScopeName(serializers.Serializer[Any]):
     """What can be changed of an organization or a project."""
 
     name = serializers.CharField(max_length=128)
-
-
-class PermissionsDocument(serializers.Serializer[Any]):
-    """What one may do in a scope."""
-
-    scope = serializers.CharField()
-    permissions = serializers.ListField(child=serializers.CharField())
-
-
-class Check(serializers.Serializer[Any]):
-    """One question: may I do this there?"""
-
-    permission = serializers.ChoiceField(choices=sorted(PERMISSIONS))
-    org = serializers.CharField(required=False, default="")
-    project = serializers.CharField(required=False, default="")
-
-
-class Checks(serializers.Serializer[Any]):
-    """Several questions."""
-
-    permissions = serializers.ListField(child=Check(), min_length=1, max_length=MOST_CHECKS)
-
-
-class CheckResult(serializers.Serializer[Any]):
-    """The answer to one question; for a scope that one does not see it is no."""
-
-    permission = serializers.CharField()
-    scope = serializers.CharField()
-    permitted = serializers.BooleanField()
-
-
-class CheckResults(serializers.Serializer[Any]):
-    """The answers, in the order of the questions."""
-
-    results = CheckResult(many=True)
-
-
-class Me(Route):
-    """The principal itself."""
-
-    @extend_schema(responses=MeDocument)
-    def get(self, request: Request) -> Response:
-        return Response(MeDocument(self.principal).data)
-
-
-class MyPermissions(Route):
-    """What the principal may do in a scope: the account, or the one of ?org= and ?project=."""
-
-    @extend_schema(parameters=[ORG, PROJECT], responses=PermissionsDocument)
-    def get(self, request: Request) -> Response:
-        scope = self.scope_named()
-        granted = sorted(permissions_at(self.principal, scope))
-        return Response({"scope": scope.path, "permissions": granted})
-
-
-class AccessCheck(Route):
-    """Answers whether the principal has permissions; asks for itself only."""
-
-    @extend_schema(request=Checks, responses=CheckResults)
-    def post(self, request: Request) -> Response:
-        checks = self.given(Checks)["permissions"]
-        paths = [path_of(check["org"], check["project"]) for check in checks]
-        if any(check["project"] and not check["org"] for check in checks):
-            raise BadInput("A project needs its org.")
-        scopes = {s.path: s for s in Scope.objects.filter(path__in=paths)}
-        results = [
-            {
-                "permission": check["permission"],
-                "scope": path,
-                "permitted": path in scopes and can(self.principal, check["permission"], scopes[path]),
-            }
-            for check, path in zip(checks, paths, strict=True)
-        ]
-        return Response({"results": results})
 
 
 class Organizations(Route):

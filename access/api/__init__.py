@@ -1,0 +1,1 @@
+"""Routes of access, one file per noun."""

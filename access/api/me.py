@@ -1,0 +1,45 @@
+"""Routes about who one is and what one may do."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from rbac.policy import permissions_at
+from web.rest import ORG, PROJECT, Route
+
+
+class MeDocument(serializers.Serializer[Any]):
+    """Who the key or the session belongs to."""
+
+    id = serializers.IntegerField()
+    username = serializers.CharField()
+    email = serializers.CharField()
+    name = serializers.CharField(source="get_full_name")
+
+
+class PermissionsDocument(serializers.Serializer[Any]):
+    """What one may do in a scope."""
+
+    scope = serializers.CharField()
+    permissions = serializers.ListField(child=serializers.CharField())
+
+
+class Me(Route):
+    """The principal itself."""
+
+    @extend_schema(responses=MeDocument)
+    def get(self, request: Request) -> Response:
+        return Response(MeDocument(self.principal).data)
+
+
+class MyPermissions(Route):
+    """What the principal may do in a scope: the account, or the one of ?org= and ?project=."""
+
+    @extend_schema(parameters=[ORG, PROJECT], responses=PermissionsDocument)
+    def get(self, request: Request) -> Response:
+        scope = self.scope_named()
+        granted = sorted(permissions_at(self.principal, scope))
+        return Response({"scope": scope.path, "permissions": granted})

@@ -1,0 +1,96 @@
+"""Routes about roles."""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from rbac import operations
+from rbac.models import Role
+from rbac.policy import can_anywhere, scopes_where
+from web.rest import LISTED, Route, narrowed
+
+
+class RoleDocument(serializers.Serializer[Any]):
+    """A role; `scope` is null where it is built in."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    builtin = serializers.BooleanField()
+    scope = serializers.CharField(source="scope.path", allow_null=True, default=None)
+    permissions = serializers.SerializerMethodField()
+
+    def get_permissions(self, role: Role) -> list[str]:
+        return sorted(granted.permission for granted in role.permissions.all())
+
+
+class RoleInput(serializers.Serializer[Any]):
+    """What a role is made of."""
+
+    identifier = serializers.CharField(max_length=128)
+    name = serializers.CharField(max_length=128)
+    permissions = serializers.ListField(child=serializers.CharField(max_length=64), max_length=500)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class RoleChange(serializers.Serializer[Any]):
+    """What can be changed of a role."""
+
+    name = serializers.CharField(max_length=128)
+    permissions = serializers.ListField(child=serializers.CharField(max_length=64), max_length=500)
+
+
+class RolesRoute(Route):
+    """The base of both routes about roles."""
+
+    def visible_roles(self) -> QuerySet[Role]:
+        """Return the built-in roles and those of scopes whose roles one may see."""
+        if not can_anywhere(self.principal, "core_role_view"):
+            return Role.objects.none()
+        scopes = scopes_where(self.principal, "core_role_view").values("pk")
+        mine = Role.objects.filter(Q(builtin=True) | Q(scope__in=scopes))
+        return mine.select_related("scope").prefetch_related("permissions")
+
+
+class Roles(RolesRoute):
+    """Roles."""
+
+    @extend_schema(parameters=LISTED, responses=RoleDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.page(narrowed(request, self.visible_roles()), RoleDocument)
+
+    @extend_schema(request=RoleInput, responses={201: RoleDocument})
+    def post(self, request: Request) -> Response:
+        given = self.given(RoleInput)
+        made = operations.create_role(
+            actor=self.principal,
+            scope=self.scope_named(),
+            identifier=given["identifier"],
+            name=given["name"],
+            permissions=given["permissions"],
+        )
+        return Response(RoleDocument(made).data, status=201)
+
+
+class OneRole(RolesRoute):
+    """One role."""
+
+    @extend_schema(responses=RoleDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(RoleDocument(self.one_of(self.visible_roles(), pk=pk)).data)
+
+    @extend_schema(request=RoleChange, responses=RoleDocument)
+    def put(self, request: Request, pk: int) -> Response:
+        role = self.one_of(self.visible_roles(), pk=pk)
+        changed = operations.update_role(actor=self.principal, role=role, **self.given(RoleChange))
+        return Response(RoleDocument(Role.objects.get(pk=changed.pk)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        operations.delete_role(actor=self.principal, role=self.one_of(self.visible_roles(), pk=pk))
+        return Response(status=204)

@@ -1,0 +1,22 @@
+"""Addresses of the REST API of scopes, roles, keys and the audit trail."""
+
+from django.urls import path
+
+from access.api import access_checks, assignments, audit, keys, me, roles, scopes
+
+urlpatterns = [
+    path("me", me.Me.as_view(), name="api-me"),
+    path("me/permissions", me.MyPermissions.as_view(), name="api-my-permissions"),
+    path("access-check", access_checks.AccessCheck.as_view(), name="api-access-check"),
+    path("orgs", scopes.Organizations.as_view(), name="api-orgs"),
+    path("orgs/<str:org>", scopes.Organization.as_view(), name="api-org"),
+    path("orgs/<str:org>/projects", scopes.Projects.as_view(), name="api-projects"),
+    path("orgs/<str:org>/projects/<str:project>", scopes.Project.as_view(), name="api-project"),
+    path("roles", roles.Roles.as_view(), name="api-roles"),
+    path("roles/<int:pk>", roles.OneRole.as_view(), name="api-role"),
+    path("role-assignments", assignments.RoleAssignments.as_view(), name="api-role-assignments"),
+    path("role-assignments/<int:pk>", assignments.OneRoleAssignment.as_view(), name="api-role-assignment"),
+    path("api-keys", keys.ApiKeys.as_view(), name="api-keys"),
+    path("api-keys/<int:pk>", keys.OneApiKey.as_view(), name="api-key"),
+    path("audit", audit.Audit.as_view(), name="api-audit"),
+]

@@ -1,0 +1,1 @@
+"""Pages of access, one file per noun."""

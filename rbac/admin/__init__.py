@@ -1,0 +1,26 @@
+"""The admin site of access: who is there, what the roles are, who has them, what was done."""
+
+from django.contrib import admin
+from django.contrib.auth.models import Group
+
+from rbac.admin.assignments import RoleAssignmentAdmin
+from rbac.admin.audit import AuditEntryAdmin
+from rbac.admin.groups import UserGroupAdmin
+from rbac.admin.keys import ApiKeyAdmin
+from rbac.admin.roles import RoleAdmin
+from rbac.admin.scopes import ScopeAdmin
+from rbac.admin.users import UserAdmin
+
+__all__ = [
+    "ApiKeyAdmin",
+    "AuditEntryAdmin",
+    "RoleAdmin",
+    "RoleAssignmentAdmin",
+    "ScopeAdmin",
+    "UserAdmin",
+    "UserGroupAdmin",
+]
+
+admin.site.site_header = admin.site.site_title = "Slipway administration"
+admin.site.index_title = "Access"
+admin.site.unregister(Group)

@@ -1,0 +1,39 @@
+"""Who has which role, in the admin site."""
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+
+from rbac import operations
+from rbac.gated_admin import GatedAdmin, principal_of
+from rbac.models import RoleAssignment
+
+
+@admin.register(RoleAssignment)
+class RoleAssignmentAdmin(GatedAdmin):
+    """Who has which role where; an assignment is added or removed, never changed."""
+
+    view_permission = "core_user_view"
+    add_permission = delete_permission = "core_user_manage"
+    fields = ("scope", "role", "user", "group", "expires_at")
+    list_display = ("user", "group", "role", "scope", "expires_at")
+    list_select_related = ("user", "group", "role", "scope")
+    list_filter = ("role",)
+    search_fields = ("user__username", "group__name", "scope__path")
+    ordering = ("-pk",)
+
+    def save_model(
+        self, request: HttpRequest, obj: RoleAssignment, form: "forms.ModelForm[RoleAssignment]", change: bool
+    ) -> None:
+        made = operations.assign_role(
+            actor=principal_of(request),
+            scope=obj.scope,
+            role=obj.role,
+            user=obj.user,
+            group=obj.group,
+            expires_at=obj.expires_at,
+        )
+        obj.pk = made.pk
+
+    def delete_model(self, request: HttpRequest, obj: RoleAssignment) -> None:
+        operations.remove_assignment(actor=principal_of(request), assignment=obj)

@@ -1,0 +1,65 @@
+"""Roles in the admin site."""
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+
+from rbac import operations
+from rbac.gated_admin import GatedAdmin, principal_of
+from rbac.models import Role, User
+from rbac.policy import can, can_anywhere, scopes_where
+from rbac.role_form import RoleForm
+
+
+@admin.register(Role)
+class RoleAdmin(GatedAdmin):
+    """Roles; the built-in ones can be read only."""
+
+    view_permission = "core_role_view"
+    add_permission = change_permission = "core_role_edit"
+    delete_permission = "core_role_delete"
+    form = RoleForm
+    fields = ("scope", "identifier", "name", "granted")
+    list_display = ("name", "identifier", "scope", "builtin")
+    list_select_related = ("scope",)
+    search_fields = ("name", "identifier")
+    ordering = ("-builtin", "name")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Role]:
+        scopes = scopes_where(principal_of(request), self.view_permission)
+        return Role.objects.filter(Q(builtin=True) | Q(scope__in=scopes.values("pk")))
+
+    def get_fields(self, request: HttpRequest, obj: Role | None = None) -> tuple[str, ...]:
+        return ("name", "identifier", "permission_list") if obj and obj.builtin else self.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Role | None = None) -> tuple[str, ...]:
+        if obj is None:
+            return ()
+        return ("scope", "identifier", "permission_list")
+
+    @admin.display(description="Permissions")
+    def permission_list(self, obj: Role) -> str:
+        return ", ".join(obj.permissions.order_by("permission").values_list("permission", flat=True))
+
+    def _may_on(self, principal: User, permission: str, obj: Role) -> bool:
+        if obj.scope is None:
+            return permission == self.view_permission and can_anywhere(principal, permission)
+        return can(principal, permission, obj.scope)
+
+    def save_model(
+        self, request: HttpRequest, obj: Role, form: "forms.ModelForm[Role]", change: bool
+    ) -> None:
+        actor, granted = principal_of(request), form.cleaned_data["granted"]
+        if change:
+            operations.update_role(actor=actor, role=obj, name=obj.name, permissions=granted)
+            return
+        if obj.scope is None:
+            raise TypeError("The form demands a scope.")
+        made = operations.create_role(
+            actor=actor, scope=obj.scope, identifier=obj.identifier, name=obj.name, permissions=granted
+        )
+        obj.pk = made.pk
+
+    def delete_model(self, request: HttpRequest, obj: Role) -> None:
+        operations.delete_role(actor=principal_of(request), role=obj)

@@ -1,0 +1,55 @@
+"""People in the admin site."""
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
+from django.http import HttpRequest
+
+from rbac import audit
+from rbac.gated_admin import AccountAdmin, principal_of
+from rbac.models import User
+
+
+class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]
+    """A user name and a password."""
+
+    class Meta(AdminUserCreationForm.Meta):
+        model = User
+
+
+class UserForm(UserChangeForm):  # type: ignore[type-arg]
+    """What can be changed of a user."""
+
+    class Meta(UserChangeForm.Meta):
+        model = User
+
+
+@admin.register(User)
+class UserAdmin(AccountAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
+    """People and programs; they are deactivated, never deleted: the audit trail names them."""
+
+    view_permission = "core_user_view"
+    add_permission = change_permission = "core_user_manage"
+    form = UserForm
+    add_form = NewUserForm
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Person", {"fields": ("first_name", "last_name", "email")}),
+        ("May sign in", {"fields": ("is_active", "is_staff")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
+    readonly_fields = ("last_login", "date_joined")
+    list_display = ("username", "email", "first_name", "last_name", "is_active", "is_staff", "last_login")
+    list_filter = ("is_active", "is_staff")
+    filter_horizontal = ()
+    ordering = ("username",)
+
+    def save_model(
+        self, request: HttpRequest, obj: User, form: "forms.ModelForm[User]", change: bool
+    ) -> None:
+        obj.save()
+        fields = sorted(name for name in form.changed_data if "password" not in name)
+        after = {name: str(form.cleaned_data.get(name)) for name in fields}
+        action = "user.update" if change else "user.create"
+        audit.record(actor=principal_of(request), action=action, thing=obj, after=after, source="admin")

@@ -1,0 +1,53 @@
+"""Resource groups: which things a role assignment speaks of."""
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from rbac.models.named import Named
+from rbac.models.scope import Scope, valid_identifier
+from rbac.permissions import RESOURCES
+
+_KNOWN = frozenset(resource.identifier for resource in RESOURCES)
+
+
+def known_resource(identifier: str) -> None:
+    """Refuse a kind of thing that the catalogue does not list."""
+    if identifier not in _KNOWN:
+        raise ValidationError(
+            f"{identifier} is not a kind of resource; known are {', '.join(sorted(_KNOWN))}."
+        )
+
+
+class ResourceGroup(Named):
+    """A named choice of things; a role assignment without one speaks of everything in its scope."""
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="resource_groups")
+    identifier = models.CharField(max_length=128, validators=[valid_identifier])
+    name = models.CharField(max_length=128)
+    description = models.CharField(max_length=400, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scope", "identifier"], name="resource_group_unique_in_scope")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ResourceGroupEntry(models.Model):
+    """All things of a kind, or the one of that identifier."""
+
+    group = models.ForeignKey(ResourceGroup, on_delete=models.CASCADE, related_name="entries")
+    resource = models.CharField(max_length=32, validators=[known_resource])
+    # Empty: all of the kind.
+    identifier = models.CharField(max_length=128, blank=True)
+
+    class Meta:
+        verbose_name_plural = "resource group entries"
+        constraints = [
+            models.UniqueConstraint(fields=["group", "resource", "identifier"], name="resource_entry_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.resource}: {self.identifier or 'all'}"
