@@ -27,8 +27,9 @@ ENTRIES: Final = (
     Entry("Connectors", "/connectors/", "connectors", "c"),
     Entry("Secrets", "/secrets/", "secrets", "k"),
     Entry("Files", "/files/", "files", "f"),
+    Entry("Access", "/access/scopes/", "access", "r"),
 )
-ADMIN: Final = Entry("Administration", "/admin/", "access", "a")
+ADMIN: Final = Entry("Administration", "/admin/", "admin", "a")
 API: Final = Entry("API", "/api/docs/", "api", "i")
 
 
@@ -44,8 +45,12 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
 
 
 def _current(path: str) -> str:
-    found = (entry.url for entry in (*ENTRIES, ADMIN) if path.startswith(entry.url))
+    found = (entry.url for entry in (*ENTRIES, ADMIN) if path.startswith(f"/{_area(entry.url)}/"))
     return next(found, "")
+
+
+def _area(path: str) -> str:
+    return path.split("/")[1]
 
 
 class _Scopes:
