@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -37,7 +38,23 @@ def rotate(token: str) -> str:
     return encrypt(decrypt(token))
 
 
-@lru_cache(maxsize=4)
+def key_of(token: str) -> int | None:
+    """The number of the key that a token was written with: 0 is the first, None where no key fits."""
+    for number, key in enumerate(settings.FIELD_ENCRYPTION_KEYS):
+        try:
+            _keys((key,)).decrypt(token.encode())
+        except InvalidToken:
+            continue
+        return number
+    return None
+
+
+def key_names() -> list[str]:
+    """What to call the keys in front of people: the beginning of each one's hash, in their order."""
+    return [sha256(key.encode()).hexdigest()[:8] for key in settings.FIELD_ENCRYPTION_KEYS]
+
+
+@lru_cache(maxsize=16)
 def _keys(keys: tuple[str, ...]) -> MultiFernet:
     return MultiFernet([Fernet(key) for key in keys])
 

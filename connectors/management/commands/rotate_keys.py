@@ -1,0 +1,80 @@
+"""`manage.py rotate_keys`: everything that is encrypted, under the first key of FIELD_ENCRYPTION_KEY."""
+
+import time
+from argparse import ArgumentParser
+from collections import Counter
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from connectors.encryption import key_names
+from connectors.rotation import Column, encrypted_columns, keys_used, rotate_column
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+class Command(BaseCommand):
+    """Rotate the keys while everything runs; ended early, the next one goes on where it was."""
+
+    help = (
+        "Encrypts all that is encrypted anew with the first key of FIELD_ENCRYPTION_KEY. Give every process "
+        "the new key in front of the old ones first; when this has ended, the old ones can be taken away."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="only says what uses which key; fails unless all use the first",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["check"]:
+            self._check()
+        else:
+            self._rotate()
+
+    def _check(self) -> None:
+        names = key_names()
+        others: Counter[int | None] = Counter()
+        for column in encrypted_columns():
+            used = keys_used(column)
+            shown = [f"{used[n]:,} under {names[n]}" for n in range(len(names)) if used[n]]
+            shown += [f"{used[None]:,} under a key that is not here"] if used[None] else []
+            self.stdout.write(f"{column}: {', '.join(shown) or 'no values'}")
+            others += used
+        if others[None]:
+            raise CommandError(_unreadable(others[None]))
+        if older := others.total() - others[0]:
+            raise CommandError(f"{older:,} values are under an older key. Run manage.py rotate_keys.")
+        self.stdout.write(f"Everything is under {names[0]}, the first key. No other is needed.")
+
+    def _rotate(self) -> None:
+        unreadable = 0
+        for column in encrypted_columns():
+            done = rotate_column(column, told=_Progress(self, column))
+            unreadable += done.unreadable
+            self.stdout.write(f"{column}: {done.rotated:,} of {done.values:,} values written anew")
+        if unreadable:
+            raise CommandError(_unreadable(unreadable))
+        self.stdout.write(f"Everything is under {key_names()[0]}, the first key.")
+
+
+class _Progress:
+    """Says now and then how far a large table has come."""
+
+    def __init__(self, command: Command, column: Column) -> None:
+        self._command, self._column = command, column
+        self._told_at = time.monotonic()
+
+    def __call__(self, values: int) -> None:
+        if time.monotonic() - self._told_at >= SECONDS_BETWEEN_LINES:
+            self._told_at = time.monotonic()
+            self._command.stdout.write(f"{self._column}: {values:,} values so far")
+
+
+def _unreadable(count: int) -> str:
+    return (
+        f"{count:,} values were written with a key that FIELD_ENCRYPTION_KEY lacks. They were left as they "
+        "are: add that key behind the first one and run this again."
+    )

@@ -1,0 +1,146 @@
+"""Rotating keys: every encrypted column comes under the first key, whatever happens meanwhile."""
+
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from connectors import rotation
+from connectors.encryption import Sealed, key_of, rotate
+from connectors.models import Secret
+from connectors.rotation import Column, encrypted_columns, keys_used, rotate_column
+from rbac.models import Scope
+
+VALUES = Column(Secret, "value")
+
+
+def new_key() -> str:
+    return Fernet.generate_key().decode()
+
+
+@pytest.fixture
+def keys(settings: Settings) -> Callable[..., None]:
+    def use(*keys: str) -> None:
+        settings.FIELD_ENCRYPTION_KEYS = keys
+
+    return use
+
+
+@pytest.fixture
+def secrets(project: Scope) -> list[Secret]:
+    return [
+        Secret.objects.create(scope=project, identifier=f"s{n}", name="S", value=f"the value {n}")
+        for n in range(5)
+    ]
+
+
+def said(*options: str) -> str:
+    out = StringIO()
+    call_command("rotate_keys", *options, stdout=out)
+    return out.getvalue()
+
+
+def test_after_a_rotation_the_old_key_is_not_needed(
+    settings: Settings, keys: Callable[..., None], secrets: list[Secret]
+) -> None:
+    (old,) = settings.FIELD_ENCRYPTION_KEYS
+    new = new_key()
+    keys(new, old)
+    assert "connectors_secret.value: 5 of 5 values written anew" in said()
+    keys(new)
+    assert [one.value for one in Secret.objects.order_by("pk")] == [f"the value {n}" for n in range(5)]
+    assert "5 under" in said("--check")
+
+
+def test_a_check_names_what_still_needs_an_older_key(
+    settings: Settings, keys: Callable[..., None], secrets: list[Secret]
+) -> None:
+    keys(new_key(), *settings.FIELD_ENCRYPTION_KEYS)
+    with pytest.raises(CommandError, match="5 values are under an older key"):
+        said("--check")
+    keys(new_key())
+    with pytest.raises(CommandError, match="a key that FIELD_ENCRYPTION_KEY lacks"):
+        said("--check")
+
+
+def test_a_rotation_that_was_ended_goes_on_with_what_is_left(
+    settings: Settings, keys: Callable[..., None], secrets: list[Secret]
+) -> None:
+    class Ended(Exception):
+        pass
+
+    def end(_values: int) -> None:
+        raise Ended
+
+    keys(new_key(), *settings.FIELD_ENCRYPTION_KEYS)
+    with pytest.raises(Ended):
+        rotate_column(VALUES, size=2, told=end)
+    assert keys_used(VALUES) == {0: 2, 1: 3}
+    assert rotate_column(VALUES, size=2).rotated == 3
+    assert rotate_column(VALUES, size=2).rotated == 0
+
+
+def test_a_value_that_is_replaced_meanwhile_stays_replaced(
+    settings: Settings, keys: Callable[..., None], secrets: list[Secret], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (old,) = settings.FIELD_ENCRYPTION_KEYS
+    new = new_key()
+    keys(new, old)
+
+    def replaced_meanwhile(token: str) -> str:
+        monkeypatch.setattr(rotation, "rotate", rotate)
+        # By a process that was not started with the new key yet.
+        keys(old)
+        secrets[0].value = "a fresh value"
+        secrets[0].save()
+        keys(new, old)
+        return rotate(token)
+
+    monkeypatch.setattr(rotation, "rotate", replaced_meanwhile)
+    rotate_column(VALUES)
+    assert Secret.objects.get(pk=secrets[0].pk).value == "a fresh value"
+    assert keys_used(VALUES) == {0: 5}
+
+
+def test_what_no_key_reads_is_left_and_told(
+    settings: Settings, keys: Callable[..., None], secrets: list[Secret]
+) -> None:
+    old = settings.FIELD_ENCRYPTION_KEYS
+    keys(new_key())
+    with pytest.raises(CommandError, match="5 values were written with a key"):
+        said()
+    keys(*old)
+    assert Secret.objects.get(pk=secrets[0].pk).value == "the value 0"
+
+
+def test_a_rotation_changes_neither_version_nor_moment(
+    settings: Settings, keys: Callable[..., None], secrets: list[Secret]
+) -> None:
+    before = list(Secret.objects.order_by("pk").values("version", "updated_at", "rotated_at"))
+    keys(new_key(), *settings.FIELD_ENCRYPTION_KEYS)
+    rotate_column(VALUES)
+    assert list(Secret.objects.order_by("pk").values("version", "updated_at", "rotated_at")) == before
+
+
+@pytest.mark.django_db
+def test_every_encrypted_column_is_known() -> None:
+    assert {str(column) for column in encrypted_columns()} >= {
+        "connectors_secret.value",
+        "delegates_delegatetoken.value",
+        "delegates_delegatetask.payload",
+        "delegates_delegatetask.result",
+        "deployments_call.parameters",
+        "deployments_call.result",
+        "deployments_memory.value",
+    }
+
+
+@pytest.mark.django_db
+def test_an_empty_value_has_no_key(project: Scope) -> None:
+    empty = Secret.objects.create(scope=project, identifier="empty", name="E", value="")
+    assert rotate_column(VALUES).values == 0
+    assert not isinstance(Secret.objects.get(pk=empty.pk).value, Sealed)
+    assert key_of("") is None
