@@ -12,7 +12,6 @@ from connectors import operations
 from connectors.api.files import VIEW, FileDocument
 from connectors.api.uses import UsesDocument
 from connectors.file_checks import FileText, check_file
-from connectors.file_diff import diff
 from connectors.files import clean_content, clean_path
 from connectors.models import FileNode, FileVersion
 from connectors.uses import uses_of
@@ -20,6 +19,7 @@ from guards.limits import PATH_CHARACTERS
 from rbac.policy import require
 from web.problems import BadInput
 from web.rest import IF_MATCH, PAGED, Route, check_version, versioned
+from web.text_diff import diff
 
 
 class VersionEntry(serializers.Serializer[Any]):

@@ -8,7 +8,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from connectors.file_checks import FileText, check_file, guide_for, language_of
-from connectors.file_diff import diff
 from connectors.files import clean_content, clean_path
 from connectors.forms.files import FileTextForm, NewFileForm
 from connectors.models import FileNode
@@ -19,6 +18,7 @@ from rbac.policy import require, scopes_where
 from web.page_forms import posted
 from web.pages import PageRequest, page
 from web.problems import ChangedMeanwhile, Problem
+from web.text_diff import diff
 
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 

@@ -8,7 +8,6 @@ from django.shortcuts import render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
-from connectors.file_diff import diff
 from connectors.files import reference_of
 from connectors.models import FileNode, FileVersion
 from connectors.queries import files_in
@@ -16,6 +15,7 @@ from connectors.uses import uses_of
 from rbac.policy import NotVisible, at_or_below, can, can_anywhere, permissions_at, visible_to
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
+from web.text_diff import diff
 
 VIEW: Final = "core_file_view"
 EDIT: Final = "core_file_edit"

@@ -2,12 +2,10 @@
 
 import uuid
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -18,6 +16,7 @@ from deployments import log
 from deployments.api.executions import ExecutionRoute, number_of
 from deployments.models import Execution
 from web.problems import BadInput
+from web.streaming import streamed
 
 LEVELS = ("info", "warning", "error", "success", "event", "command")
 ORIGINS = tuple(one.value for one in log.Origin)
@@ -85,7 +84,7 @@ class ExecutionLog(ExecutionRoute):
     def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse | StreamingHttpResponse:
         execution = self.execution(pk)
         if (how := request.GET.get("download", "")) not in ("", "0", "false"):
-            return _as_text(execution, how, is_async=isinstance(request._request, ASGIRequest))
+            return _as_text(execution, how, request._request)
         after = number_of(request.GET.get("after") or "0", "after")
         if request.GET.get("blocks") == "1":
             return _blocks(execution, after)
@@ -134,16 +133,15 @@ def _blocks(execution: Execution, after: int) -> HttpResponse:
     return HttpResponse(f'{{"blocks":[{bodies}],"end":{end}}}', content_type="application/json")
 
 
-def _as_text(execution: Execution, how: str, *, is_async: bool) -> StreamingHttpResponse:
-    pages = _pages(execution, compressed=how == "gz")
+def _as_text(execution: Execution, how: str, request: HttpRequest) -> StreamingHttpResponse:
     name = f"{execution.pipeline.identifier}-{execution.number}.log{'.gz' if how == 'gz' else ''}"
-    response = StreamingHttpResponse(
-        _one_by_one(pages) if is_async else pages,
+    response = streamed(
+        request,
+        _pages(execution, compressed=how == "gz"),
+        # What a container printed is never to be taken for a page.
         content_type="application/gzip" if how == "gz" else "text/plain; charset=utf-8",
         headers={
             "Content-Disposition": f'{"inline" if how == "raw" else "attachment"}; filename="{name}"',
-            # What a container printed is never to be taken for a page.
-            "X-Content-Type-Options": "nosniff",
         },
     )
     if how == "gz":
@@ -163,10 +161,3 @@ def _pages(execution: Execution, *, compressed: bool) -> Iterator[bytes]:
         yield packer.compress(data) if packer else data
     if packer:
         yield packer.flush()
-
-
-async def _one_by_one(pages: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Read a page when the one before was taken, so that a long log is never in memory as a whole."""
-    read = sync_to_async(lambda: next(pages, None))
-    while (page := await read()) is not None:
-        yield page

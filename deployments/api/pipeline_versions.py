@@ -9,12 +9,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors.api.file_nodes import FROM, TO, CheckDocument, DiffDocument, version_number
-from connectors.file_diff import diff
 from deployments import authoring
 from deployments.api.pipelines import VIEW, PipelineDocument, PipelineInput, PipelineRoute
 from deployments.models import PipelineVersion
 from rbac.policy import require
 from web.rest import IF_MATCH, PAGED, Route, check_version, versioned
+from web.text_diff import diff
 
 
 class VersionSummary(serializers.Serializer[Any]):

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from aws.errors import NotFound
-from connectors.file_diff import Diff, diff
 from deployments.actions.known_service import GONE
 from deployments.engine.masking import HIDDEN
 from deployments.preview.running import PreviewedStep
+from web.text_diff import Diff, diff
 
 _OF_AWS = (
     "taskDefinitionArn",

@@ -10,12 +10,12 @@ from aws.iam import Decision
 from aws.permissions import actions_for
 from aws.policies import Policy, policies_for, purpose_of, title_of
 from aws.preview import PlannedCall, PreviewStopped
-from connectors.file_diff import Diff
 from deployments.engine.masking import preview as masked
 from deployments.preview.allowing import decided
 from deployments.preview.comparing import compared, live_definition
 from deployments.preview.running import Failure, PreviewedStep
 from deployments.preview.words import sentence_of
+from web.text_diff import Diff
 
 
 @dataclass(frozen=True)

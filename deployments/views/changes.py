@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from connectors.file_diff import Diff, diff
+from web.text_diff import Diff, diff
 
 
 def compared(stored: dict[str, Any], entered: dict[str, Any]) -> Diff:

@@ -7,7 +7,6 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from connectors.file_diff import diff
 from deployments import authoring
 from deployments.forms.pipelines import NewPipelineForm, PipelineForm, TemplateForm
 from deployments.forms.resources import DeleteForm
@@ -21,6 +20,7 @@ from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import ChangedMeanwhile, Problem
+from web.text_diff import diff
 
 VIEW: Final = "core_pipeline_view"
 EDIT: Final = "core_pipeline_edit"

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from connectors.file_diff import MOST_COMPARED, diff
+from web.text_diff import MOST_COMPARED, diff
 
 
 def numbered(count: int, **changed: str) -> str:
