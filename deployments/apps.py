@@ -23,6 +23,12 @@ class DeploymentsConfig(AppConfig):
 
         register_owner(OWNER, CallOwner())
 
+        # What keeps a project from being archived.
+        from deployments.busy import executions_in
+        from rbac.busy import register_question
+
+        register_question(executions_in)
+
         # And what becomes of the reads of a preview.
         from deployments import preview_reads, previews
 

@@ -13,6 +13,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from rbac.audit import NO_REQUEST, current_request
+from rbac.busy import ScopeBusy
 from rbac.policy import Forbidden
 from web.outages import RETRY_AFTER_SECONDS, SENTENCE, is_outage
 
@@ -136,9 +137,8 @@ def problem_of(exc: Exception) -> dict[str, Any] | None:
     if isinstance(exc, Http404):
         # Nothing of the message is shown: foreign and missing things must look the same.
         return document(404, code="not_found", detail=NOT_FOUND)
-    if isinstance(exc, PermissionDenied):
-        errors = [{"path": "", "message": exc.permission}] if isinstance(exc, Forbidden) else []
-        return document(403, code="forbidden", detail=str(exc), errors=errors)
+    if isinstance(exc, PermissionDenied | ScopeBusy):
+        return _of_access(exc)
     if is_too_large(exc):
         return document(400, code="bad_input", detail=TOO_LARGE_A_NUMBER)
     if isinstance(exc, ModelValidationError):
@@ -148,6 +148,13 @@ def problem_of(exc: Exception) -> dict[str, Any] | None:
     if is_outage(exc):
         return document(503, code="not_available", detail=SENTENCE)
     return None
+
+
+def _of_access(exc: PermissionDenied | ScopeBusy) -> dict[str, Any]:
+    if isinstance(exc, ScopeBusy):
+        return document(409, code="conflict", detail=exc.detail)
+    errors = [{"path": "", "message": exc.permission}] if isinstance(exc, Forbidden) else []
+    return document(403, code="forbidden", detail=str(exc), errors=errors)
 
 
 def _of_rest_framework(exc: exceptions.APIException) -> dict[str, Any]:

@@ -2,15 +2,22 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from rbac import operations
+from rbac.archived import restorable
 from rbac.models import Scope
 from rbac.policy import scopes_of_member, visible_to
-from web.rest import IDENTIFIER, PAGED, Route, path_of
+from web.rest import IDENTIFIER, ORG, PAGED, Route, path_of
+
+ARCHIVED = OpenApiParameter(
+    "archived", OpenApiTypes.BOOL, description="Instead those that are archived and that one may bring back."
+)
 
 
 class ScopeDocument(serializers.Serializer[Any]):
@@ -20,8 +27,10 @@ class ScopeDocument(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(choices=Scope.Kind.choices)
     identifier = serializers.CharField()
     name = serializers.CharField()
+    org = serializers.CharField()
     scope = serializers.CharField(source="path")
     created_at = serializers.DateTimeField()
+    archived_at = serializers.DateTimeField(allow_null=True)
 
 
 class ScopeInput(serializers.Serializer[Any]):
@@ -29,6 +38,12 @@ class ScopeInput(serializers.Serializer[Any]):
 
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
+
+
+class ProjectInput(ScopeInput):
+    """What a project is made of, its organization too."""
+
+    org = serializers.CharField(max_length=128)
 
 
 class ScopeName(serializers.Serializer[Any]):
@@ -40,20 +55,27 @@ class ScopeName(serializers.Serializer[Any]):
 class Organizations(Route):
     """The organizations that one belongs to."""
 
-    @extend_schema(parameters=[IDENTIFIER, *PAGED], responses=ScopeDocument(many=True))
+    @extend_schema(parameters=[IDENTIFIER, ARCHIVED, *PAGED], responses=ScopeDocument(many=True))
     def get(self, request: Request) -> Response:
-        found = scopes_of_member(self.principal).filter(kind=Scope.Kind.ORGANIZATION)
-        if identifier := request.GET.get("identifier"):
-            found = found.filter(identifier=identifier)
-        return self.page(found, ScopeDocument)
+        principal = self.principal
+        found = restorable(principal) if self.is_set("archived") else scopes_of_member(principal)
+        return self.page(named(request, found.filter(kind=Scope.Kind.ORGANIZATION)), ScopeDocument)
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
     def post(self, request: Request) -> Response:
-        made = operations.create_organization(actor=self.principal, **self.given(ScopeInput))
+        made = operations.create_organization(actor=self.principal, **self.given(ScopeInput, strict=True))
         return Response(ScopeDocument(made).data, status=201)
 
 
-class Organization(Route):
+class NamedOrganization(Route):
+    """The base of what can be asked of one organization."""
+
+    def organization(self, org: str) -> Scope:
+        """Return the organization, of which one must be a member."""
+        return self.one_of(scopes_of_member(self.principal), path=path_of(org, ""))
+
+
+class Organization(NamedOrganization):
     """One organization, by its identifier."""
 
     @extend_schema(responses=ScopeDocument)
@@ -63,33 +85,84 @@ class Organization(Route):
     @extend_schema(request=ScopeName, responses=ScopeDocument)
     def patch(self, request: Request, org: str) -> Response:
         changed = operations.rename_scope(
-            actor=self.principal, scope=self.organization(org), **self.given(ScopeName)
+            actor=self.principal, scope=self.organization(org), **self.given(ScopeName, strict=True)
         )
         return Response(ScopeDocument(changed).data)
 
-    def organization(self, org: str) -> Scope:
-        """Return the organization, of which one must be a member."""
-        return self.one_of(scopes_of_member(self.principal), path=path_of(org, ""))
 
+class ArchiveOrganization(NamedOrganization):
+    """Putting an organization away, with all its projects."""
 
-class Projects(Route):
-    """The projects of an organization that one may see."""
-
-    @extend_schema(parameters=[IDENTIFIER, *PAGED], responses=ScopeDocument(many=True))
-    def get(self, request: Request, org: str) -> Response:
-        inside = Scope.objects.filter(kind=Scope.Kind.PROJECT, parent__path=path_of(org, ""))
-        if identifier := request.GET.get("identifier"):
-            inside = inside.filter(identifier=identifier)
-        return self.page(visible_to(self.principal, "core_project_view", inside), ScopeDocument)
-
-    @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
+    @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str) -> Response:
+        archived = operations.archive_scope(actor=self.principal, scope=self.organization(org))
+        return Response(ScopeDocument(archived).data)
+
+
+class RestoreOrganization(Route):
+    """Bringing an archived organization back."""
+
+    @extend_schema(request=None, responses=ScopeDocument)
+    def post(self, request: Request, org: str) -> Response:
+        found = self.one_of(restorable(self.principal), path=path_of(org, ""))
+        return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=found)).data)
+
+
+class ListedProjects(Route):
+    """The base of what can be asked of many projects."""
+
+    def shown(self) -> QuerySet[Scope]:
+        """Return the projects that may be seen, or the archived ones that may be brought back."""
+        if self.is_set("archived"):
+            found = restorable(self.principal)
+        else:
+            found = visible_to(self.principal, "core_project_view", Scope.objects.all())
+        return named(self.request, found.filter(kind=Scope.Kind.PROJECT))
+
+    def made(self, org: str, given: dict[str, Any]) -> Response:
+        """Add a project to the organization, of which one must be a member."""
         parent = self.one_of(scopes_of_member(self.principal), path=path_of(org, ""))
-        made = operations.create_project(actor=self.principal, organization=parent, **self.given(ScopeInput))
+        made = operations.create_project(actor=self.principal, organization=parent, **given)
         return Response(ScopeDocument(made).data, status=201)
 
 
-class Project(Route):
+class AllProjects(ListedProjects):
+    """The projects that one may see, of all organizations or of one."""
+
+    @extend_schema(parameters=[ORG, IDENTIFIER, ARCHIVED, *PAGED], responses=ScopeDocument(many=True))
+    def get(self, request: Request) -> Response:
+        found = self.shown()
+        if org := request.GET.get("org"):
+            found = found.filter(parent__path=path_of(org, ""))
+        return self.page(found, ScopeDocument)
+
+    @extend_schema(request=ProjectInput, responses={201: ScopeDocument})
+    def post(self, request: Request) -> Response:
+        given = self.given(ProjectInput, strict=True)
+        return self.made(given.pop("org"), given)
+
+
+class Projects(ListedProjects):
+    """The projects of an organization that one may see."""
+
+    @extend_schema(parameters=[IDENTIFIER, ARCHIVED, *PAGED], responses=ScopeDocument(many=True))
+    def get(self, request: Request, org: str) -> Response:
+        return self.page(self.shown().filter(parent__path=path_of(org, "")), ScopeDocument)
+
+    @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
+    def post(self, request: Request, org: str) -> Response:
+        return self.made(org, self.given(ScopeInput, strict=True))
+
+
+class NamedProject(Route):
+    """The base of what can be asked of one project."""
+
+    def project(self, org: str, project: str) -> Scope:
+        """Return the project, if it may be seen."""
+        return self.one("core_project_view", Scope.objects.all(), path=path_of(org, project))
+
+
+class Project(NamedProject):
     """One project, by its identifiers."""
 
     @extend_schema(responses=ScopeDocument)
@@ -99,10 +172,30 @@ class Project(Route):
     @extend_schema(request=ScopeName, responses=ScopeDocument)
     def patch(self, request: Request, org: str, project: str) -> Response:
         changed = operations.rename_scope(
-            actor=self.principal, scope=self.project(org, project), **self.given(ScopeName)
+            actor=self.principal, scope=self.project(org, project), **self.given(ScopeName, strict=True)
         )
         return Response(ScopeDocument(changed).data)
 
-    def project(self, org: str, project: str) -> Scope:
-        """Return the project, if it may be seen."""
-        return self.one("core_project_view", Scope.objects.all(), path=path_of(org, project))
+
+class ArchiveProject(NamedProject):
+    """Putting a project away."""
+
+    @extend_schema(request=None, responses=ScopeDocument)
+    def post(self, request: Request, org: str, project: str) -> Response:
+        archived = operations.archive_scope(actor=self.principal, scope=self.project(org, project))
+        return Response(ScopeDocument(archived).data)
+
+
+class RestoreProject(Route):
+    """Bringing an archived project back."""
+
+    @extend_schema(request=None, responses=ScopeDocument)
+    def post(self, request: Request, org: str, project: str) -> Response:
+        found = self.one_of(restorable(self.principal), path=path_of(org, project))
+        return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=found)).data)
+
+
+def named(request: Request, scopes: QuerySet[Scope]) -> QuerySet[Scope]:
+    """Narrow to the identifier that is asked for."""
+    identifier = request.GET.get("identifier")
+    return scopes.filter(identifier=identifier) if identifier else scopes

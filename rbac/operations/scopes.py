@@ -1,9 +1,11 @@
 """What a person can do to organizations and projects."""
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from rbac import audit
+from rbac.busy import ScopeBusy, work_in
 from rbac.models import Scope, User
 from rbac.operations.asking import require_of
 
@@ -26,8 +28,7 @@ def create_project(*, actor: User | None, organization: Scope, identifier: str, 
 @transaction.atomic
 def rename_scope(*, actor: User | None, scope: Scope, name: str) -> Scope:
     """Give `scope` another name; its identifier stays for ever."""
-    resource = {"ACCOUNT": "account", "ORGANIZATION": "organization", "PROJECT": "project"}[scope.kind]
-    require_of(actor, f"core_{resource}_edit", scope)
+    require_of(actor, f"core_{scope.resource}_edit", scope)
     before, scope.name = scope.name, name
     scope.full_clean()
     scope.save(update_fields=["name"])
@@ -37,12 +38,61 @@ def rename_scope(*, actor: User | None, scope: Scope, name: str) -> Scope:
     return scope
 
 
+@transaction.atomic
+def archive_scope(*, actor: User | None, scope: Scope) -> Scope:
+    """Put an organization or a project away: from now on nobody may do anything at or below it.
+
+    Nothing of it is deleted. Raises `ScopeBusy` while something is under way there, `ValidationError` for the
+    account and for what is archived already, `Forbidden`, `NotVisible`.
+    """
+    if scope.parent is None:
+        raise ValidationError("The account cannot be archived: everything hangs on it.")
+    require_of(actor, f"core_{scope.resource}_delete", scope)
+    # Keeps out what begins just now: to add a row that hangs on a scope takes a share of the scope's lock.
+    locked = Scope.objects.select_for_update().get(pk=scope.pk)
+    list(Scope.objects.select_for_update().filter(parent=locked).order_by("pk").values_list("pk"))
+    if locked.archived_at is not None:
+        raise ValidationError(f"{scope.path} is archived already.")
+    if work := work_in(locked):
+        raise ScopeBusy(locked, work)
+    scope.archived_at = timezone.now()
+    scope.save(update_fields=["archived_at"])
+    _record(actor, "scope.archive", scope, was=None)
+    return scope
+
+
+@transaction.atomic
+def restore_scope(*, actor: User | None, scope: Scope) -> Scope:
+    """Bring an archived organization or project back, with everything that hangs on it.
+
+    Asks for the permission at the parent, as nobody has one at what is archived. Raises `ValidationError`
+    where nothing is archived, `Forbidden`, `NotVisible`.
+    """
+    if scope.parent is None or scope.archived_at is None:
+        raise ValidationError(f"{scope.path} is not archived.")
+    require_of(actor, f"core_{scope.resource}_delete", scope.parent)
+    was, scope.archived_at = scope.archived_at.isoformat(), None
+    scope.save(update_fields=["archived_at"])
+    _record(actor, "scope.restore", scope, was=was)
+    return scope
+
+
+def _record(actor: User | None, action: str, scope: Scope, *, was: str | None) -> None:
+    now = scope.archived_at.isoformat() if scope.archived_at else None
+    before, after = {"archived_at": was}, {"archived_at": now}
+    audit.record(actor=actor, action=action, thing=scope, before=before, after=after)
+
+
 def _create_scope(actor: User | None, kind: Scope.Kind, parent: Scope, identifier: str, name: str) -> Scope:
     scope = Scope(kind=kind, parent=parent, identifier=identifier, name=name)
     scope.path = f"{parent.path}/{identifier}"
-    scope.full_clean()
-    if Scope.objects.filter(path=scope.path).exists():
-        raise ValidationError({"identifier": f"{kind.label} {identifier} exists already."})
-    scope.save()
+    scope.full_clean(validate_unique=False)
+    try:
+        with transaction.atomic():
+            scope.save()
+    except IntegrityError as exc:
+        found = Scope.objects.get(path=scope.path)
+        archived = " It is archived: bring it back, or choose another." if found.archived_at else ""
+        raise ValidationError({"identifier": f"{kind.label} {identifier} exists already.{archived}"}) from exc
     audit.record(actor=actor, action="scope.create", thing=scope, after={"name": name})
     return scope

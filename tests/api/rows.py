@@ -86,6 +86,23 @@ ROWS: dict[str, Row] = {
         (get(READ), Ask("patch", CHANGE, body=lambda world: {"name": "X"})),
         lambda world: {"org": "default", "project": "demo"},
     ),
+    "api-all-projects": Row(
+        (
+            get(LIST),
+            Ask(
+                "post",
+                (401, 404, 404, 404, 201),
+                body=lambda world: {"identifier": "x", "name": "X", "org": "default"},
+            ),
+        )
+    ),
+    # An execution is under way there.
+    "api-archive-org": Row((Ask("post", (401, 404, 404, 404, 409)),), lambda world: {"org": "default"}),
+    "api-archive-project": Row((Ask("post", IN_USE),), lambda world: {"org": "default", "project": "demo"}),
+    "api-restore-org": Row((Ask("post", (401, 404, 404, 404, 404)),), lambda world: {"org": "default"}),
+    "api-restore-project": Row(
+        (Ask("post", (401, 404, 404, 404, 404)),), lambda world: {"org": "default", "project": "demo"}
+    ),
     "api-roles": Row(
         (
             get(LIST),
