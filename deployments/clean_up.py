@@ -9,14 +9,13 @@ from aws.elb import Elb
 from aws.errors import AwsError
 from connectors.aws_accounts import read_spec
 from delegates.doors import DoorClosed, call_here
+from deployments.actions.blue_green.traffic import CREATE
 from deployments.actions.clean_up.judging import Leftover, StageRoute, base_of, judge, see, unseen
 from deployments.models import Execution, Slot, StageExecution
 from deployments.operations import run_pipeline
 from rbac.models import User
 from rbac.policy import require
 from web.problems import BadInput, Conflict
-
-_CREATES = "EcsBlueGreenCreateService"
 
 
 def leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
@@ -33,7 +32,7 @@ def leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
         return unseen(base)
     caller = call_here(stage.connector, stage.region)
     try:
-        world = see(Ecs(caller), Elb(caller), cluster=stage.cluster, base=base, stage=_stage_route(execution))
+        world = see(Ecs(caller), Elb(caller), cluster=stage.cluster, base=base, stage=_stage_route(stage))
     except AwsError as error:
         raise DoorClosed(error.sentence) from error
     found = judge(world, base)
@@ -67,16 +66,15 @@ def _stage_of(execution: Execution) -> StageExecution:
     return stage
 
 
-def _stage_route(execution: Execution) -> StageRoute:
-    """The listener and rule for trying versions out, of the blue/green step of this execution."""
-    stage = _stage_of(execution)
-    step = stage.steps.filter(type=_CREATES).first()
+def _stage_route(stage: StageExecution) -> StageRoute:
+    """The listener and rule for trying versions out, of the blue/green step of this stage."""
+    step = stage.steps.filter(type=CREATE).first()
     spec = step.spec if step else {}
     return StageRoute(spec.get("stageListener", ""), spec.get("stageListenerRuleArn", ""))
 
 
 def _document(execution: Execution, stage: StageExecution, services: list[str]) -> dict[str, Any]:
-    route = _stage_route(execution)
+    route = _stage_route(stage)
     place = {
         "environmentRef": stage.values["env"]["identifier"],
         "infrastructureDefinitions": [{"identifier": stage.values["infra"]["identifier"]}],

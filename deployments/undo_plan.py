@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from django.db.models import F
+
 from deployments.actions.base import Action, UnknownActionError, load_action
 from deployments.engine.memories import EarlierStep
 from deployments.models import ActionRun, Call, Execution, StageExecution, StepExecution
 from deployments.states import TERMINAL, ActionState, CallState, Status, UndoState
 from deployments.steps.base import step_kind
 
+Written = dict[int, set[str]]
+_NO_CHANGE = (ActionState.WAITING, ActionState.SKIPPED, ActionState.UNDONE)
 _SENT = (CallState.SENT, CallState.UNKNOWN, CallState.PLANNED)
 _NOTHING = "This execution has changed nothing that a rollback would undo."
 _NOWHERE = (
@@ -18,17 +22,26 @@ _NOWHERE = (
 
 def undo_plan(execution: Execution) -> dict[str, Any]:
     """The changes that a rollback would undo, in its order, in words; `note` says why there are none."""
-    changes, is_left = [], False
+    written, changes, is_left = _written(execution), [], False
     for stage in _stages_of(execution):
         order, others = _order(stage)
-        changes += [change for step in order for change in _changes(step)]
-        is_left = is_left or any(_changes(step) for step in others)
+        changes += [change for step in order for change in _changes(step, written)]
+        is_left = is_left or any(_changes(step, written) for step in others)
     return {"changes": changes, "note": "" if changes else _NOWHERE if is_left else _NOTHING}
+
+
+def _written(execution: Execution) -> Written:
+    """The states of the writes of each action that count for its undo, by the key of its row."""
+    rows = Call.objects.filter(execution=execution, phase__startswith="start", is_write=True)
+    found: Written = {}
+    for action, state in rows.filter(attempt__gte=F("action__first_attempt")).values_list("action", "state"):
+        found.setdefault(action, set()).add(state)
+    return found
 
 
 def _stages_of(execution: Execution) -> list[StageExecution]:
     """The stage that is open; of an execution that is over, every stage that began, the newest first."""
-    stages = list(execution.stages.order_by("-position"))
+    stages = list(execution.stages.order_by("-position").prefetch_related("steps__actions"))
     if execution.is_over:
         return [stage for stage in stages if stage.status != Status.SKIPPED]
     return [stage for stage in reversed(stages) if stage.status not in TERMINAL][:1]
@@ -36,7 +49,7 @@ def _stages_of(execution: Execution) -> list[StageExecution]:
 
 def _order(stage: StageExecution) -> tuple[list[StepExecution], list[StepExecution]]:
     """The begun steps in the order in which they would be undone, and those that no rollback step undoes."""
-    steps = list(stage.steps.order_by("position"))
+    steps = sorted(stage.steps.all(), key=lambda step: step.position)
     rollback = [step.type for step in steps if step.section == StepExecution.Section.ROLLBACK]
     begun = [step for step in steps if step.section == StepExecution.Section.EXECUTION and step.started_at]
     order = [
@@ -45,23 +58,20 @@ def _order(stage: StageExecution) -> tuple[list[StepExecution], list[StepExecuti
     return order, [step for step in begun if step not in order]
 
 
-def _changes(step: StepExecution) -> list[dict[str, Any]]:
+def _changes(step: StepExecution, written: Written) -> list[dict[str, Any]]:
     known = EarlierStep(step)
-    rows = step.actions.exclude(state__in=(ActionState.WAITING, ActionState.SKIPPED, ActionState.UNDONE))
     found: list[dict[str, Any]] = []
-    for row in rows.order_by("-position"):
-        if row.undo_state == UndoState.SETTLED and row.state != ActionState.NOT_RESTORED:
+    for row in sorted(step.actions.all(), key=lambda row: -row.position):
+        is_settled = row.undo_state == UndoState.SETTLED and row.state != ActionState.NOT_RESTORED
+        if row.state in _NO_CHANGE or is_settled:
             continue
-        found += _changes_of(row, step, known)
+        found += _changes_of(row, step, known, written.get(row.pk, set()))
     return found
 
 
-def _changes_of(row: ActionRun, step: StepExecution, known: EarlierStep) -> list[dict[str, Any]]:
-    states = set(
-        Call.objects.filter(
-            action=row, attempt__gte=row.first_attempt, phase__startswith="start", is_write=True
-        ).values_list("state", flat=True)
-    )
+def _changes_of(
+    row: ActionRun, step: StepExecution, known: EarlierStep, states: set[str]
+) -> list[dict[str, Any]]:
     is_certain = CallState.ANSWERED in states
     if not is_certain and not states & set(_SENT):
         return []

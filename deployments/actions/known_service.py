@@ -1,11 +1,12 @@
 """What actions share about an ECS service: how it was before, whether it may be touched, its deletion."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
-from aws.types import EcsService
-from deployments.actions.base import ActionFailed, Earlier, Rollout
+from aws.types import Deployment, EcsService
+from deployments.actions.base import ActionFailed, Earlier, NotOurs, Rollout, Seen
 from deployments.actions.service_fields import with_deployment_fields
+from deployments.actions.timing import forget, is_confirmed
 
 _TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
 GONE = ("INACTIVE", "DRAINING")
@@ -94,3 +95,19 @@ def delete_service(rollout: Rollout, name: str, live: EcsService | None) -> None
         return
     rollout.log(f"Deleting service {name}..")
     rollout.ecs.delete_service(rollout.cluster, name, force=True)
+
+
+def is_ours(rollout: Rollout, seen: Seen, primary: Deployment, known: Set[Any]) -> bool:
+    """Whether an undo may touch a service: its PRIMARY deployment is one of `known`. False: look again.
+
+    Raises `NotOurs` once it is certain that somebody else has deployed there (rule 12).
+    """
+    if primary.id in known:
+        forget(rollout, "foreign primary")
+        return True
+    if not is_confirmed(rollout, "foreign primary", seen.begun):
+        return False
+    raise NotOurs(
+        f"Somebody else deployed Service {seen.name} meanwhile (deployment {primary.id}). "
+        "The rollback touches nothing."
+    )

@@ -12,7 +12,6 @@ from deployments.actions.base import (
     CallRecord,
     Check,
     Earlier,
-    NotOurs,
     Rollout,
     Verdict,
     action,
@@ -22,6 +21,7 @@ from deployments.actions.known_service import (
     GONE,
     delete_service,
     existed_before,
+    is_ours,
     refuse_foreign_controller,
     restoring_words,
     service_words,
@@ -34,7 +34,7 @@ from deployments.actions.service_fields import (
     ignored_by_update,
     needs_new_deployment,
 )
-from deployments.actions.timing import forget, is_confirmed
+from deployments.actions.timing import forget
 
 
 @action
@@ -179,20 +179,10 @@ class CreateOrUpdateService(Action):
         before = rollout.recall("service before") or {}
         known = {rollout.know("deploymentId"), before.get("primary")}
         service = seen.service
-        if (
-            service is None
-            or service.status in GONE
-            or service.primary is None
-            or service.primary.id in known
-        ):
+        if service is None or service.status in GONE or service.primary is None:
             forget(rollout, "foreign primary")
             return True
-        if not is_confirmed(rollout, "foreign primary", seen.begun):
-            return False
-        raise NotOurs(
-            f"Somebody else deployed Service {name} meanwhile (deployment {service.primary.id}). "
-            "The rollback touches nothing."
-        )
+        return is_ours(rollout, seen, service.primary, known)
 
     def undo(self, rollout: Rollout) -> None:
         name = rollout.know("serviceName")

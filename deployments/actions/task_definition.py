@@ -74,17 +74,7 @@ class RegisterTaskDefinition(Action):
         return DidNot() if late else AskAgain()
 
     def undo(self, rollout: Rollout) -> None:
-        arn = rollout.know("taskDefinitionArn")
-        if not arn:
-            return
-        try:
-            rollout.ecs.deregister_task_definition(arn)
-            rollout.log(f"Deregistered Task Definition {arn}")
-        except NotFound:
-            rollout.log(f"Task Definition {arn} is already gone")
-        except AwsError as error:
-            # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
-            rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
+        deregister(rollout)
 
     def undo_words(self, known: Earlier) -> tuple[str, ...]:
         arn = known.know("taskDefinitionArn")
@@ -112,6 +102,21 @@ def _use(rollout: Rollout, arn: str, definition: Mapping[str, Any]) -> None:
     rollout.learn(
         taskDefinitionArn=arn, taskDefinitionFamily=definition["family"], version=str(definition["revision"])
     )
+
+
+def deregister(rollout: Rollout) -> None:
+    """Make the revision that a step registered inactive; where that fails, say so and go on."""
+    arn = rollout.know("taskDefinitionArn")
+    if not arn:
+        return
+    try:
+        rollout.ecs.deregister_task_definition(arn)
+        rollout.log(f"Deregistered Task Definition {arn}")
+    except NotFound:
+        rollout.log(f"Task Definition {arn} is already gone")
+    except AwsError as error:
+        # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
+        rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
 
 
 def _adopt_deregistration(rollout: Rollout, call: CallRecord) -> Verdict:

@@ -12,7 +12,6 @@ from deployments.actions.base import (
     CallRecord,
     Check,
     Earlier,
-    NotOurs,
     Rollout,
     Verdict,
     action,
@@ -24,12 +23,12 @@ from deployments.actions.known_service import (
     GONE,
     delete_service,
     existed_before,
+    is_ours,
     restoring_words,
     service_words,
 )
 from deployments.actions.scaling.state import ScalingState
 from deployments.actions.service_fields import changed_fields, ignored_by_update
-from deployments.actions.timing import forget, is_confirmed
 
 
 @action
@@ -114,15 +113,8 @@ class CreateStageService(Action):
         if service is None or service.status in GONE or service.primary is None:
             return True
         refuse_production(rollout, service, "to take it back")
-        if service.primary.id in {rollout.know("deploymentId"), before.get("primary")}:
-            forget(rollout, "foreign primary")
-            return True
-        if not is_confirmed(rollout, "foreign primary", seen.begun):
-            return False
-        raise NotOurs(
-            f"Somebody else deployed Service {name} meanwhile (deployment {service.primary.id}). "
-            "The rollback touches nothing."
-        )
+        known = {rollout.know("deploymentId"), before.get("primary")}
+        return is_ours(rollout, seen, service.primary, known)
 
     def undo(self, rollout: Rollout) -> None:
         name = rollout.know("serviceName")

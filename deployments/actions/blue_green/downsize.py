@@ -7,8 +7,7 @@ from deployments.actions.adoption import adopt_service_write
 from deployments.actions.base import Action, CallRecord, Check, Earlier, NotOurs, Rollout, Verdict, action
 from deployments.actions.blue_green.restored import service_checks, settled
 from deployments.actions.blue_green.traffic import groups_of, healthy_count, other_rule_to, refuse_production
-from deployments.actions.known_service import GONE
-from deployments.actions.timing import forget, is_confirmed
+from deployments.actions.known_service import GONE, is_ours
 
 
 @action
@@ -101,15 +100,7 @@ class DownsizeOldService(Action):
         service = seen.service
         if service is None or service.status in GONE or service.primary is None:
             raise NotOurs(f"Service {before['name']} is no longer there: somebody has deleted it.")
-        if service.primary.id == before["primary"]:
-            forget(rollout, "foreign primary")
-            return True
-        if not is_confirmed(rollout, "foreign primary", seen.begun):
-            return False
-        raise NotOurs(
-            f"Somebody else deployed Service {before['name']} meanwhile (deployment {service.primary.id}). "
-            "The rollback touches nothing."
-        )
+        return is_ours(rollout, seen, service.primary, {before["primary"]})
 
     def undo_words(self, known: Earlier) -> tuple[str, ...]:
         name, count = (known.recall("pair") or {}).get("blue"), known.recall("count before")

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from aws.errors import AwsError, NotFound
+from aws.errors import NotFound
 from aws.types import EcsTask
 from deployments.actions.base import Action, AskAgain, CallRecord, DidNot, Happened, Rollout, Verdict, action
 from deployments.actions.run_task.started import current_try
+from deployments.actions.task_definition import deregister
 from deployments.actions.timing import is_old_enough_to_deny
 
 # An answer that was lost with its worker: half a minute later AWS's lists show what it started.
@@ -81,7 +82,7 @@ class StopLeftTasks(Action):
             return
         _stop_all(rollout, _left(rollout), "The step that ran this task has ended")
         if self.registered:
-            _deregister(rollout)
+            deregister(rollout)
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         if call.operation == "StopTask":
@@ -128,17 +129,3 @@ def _adopt_stop(rollout: Rollout, call: CallRecord) -> Verdict:
     if all(task.desired_status == "STOPPED" for task in tasks):
         return Happened({"task": tasks[0].raw if tasks else {}})
     return DidNot() if late else AskAgain()
-
-
-def _deregister(rollout: Rollout) -> None:
-    arn = rollout.know("taskDefinitionArn")
-    if not arn:
-        return
-    try:
-        rollout.ecs.deregister_task_definition(arn)
-        rollout.log(f"Deregistered Task Definition {arn}")
-    except NotFound:
-        rollout.log(f"Task Definition {arn} is already gone")
-    except AwsError as error:
-        # It runs nowhere; leaving it behind harms nobody.
-        rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
