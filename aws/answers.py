@@ -17,6 +17,7 @@ from aws.errors import (
     Unanswered,
     Unauthenticated,
 )
+from guards.addresses import AddressRefused
 
 _THROTTLED = {
     "Throttling",
@@ -69,8 +70,16 @@ def error_from(problem: Exception, service: str, operation: str) -> AwsError:
         return _refused(problem, service, operation)
     if isinstance(problem, boto.ParamValidationError):
         return Invalid("ParamValidation", str(problem.kwargs.get("report", problem)), service, operation)
+    if refused := _refused_address(problem):
+        return NotSent("AddressRefused", refused, service, operation)
     kind, code = _kind_of(problem)
     return kind(code, str(problem), service, operation)
+
+
+def _refused_address(problem: Exception) -> str:
+    """What the guard of an endpoint said, which botocore's own sentence leaves out."""
+    cause = getattr(getattr(problem, "kwargs", {}).get("error"), "__cause__", None)
+    return str(cause) if isinstance(cause, AddressRefused) else ""
 
 
 def _kind_of(problem: Exception) -> tuple[type[AwsError], str]:

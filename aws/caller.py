@@ -11,10 +11,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from aws.answers import error_from, json_safe
-from aws.clients import client_for
+from aws.clients import Endpoint, client_for
 from aws.credentials import Credentials
 from aws.errors import AwsError
 from aws.names import is_write
+from guards.addresses import PRIVATE_TOO, Reach
 
 __all__ = ["BotoCaller", "CallPending", "Caller", "is_write"]
 
@@ -44,6 +45,8 @@ class BotoCaller:
     credentials: Credentials
     region: str
     endpoint_url: str | None = None
+    reach: Reach = PRIVATE_TOO
+    """Where an endpoint of one's own may lead."""
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,9 +62,13 @@ class BotoCaller:
                 self.sleep(_jitter(tried))
         raise AssertionError("a call ends with a result or an error")
 
+    @property
+    def _endpoint(self) -> Endpoint | None:
+        return Endpoint(self.endpoint_url, self.reach) if self.endpoint_url else None
+
     def _send(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            client = client_for(self.credentials, self.region, self.endpoint_url, service)
+            client = client_for(self.credentials, self.region, self._endpoint, service)
             answer = getattr(client, xform_name(operation))(**params)
         except (ClientError, BotoCoreError, ResponseParserError) as problem:
             raise error_from(problem, service, operation) from problem

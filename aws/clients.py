@@ -5,10 +5,12 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import botocore.session
+from botocore.awsrequest import AWSHTTPConnection, AWSHTTPSConnection
 from botocore.config import Config
 from botocore.credentials import DeferredRefreshableCredentials
 from botocore.exceptions import BotoCoreError, ClientError
@@ -19,21 +21,32 @@ from aws.answers import error_from
 from aws.credentials import AccessKey, AssumedRole, Credentials
 from aws.deadline import refuse_if_late
 from aws.errors import NotSent, Unanswered
+from guards.addresses import PRIVATE_TOO, Reach
+from guards.pools import guarded_pools
 
 CONNECT_SECONDS = 3
 READ_SECONDS = 10
 _KEPT = 256
 
-_Key = tuple[Credentials, str, str | None, str]
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where calls go instead of AWS, and the addresses to which its name may lead."""
+
+    url: str
+    reach: Reach = PRIVATE_TOO
+
+
+_Key = tuple[Credentials, str, Endpoint | None, str]
 _clients: "OrderedDict[_Key, Any]" = OrderedDict()
 # Making a client is not thread-safe in botocore; using one is.
 _lock = threading.RLock()
 _loader = create_loader()
 
 
-def client_for(credentials: Credentials, region: str, endpoint_url: str | None, service: str) -> Any:
+def client_for(credentials: Credentials, region: str, endpoint: Endpoint | None, service: str) -> Any:
     """The shared client for one service; the least recently used ones are let go."""
-    key = (credentials, region, endpoint_url, service)
+    key = (credentials, region, endpoint, service)
     with _lock:
         client = _clients.get(key)
         if client is None:
@@ -55,7 +68,7 @@ os.register_at_fork(after_in_child=_forget_clients)
 
 
 def _new_client(key: _Key) -> Any:
-    credentials, region, endpoint_url, service = key
+    credentials, region, endpoint, service = key
     session = botocore.session.Session()
     session.register_component("data_loader", _loader)
     if isinstance(credentials, AccessKey):
@@ -65,12 +78,24 @@ def _new_client(key: _Key) -> Any:
     elif isinstance(credentials, AssumedRole):
         # botocore asks again by itself before the role's session ends.
         session._credentials = DeferredRefreshableCredentials(  # type: ignore[attr-defined]
-            method="assume-role", refresh_using=_assuming(credentials, region, endpoint_url)
+            method="assume-role", refresh_using=_assuming(credentials, region, endpoint)
         )
-    client = session.create_client(service, region_name=region, endpoint_url=endpoint_url, config=_config())
+    url = endpoint.url if endpoint else None
+    client = session.create_client(service, region_name=region, endpoint_url=url, config=_config())
+    if endpoint:
+        _guard(client, endpoint.reach)
     client.meta.events.register(f"after-call.{client.meta.service_model.service_id.hyphenize()}", _whole)
     client.meta.events.register_last("before-send", refuse_if_late)
     return client
+
+
+def _guard(client: Any, reach: Reach) -> None:
+    """Let a client connect only to addresses within reach, checked at each new connection.
+
+    A name may lead elsewhere by then than when the connector was saved.
+    """
+    pools = guarded_pools(lambda: reach, http=AWSHTTPConnection, https=AWSHTTPSConnection)
+    client._endpoint.http_session._manager.pool_classes_by_scheme = pools
 
 
 def _whole(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
@@ -106,10 +131,10 @@ def _config() -> Config:
 
 
 def _assuming(
-    role: AssumedRole, region: str, endpoint_url: str | None
+    role: AssumedRole, region: str, endpoint: Endpoint | None
 ) -> Callable[[], dict[str, str | datetime]]:
     def assume() -> dict[str, str | datetime]:
-        sts = client_for(role.base, region, endpoint_url, "sts")
+        sts = client_for(role.base, region, endpoint, "sts")
         named = {"ExternalId": role.external_id} if role.external_id else {}
         try:
             answer = sts.assume_role(RoleArn=role.role_arn, RoleSessionName=role.session_name, **named)

@@ -10,6 +10,7 @@ from pydantic import AliasChoices, Field, ValidationError, field_validator, mode
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from guards import limits
+from guards.addresses import networks
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,6 +46,8 @@ class Environment(BaseSettings):
     # How much of AWS's default quota of calls is used; above 1 where AWS has raised it.
     aws_quota_share: float = Field(0.25, alias="SLIPWAY_AWS_QUOTA_SHARE", gt=0, le=100)
     manager_credentials_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_MANAGER_CREDENTIALS")
+    # Private networks where connectors' endpoints, the identity provider and the like may be.
+    private_networks: Annotated[tuple[str, ...], NoDecode] = Field((), alias="SLIPWAY_PRIVATE_NETWORKS")
     worker_concurrency: int = Field(2, alias="SLIPWAY_WORKER_CONCURRENCY", ge=1, le=64)
     api_requests_per_minute: int = Field(
         limits.REQUESTS_PER_MINUTE, alias="SLIPWAY_API_REQUESTS_PER_MINUTE", ge=6, le=10_000_000
@@ -54,10 +57,19 @@ class Environment(BaseSettings):
     legacy_delegate_image: str = Field("", alias="SLIPWAY_LEGACY_DELEGATE_IMAGE")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
 
-    @field_validator("field_encryption_keys", "allowed_hosts", mode="before")
+    @field_validator("field_encryption_keys", "allowed_hosts", "private_networks", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(p.strip() for p in value.split(",") if p.strip()) if isinstance(value, str) else value
+
+    @field_validator("private_networks")
+    @classmethod
+    def _known_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            networks(value)
+        except ValueError as exc:
+            raise ValueError(f"{exc}: write networks as 10.0.0.0/8, with commas between") from exc
+        return value
 
     @field_validator("home")
     @classmethod

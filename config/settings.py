@@ -7,6 +7,7 @@ from csp.constants import NONCE, NONE, SELF
 
 from config.env import ROOT, read_environment
 from guards import limits
+from guards.addresses import Reach, networks
 
 ENV = read_environment()
 HOME = ENV.home
@@ -209,6 +210,11 @@ CACHES: dict[str, dict[str, Any]] = {
 # --- Secrets and AWS -------------------------------------------------------------------------------
 FIELD_ENCRYPTION_KEYS = ENV.field_encryption_keys
 ALLOW_AWS_ENDPOINTS = EMBEDDED if ENV.aws_endpoints_allowed is None else ENV.aws_endpoints_allowed
+OUTGOING_REACH = Reach(
+    private=EMBEDDED,
+    also=networks(ENV.private_networks),
+    advice="where that is meant, name its network in SLIPWAY_PRIVATE_NETWORKS",
+)
 AWS_QUOTA_SHARE = ENV.aws_quota_share
 ALLOW_MANAGER_CREDENTIALS = ENV.lends_own_credentials
 DELEGATE_IMAGES = {"v3": ENV.delegate_image, "legacy": ENV.legacy_delegate_image or ENV.delegate_image}

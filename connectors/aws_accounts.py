@@ -4,13 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
 from connectors.delegate_tags import tag_problems
 from connectors.models import Connector
+from guards.addresses import PRIVATE_TOO, Reach
+from guards.places import url_problem
+from web.outgoing import own_reach
 
 ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN = "AccessKey", "AssumeRole", "DefaultChain"
 OF_DELEGATE = "Delegate"
@@ -152,8 +154,8 @@ def _field_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
         yield _problem("test_region", "This is not the name of a region, such as us-east-1.")
     if spec.endpoint_url and not settings.ALLOW_AWS_ENDPOINTS:
         yield _problem("endpoint_url", "This installation does not allow endpoints of one's own.")
-    elif spec.endpoint_url and not _is_plain_url(spec.endpoint_url):
-        yield _problem("endpoint_url", "This is not an address such as http://127.0.0.1:8001.")
+    elif spec.endpoint_url and (why := url_problem(spec.endpoint_url, _reach(spec))):
+        yield _problem("endpoint_url", f"This cannot be asked: {why}.")
 
 
 def _credential_problems(spec: AwsSpec, has_secret: bool) -> Iterator[dict[str, str]]:
@@ -171,16 +173,9 @@ def _credential_problems(spec: AwsSpec, has_secret: bool) -> Iterator[dict[str, 
         yield _problem("external_id", "Use 2 to 1224 letters, digits and + = , . @ : / - _.")
 
 
-def _is_plain_url(text: str) -> bool:
-    # urlsplit drops control characters, so they are looked for first.
-    if not text.isascii() or not text.isprintable() or " " in text:
-        return False
-    try:
-        url = urlsplit(text)
-        port_is_valid = url.port is None or url.port > 0
-    except ValueError:
-        return False
-    return url.scheme in ("http", "https") and bool(url.hostname) and not url.username and port_is_valid
+def _reach(spec: AwsSpec) -> Reach:
+    """Private networks are what delegates are for; this Slipway itself goes only where it is set."""
+    return PRIVATE_TOO if spec.is_remote else own_reach()
 
 
 def _problem(path: str, message: str) -> dict[str, str]:

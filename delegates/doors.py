@@ -15,6 +15,7 @@ from connectors.models import Connector
 from delegates.models import Delegate
 from delegates.owners import Payload
 from rbac.policy import Principal, require
+from web.outgoing import own_reach
 from web.problems import NotAvailable
 
 
@@ -62,7 +63,7 @@ def open_door(connector: Connector, region: str) -> Caller | DelegateDoor:
         own = spec.credentials == OF_DELEGATE
         return DelegateDoor(connector, region, spec.delegate_selectors, endpoint, own)
     _refuse_disabled(connector)
-    return BotoCaller(credentials, region, endpoint)
+    return BotoCaller(credentials, region, endpoint, own_reach())
 
 
 def call_payload(

@@ -82,6 +82,11 @@ DELEGATE_LOG_BYTES: Final = Limit(50_000_000, "bytes", "delegate.log before a ne
 DELEGATE_LOGS_BYTES: Final = Limit(1_000_000_000, "bytes", "delegate.log with its older files", "R076")
 DELEGATE_LOG_DAYS: Final = Limit(10, "days", "older files of delegate.log, before today", "R076")
 
+# --- Addresses that people give ----------------------------------------------------------------------
+ASKED_URL_CHARACTERS: Final = Limit(4096, "characters", "a URL that is asked", OWN)
+REDIRECTS: Final = Limit(3, "redirects", "one request, where any are followed", "ASVS 13.2.5")
+PROVIDER_ANSWER_BYTES: Final = Limit(1024 * 1024, "bytes", "an answer of an identity provider", OWN)
+
 # --- Documents --------------------------------------------------------------------------------------
 JSON_DEPTH: Final = Limit(64, "levels", "the nesting of a JSON body", OWN)
 JSON_VALUES: Final = Limit(20_000, "values", "a JSON body", OWN)

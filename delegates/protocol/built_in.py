@@ -22,6 +22,7 @@ from delegates.protocol.completing import complete
 from delegates.protocol.leases import hold
 from delegates.protocol.problems import StaleFence
 from delegates.protocol.terms import RENEW_SECONDS
+from web.outgoing import own_reach
 
 KEY = "workers"
 BEAT_EVERY = timedelta(seconds=5)
@@ -89,16 +90,16 @@ def run(task_id: UUID) -> bool:
     began = time.monotonic()
     try:
         renewing.start()
-        outcome = execute(held, Surroundings(lines, blocks_shell=_blocks_shell()))
+        outcome = execute(held, _surroundings(lines))
     finally:
         renewing.stop()
     _tell(worker, taken.task, lines, outcome, duration_ms=round((time.monotonic() - began) * 1000))
     return True
 
 
-def _blocks_shell() -> bool:
-    """A script on the manager would have what the manager has: its keys, and everybody's secrets."""
-    return not settings.EMBEDDED
+def _surroundings(lines: "_Lines") -> Surroundings:
+    """A script on the manager would have what the manager has: its keys, its network, everybody's secrets."""
+    return Surroundings(lines, blocks_shell=not settings.EMBEDDED, reach=own_reach())
 
 
 def _tell(

@@ -198,6 +198,7 @@ def _environment(folder: Path, database_url: str, broker_port: int, concurrency:
         "SLIPWAY_WORKER_CONCURRENCY": str(concurrency),
         # The connector's endpoint is the sandbox.
         "SLIPWAY_ALLOW_AWS_ENDPOINTS": "true",
+        "SLIPWAY_PRIVATE_NETWORKS": "127.0.0.1/32",
         "SLIPWAY_DEMO_API_KEY": KEY,
         "SLIPWAY_DEMO_PASSWORD": PASSWORD,
         "LOG_LEVEL": "WARNING",

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+from guards.addresses import PRIVATE_TOO, Reach
 from guards.masks import NOTHING_SECRET, Mask
+from guards.safe_http import Way
 from guards.text import clean, cut
 
 
@@ -23,6 +25,12 @@ class Surroundings:
     blocks_shell: bool = False
     allowed_operations: frozenset[str] = frozenset()
     mask: Mask = NOTHING_SECRET
+    reach: Reach = PRIVATE_TOO
+
+    @property
+    def way(self) -> Way:
+        """How requests of tasks leave: as the process's own environment says."""
+        return Way(self.reach, from_environment=True)
 
     def tell(self, texts: Sequence[str], level: str = "INFO") -> None:
         """Add lines to the task's log, its secrets hidden, also where one runs over several lines."""

@@ -7,11 +7,10 @@ from aws.caller import BotoCaller
 from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
 from aws.deadline import TooLate, sent_before
 from aws.errors import AwsError, NotSent, Unauthenticated
-from delegates.agent.executors.addresses import find_place
 from delegates.agent.executors.answers import Answer, Surroundings, failed, not_sent, succeeded
 from delegates.agent.executors.operations import is_allowed, refusal
-from delegates.agent.executors.requests import read_url
 from delegates.agent.work import Held
+from guards.places import find_place, read_url
 
 
 def run_aws(held: Held, around: Surroundings) -> Answer:
@@ -21,13 +20,14 @@ def run_aws(held: Held, around: Surroundings) -> Answer:
     if not is_allowed(service, operation, around.allowed_operations):
         return failed("OperationNotAllowed", refusal(service, operation))
     if endpoint := str(params.get("endpoint_url") or ""):
-        _, host, port = read_url(endpoint)
-        find_place(host, port)
+        target = read_url(endpoint)
+        find_place(target.host, target.port, around.reach)
     credentials = read_credentials(params.get("credentials") or {"kind": "own"})
     caller = BotoCaller(
         credentials=credentials,
         region=str(params["region"]),
         endpoint_url=endpoint or None,
+        reach=around.reach,
     )
     try:
         with sent_before(held.task.send_before):

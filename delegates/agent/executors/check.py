@@ -3,20 +3,21 @@
 import socket
 import ssl
 
-from delegates.agent.executors.addresses import find_place
 from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
-from delegates.agent.executors.requests import CONNECT_SECONDS, ask, is_proxied, read_url, trusted
 from delegates.agent.work import Held
+from guards.places import find_place, read_url
+from guards.safe_http import CONNECT_SECONDS, Ask, ask, trusted
 
 
 def run_check(held: Held, around: Surroundings) -> Answer:
     """Connect, and speak TLS where the address asks for it. Raises what `ask` raises."""
     url = str(held.task.params["url"])
-    scheme, host, port = read_url(url)
-    if is_proxied(scheme, host):
-        ask("HEAD", url)
+    target = read_url(url)
+    host, port = target.host, target.port
+    if around.way.is_proxied(target):
+        ask(Ask("HEAD", url), around.way)
         return succeeded({"ok": True, "address": ""})
-    place = find_place(host, port)
+    place = find_place(host, port, around.reach)
     try:
         connection = socket.create_connection((place.address, port), CONNECT_SECONDS)
     except OSError as problem:
@@ -24,7 +25,7 @@ def run_check(held: Held, around: Surroundings) -> Answer:
             "NotConnected", f"no connection to {host} ({place.address}): {problem}", capability=True
         )
     with connection:
-        if scheme == "https" and (failure := _tls_failure(connection, host)):
+        if target.scheme == "https" and (failure := _tls_failure(connection, host)):
             return failure
     return succeeded({"ok": True, "address": place.address})
 

@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
-from delegates.agent.executors.requests import Reply, ask
 from delegates.agent.work import Held
 from guards.limits import REGISTRY_TAGS
+from guards.safe_http import Ask, Reply, Way, ask
 
 MOST_PAGES = 100
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
@@ -38,19 +38,19 @@ def run_docker_registry(held: Held, around: Surroundings) -> Answer:
     if not _REPOSITORY.match(repository) or (tag and not _TAG.match(tag)):
         return failed("BadParameters", f"{repository}:{tag} is not the name of an image")
     login = (str(params["username"]), str(params.get("password") or "")) if params.get("username") else None
-    registry = _registry(str(params["url"]), repository, login)
+    registry = _registry(str(params["url"]), repository, login, around.way)
     try:
         return succeeded({"digest": registry.digest(tag)} if tag else {"tags": registry.tags()})
     except RegistryRefused as refused:
         return failed("RegistryRefused", str(refused))
 
 
-def _registry(url: str, repository: str, login: tuple[str, str] | None) -> "_Registry":
+def _registry(url: str, repository: str, login: tuple[str, str] | None, way: Way) -> "_Registry":
     base = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix("/v2")
     if urlsplit(base).hostname in _HUB:
         base = "https://registry-1.docker.io"
         repository = repository if "/" in repository else f"library/{repository}"
-    return _Registry(base, repository, login)
+    return _Registry(base, repository, login, way)
 
 
 @dataclass
@@ -58,6 +58,7 @@ class _Registry:
     base: str
     repository: str
     login: tuple[str, str] | None = field(repr=False)
+    way: Way
     token: str = field(default="", repr=False)
 
     def tags(self) -> list[str]:
@@ -100,7 +101,8 @@ class _Registry:
         headers = {"Accept": _MANIFESTS if "/manifests/" in url else "application/json"}
         if self.token not in ("", _BASIC):
             headers["Authorization"] = f"Bearer {self.token}"
-        return ask(method, url, headers=headers, auth=self.login if self.token == _BASIC else None)
+        auth = self.login if self.token == _BASIC else None
+        return ask(Ask(method, url, headers=headers, auth=auth), self.way)
 
     def _new_token(self, challenge: str) -> str:
         scheme, _, rest = challenge.partition(" ")
@@ -115,7 +117,7 @@ class _Registry:
         if urlsplit(realm).scheme != "https" and urlsplit(realm).netloc != urlsplit(self.base).netloc:
             raise RegistryRefused("the registry sends its logins to another host without TLS")
         query = {"service": asked.get("service", ""), "scope": f"repository:{self.repository}:pull"}
-        reply = ask("GET", f"{realm}?{urlencode(query)}", auth=self.login)
+        reply = ask(Ask("GET", f"{realm}?{urlencode(query)}", auth=self.login), self.way)
         answer = _json(reply)
         token = answer.get("token") or answer.get("access_token")
         if reply.status != 200 or not isinstance(token, str):

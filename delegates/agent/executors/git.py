@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from delegates.agent.executors.addresses import Place, find_place
 from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
 from delegates.agent.work import Held
+from guards.addresses import Reach
 from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES
+from guards.places import Place, find_place
 
 _PROGRAM = "git"
 FETCH_SECONDS, READ_SECONDS = 60.0, 10.0
@@ -32,7 +33,7 @@ def run_git(held: Held, around: Surroundings) -> Answer:
     ref = str(params.get("ref") or "HEAD")
     if not _REF.match(ref) or ref.startswith("-"):
         raise ValueError(f"{ref!r} is not the name of a branch, tag or commit")
-    url, place = _place(str(params["url"]))
+    url, place = _place(str(params["url"]), around.reach)
     seconds = max(1.0, min(FETCH_SECONDS, held.seconds_left))
     with tempfile.TemporaryDirectory(prefix="slipway-", ignore_cleanup_errors=True) as folder:
         git = _Git(Path(folder), _environment(Path(folder), params, place), _pinned(url, place), seconds)
@@ -102,7 +103,7 @@ class _Git:
         return done.stdout
 
 
-def _place(url: str) -> tuple[str, Place]:
+def _place(url: str, reach: Reach) -> tuple[str, Place]:
     """The URL in its long form, and the checked address of its host."""
     if "://" not in url and (short := _SHORT_SSH.match(url)):
         url = f"ssh://{short[1] or 'git'}@{short[2]}/{short[3]}"
@@ -111,7 +112,7 @@ def _place(url: str) -> tuple[str, Place]:
         raise ValueError("the address of a repository begins with https://, http:// or ssh://")
     if parts.password:
         raise ValueError("the address of a repository must not hold a password: use a secret")
-    return url, find_place(parts.hostname, parts.port or _PORTS[parts.scheme])
+    return url, find_place(parts.hostname, parts.port or _PORTS[parts.scheme], reach)
 
 
 def _pinned(url: str, place: Place) -> list[str]:

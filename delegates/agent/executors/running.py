@@ -5,17 +5,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from delegates.agent.executors.addresses import AddressRefused, NameNotResolved
 from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed, not_sent
 from delegates.agent.executors.aws import run_aws
 from delegates.agent.executors.check import run_check
 from delegates.agent.executors.docker_registry import run_docker_registry
 from delegates.agent.executors.git import run_git
 from delegates.agent.executors.http import run_http
-from delegates.agent.executors.requests import NotReached, TooMuch
 from delegates.agent.executors.shell import run_shell
 from delegates.agent.work import Held
+from guards.addresses import AddressRefused
 from guards.masks import Mask
+from guards.places import NameNotResolved
+from guards.safe_http import NotReached, TooMuch
 
 Executor = Callable[[Held, Surroundings], Answer]
 log = logging.getLogger("slipway.delegate")

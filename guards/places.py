@@ -1,0 +1,100 @@
+"""A URL that somebody gave, read; and the checked address of its host, which is then connected to."""
+
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from guards.addresses import PUBLIC, AddressRefused, Reach
+from guards.limits import ASKED_URL_CHARACTERS
+
+PORTS = {"http": 80, "https": 443}
+# Below 1024 only the web's own; above, databases and the like, whose protocols take a request for commands.
+_LOWEST_FREE = 1024
+_NOT_WEB = frozenset(
+    (1719, 1720, 1723, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432, 5672)
+    + (6000, 6379, 6380, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 7000, 7001, 9042, 9092, 10080)
+    + (10250, 10255, 11211, 26379, 27017, 27018, 50070)
+)
+
+
+class BadAddress(ValueError):
+    """The text is no URL that can be asked."""
+
+
+class NameNotResolved(Exception):
+    """No address was found for the name."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a URL names."""
+
+    scheme: str
+    host: str
+    port: int
+    named: str
+    """Host and port as they stand in the URL, for the Host header."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A host by its name, and the addresses that were checked; the first one is connected to."""
+
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+
+    @property
+    def address(self) -> str:
+        return self.addresses[0]
+
+    @property
+    def url_host(self) -> str:
+        """The address as it stands in a URL."""
+        return f"[{self.address}]" if ":" in self.address else self.address
+
+
+def read_url(url: str) -> Target:
+    """What a URL names. Raises `BadAddress` for other schemes, other ports and what libraries read apart."""
+    # Looked for first: `urlsplit` drops some of them, and the host becomes another.
+    if any(ord(character) <= 32 or ord(character) == 127 or character == "\\" for character in url):
+        raise BadAddress("the address holds spaces, control characters or backslashes")
+    if len(url) > ASKED_URL_CHARACTERS:
+        raise BadAddress(f"the address is longer than {ASKED_URL_CHARACTERS}")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as problem:
+        raise BadAddress(f"the address cannot be read: {problem}") from problem
+    if parts.scheme not in PORTS or not parts.hostname:
+        raise BadAddress("the address must begin with https:// or http:// and name a host")
+    port = PORTS[parts.scheme] if port is None else port
+    if port not in PORTS.values() and (port < _LOWEST_FREE or port in _NOT_WEB):
+        raise BadAddress(f"port {port} is none of web servers: use 443, 80, or one above 1023 that is")
+    return Target(parts.scheme, parts.hostname, port, parts.netloc.rpartition("@")[2])
+
+
+def url_problem(url: str, reach: Reach = PUBLIC) -> str:
+    """Why a URL cannot be taken, as far as that is known without asking for its name; "" for a good one."""
+    try:
+        target = read_url(url)
+        reach.require_literal(target.host)
+    except (BadAddress, AddressRefused) as problem:
+        return str(problem)
+    return "the address must not hold a user name or password" if "@" in urlsplit(url).netloc else ""
+
+
+def find_place(host: str, port: int, reach: Reach = PUBLIC) -> Place:
+    """Resolve a name once and check every address. Raises `AddressRefused`, `NameNotResolved`."""
+    if any(ord(character) <= 32 for character in host):
+        raise AddressRefused(f"{host!r} is not a host name")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as problem:
+        raise NameNotResolved(f"the name {host} was not resolved: {problem}") from problem
+    addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if not addresses:
+        raise NameNotResolved(f"the name {host} has no address")
+    for address in addresses:
+        reach.require(host, address)
+    return Place(host, port, addresses)

@@ -1,0 +1,152 @@
+"""Asking what somebody gave: the checked address, redirects, and answers that are meant to hurt."""
+
+import gzip
+import tracemalloc
+
+import pytest
+
+from aws.caller import BotoCaller
+from aws.credentials import AccessKey
+from aws.errors import NotSent
+from guards.addresses import PRIVATE_TOO, PUBLIC, AddressRefused, Reach, networks
+from guards.places import BadAddress
+from guards.safe_http import Ask, NotReached, Reply, TooMuch, Way, ask
+from tests.agent.places import Respond, place
+from tests.guards.names import Rebinding
+
+LOOPBACK = Reach(also=networks(["127.0.0.1/32"]))
+FOLLOWING = Way(LOOPBACK, redirects=3)
+
+
+def get(url: str, way: Way = FOLLOWING, **more: object) -> Reply:
+    return ask(Ask("GET", url, **more), way)  # type: ignore[arg-type]
+
+
+def moved(to: str, status: int = 302) -> Respond:
+    return lambda _: (status, {"Location": to}, b"")
+
+
+def test_a_name_is_asked_once_and_its_answer_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    with place(lambda request: (200, {}, str(request.headers["Host"]).encode())) as url:
+        names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
+        port = url.rpartition(":")[2]
+        assert get(f"http://astray.example:{port}/").text == f"astray.example:{port}"
+        assert names.asked == 1
+        with pytest.raises(AddressRefused):
+            get(f"http://astray.example:{port}/")
+
+
+def test_aws_clients_of_an_own_endpoint_look_again_at_each_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard: list[str] = []
+    with place(lambda request: (heard.append(request.path), (200, {"Connection": "close"}, b"{}"))[1]) as url:
+        names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "127.0.0.2")
+        endpoint = f"http://astray.example:{url.rpartition(':')[2]}"
+        caller = BotoCaller(AccessKey("AKIATEST", "secret"), "us-east-1", endpoint, LOOPBACK)
+        caller.call("ecs", "DescribeClusters", {})
+        assert (names.asked, len(heard)) == (1, 1)
+        with pytest.raises(NotSent, match=r"127\.0\.0\.2, which is a private address") as refused:
+            caller.call("ecs", "UpdateService", {"service": "x"})
+    assert refused.value.code == "AddressRefused"
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "http://169.254.169.254/latest/",
+        "http://[::1]/",
+        "//10.0.0.7/",
+        "http://127.0.0.2:8080/",
+        "http://0x7f.2:8080/",
+        "http://[::ffff:192.168.0.1]/",
+    ],
+)
+def test_redirects_lead_no_further_than_the_first_address_may(to: str) -> None:
+    with place(moved(to)) as url, pytest.raises(AddressRefused):
+        get(url)
+
+
+@pytest.mark.parametrize("to", ["file:///etc/passwd", "gopher://127.0.0.1:6379/_x", "http://127.0.0.1:22/"])
+def test_redirects_lead_to_web_addresses_only(to: str) -> None:
+    with place(moved(to)) as url, pytest.raises(BadAddress):
+        get(url)
+
+
+def test_three_redirects_are_followed_and_a_fourth_is_not() -> None:
+    left = [3]
+
+    def hop(request: object) -> tuple[int, dict[str, str], bytes]:
+        left[0] -= 1
+        return (302, {"Location": "/next"}, b"") if left[0] >= 0 else (200, {}, b"here")
+
+    with place(hop) as url:
+        assert get(url).text == "here"
+        left[0] = 4
+        with pytest.raises(NotReached, match="again and again"):
+            get(url)
+
+
+def test_redirects_are_told_where_nobody_asked_to_follow_them() -> None:
+    with place(moved("http://169.254.169.254/")) as url:
+        assert get(url, Way(LOOPBACK)).status == 302
+
+
+def test_a_login_is_not_carried_to_another_host() -> None:
+    heard: list[dict[str, str]] = []
+    with (
+        place(lambda request: (heard.append(dict(request.headers)), (200, {}, b""))[1]) as other,
+        place(moved(other)) as url,
+    ):
+        get(url, headers={"Authorization": "Bearer secret", "Cookie": "a=b", "X-Kept": "1"}, auth=("me", "p"))
+    assert not {"Authorization", "Cookie"} & heard[0].keys()
+    assert heard[0]["X-Kept"] == "1"
+
+
+def test_a_post_that_is_moved_is_not_posted_again() -> None:
+    heard: list[tuple[str, bytes]] = []
+
+    def answer(request: object) -> tuple[int, dict[str, str], bytes]:
+        heard.append((request.command, request.body))  # type: ignore[attr-defined]
+        return (303, {"Location": "/seen"}, b"") if len(heard) == 1 else (200, {}, b"")
+
+    with place(answer) as url:
+        ask(Ask("POST", url, body=b"secret"), FOLLOWING)
+    assert heard == [("POST", b"secret"), ("GET", b"")]
+
+
+def test_a_packed_answer_is_unpacked_no_further_than_it_is_taken() -> None:
+    bomb = gzip.compress(b"\0" * 200 * 1024 * 1024, 1)
+    with place(lambda _: (200, {"Content-Encoding": "gzip"}, bomb)) as url:
+        tracemalloc.start()
+        with pytest.raises(TooMuch):
+            get(url)
+        assert tracemalloc.get_traced_memory()[1] < 8 * 1024 * 1024
+        tracemalloc.stop()
+    with place(lambda _: (200, {"Content-Encoding": "gzip"}, gzip.compress(b"hello"))) as url:
+        assert get(url).text == "hello"
+    with (
+        place(lambda _: (200, {"Content-Encoding": "gzip"}, b"not packed")) as url,
+        pytest.raises(NotReached),
+    ):
+        get(url)
+    with place(lambda _: (200, {"Content-Encoding": "br"}, b"x")) as url, pytest.raises(NotReached):
+        get(url)
+
+
+def test_variables_of_the_process_change_nothing_unless_they_are_meant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with place(lambda _: (200, {}, b"here")) as url:
+        assert get(url).text == "here"
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]"])
+def test_a_proxy_is_not_asked_for_addresses_either(host: str) -> None:
+    with place(lambda _: (200, {}, b"leaked")) as proxy:
+        for reach in (PUBLIC, PRIVATE_TOO):
+            with pytest.raises(AddressRefused):
+                get(f"http://{host}/latest", Way(reach, proxy=proxy))
+        assert get("http://public.example/", Way(PUBLIC, proxy=proxy)).text == "leaked"
