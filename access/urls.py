@@ -1,5 +1,16 @@
 """Addresses of the pages of access."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from access.views import scope_changes, scopes
+
+urlpatterns = [
+    path("access/scopes/", scopes.scopes, name="access-scopes"),
+    path("access/scopes/archived/", scopes.archived, name="archived-scopes"),
+    path("access/scopes/new/", scope_changes.new_organization, name="new-organization"),
+    path("access/scopes/<int:pk>/", scopes.scope, name="access-scope"),
+    path("access/scopes/<int:pk>/new/", scope_changes.new_project, name="new-project"),
+    path("access/scopes/<int:pk>/rename/", scope_changes.rename_scope, name="rename-scope"),
+    path("access/scopes/<int:pk>/archive/", scope_changes.archive_scope, name="archive-scope"),
+    path("access/scopes/<int:pk>/restore/", scope_changes.restore_scope, name="restore-scope"),
+]

@@ -1,14 +1,16 @@
 """Forms of pages: plain fields, and refusals of operations shown beside the field that they name."""
 
+import re
 from typing import Any, ClassVar
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 
 from rbac.models import Scope
 from rbac.policy import Forbidden, Principal, scopes_where
-from web.problems import Problem
+from web.problems import Problem, problem_of
 
 
 def posted(request: HttpRequest) -> QueryDict | None:
@@ -40,14 +42,21 @@ class PageForm(forms.Form):
         """The status of a page that shows this form: 400 where something entered was refused."""
         return 400 if self.is_bound and self.errors else 200
 
-    def refuse(self, problem: Problem) -> None:
+    def refuse(self, problem: Problem | ValidationError) -> None:
         """Show why an operation refused what was entered."""
-        for error in problem.errors or [{"path": "", "message": problem.detail}]:
+        content = problem_of(problem) or {"detail": str(problem)}
+        for error in content.get("errors") or [{"path": "", "message": content["detail"]}]:
             path = str(error.get("path", ""))
             known = path if path in self.fields else None
             # A refusal that names no field of this form keeps the name of its place.
             message = str(error["message"]) if known or not path else f"{path}: {error['message']}"
             self.add_error(known, message)
+
+
+def identifier_from(name: str) -> str:
+    """An identifier that reads like a name; empty if nothing of it can be used."""
+    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:100]
+    return f"_{found}" if found[:1].isdigit() else found
 
 
 class ScopeField(forms.ModelChoiceField):

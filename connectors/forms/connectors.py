@@ -1,6 +1,5 @@
 """The form of an AWS connector: what it asks for depends on how the account is entered."""
 
-import re
 import secrets as randoms
 from typing import Any
 
@@ -21,7 +20,7 @@ from connectors.delegate_tags import tags_in
 from connectors.models import Connector, Secret
 from rbac.models import Scope
 from rbac.policy import Principal, visible_to
-from web.page_forms import PageForm, ScopeField
+from web.page_forms import PageForm, ScopeField, identifier_from
 
 EDIT = "core_connector_edit"
 _MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
@@ -158,12 +157,6 @@ class NewConnectorForm(ConnectorForm):
         """The identifier, made from the name where none was given."""
         given = str(self.cleaned_data["identifier"])
         return given or identifier_from(str(self.cleaned_data.get("name", "")))
-
-
-def identifier_from(name: str) -> str:
-    """An identifier that reads like a name; empty if nothing of it can be used."""
-    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:100]
-    return f"_{found}" if found[:1].isdigit() else found
 
 
 def _ways() -> list[tuple[str, str]]:

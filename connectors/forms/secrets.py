@@ -4,11 +4,10 @@ from typing import Any
 
 from django import forms
 
-from connectors.forms.connectors import identifier_from
 from guards.limits import SECRET_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal
-from web.page_forms import PageForm, ScopeField
+from web.page_forms import PageForm, ScopeField, identifier_from
 
 EDIT = "core_secret_edit"
 

@@ -4,14 +4,13 @@ from typing import Any
 
 from django import forms
 
-from connectors.forms.connectors import identifier_from
 from delegates.known_environments import KnownEnvironment, known_environments
 from delegates.models import Delegate, DelegateConfiguration
 from delegates.queries.configurations import MOST_OFFERED, delegates_to_give
 from guards.limits import SCRIPT_BYTES, SCRIPT_SECONDS
 from rbac.models import Scope
 from rbac.policy import Principal
-from web.page_forms import PageForm, ScopeField
+from web.page_forms import PageForm, ScopeField, identifier_from
 
 EDIT = "core_delegateconfiguration_edit"
 

@@ -275,4 +275,33 @@ PAGES: dict[str, Row] = {
     "restore-file": Row(
         (Ask("post", FORM_TO_CHANGE, is_form=True),), lambda world: {"pk": world.file.pk, "version": 1}
     ),
+    # Access.
+    "access-scopes": only(PAGE),
+    "archived-scopes": only(PAGE),
+    "new-organization": Row(
+        (
+            get((302, 404, 404, 404, 200)),
+            Ask("post", (302, 404, 404, 404, 302), body=lambda world: {"name": "Made here"}, is_form=True),
+        )
+    ),
+    "access-scope": only(PAGE_OF_ONE, of("scope")),
+    "new-project": Row(
+        (
+            get((302, 404, 404, 404, 200)),
+            Ask("post", (302, 404, 404, 404, 302), body=lambda world: {"name": "Made here"}, is_form=True),
+        ),
+        lambda world: {"pk": world.scope.parent_id},
+    ),
+    "rename-scope": Row(
+        (
+            get(PAGE_TO_CHANGE),
+            Ask("post", FORM_TO_CHANGE, body=lambda world: {"name": "Made here"}, is_form=True),
+        ),
+        of("scope"),
+    ),
+    # An execution is under way there.
+    "archive-scope": Row(
+        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("scope")
+    ),
+    "restore-scope": Row((Ask("post", (302, 404, 404, 404, 404), is_form=True),), of("scope")),
 }
