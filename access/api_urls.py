@@ -32,4 +32,5 @@ urlpatterns = [
     path("api-keys", keys.ApiKeys.as_view(), name="api-keys"),
     path("api-keys/<int:pk>", keys.OneApiKey.as_view(), name="api-key"),
     path("audit", audit.Audit.as_view(), name="api-audit"),
+    path("audit/<int:pk>", audit.OneAuditEntry.as_view(), name="api-audit-entry"),
 ]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from access.views import scope_changes, scopes
+from access.views import audit, scope_changes, scopes
 
 urlpatterns = [
     path("access/scopes/", scopes.scopes, name="access-scopes"),
@@ -13,4 +13,6 @@ urlpatterns = [
     path("access/scopes/<int:pk>/rename/", scope_changes.rename_scope, name="rename-scope"),
     path("access/scopes/<int:pk>/archive/", scope_changes.archive_scope, name="archive-scope"),
     path("access/scopes/<int:pk>/restore/", scope_changes.restore_scope, name="restore-scope"),
+    path("access/audit/", audit.audit_trail, name="audit-trail"),
+    path("access/audit/<int:pk>/", audit.audit_entry, name="audit-entry"),
 ]

@@ -1,15 +1,19 @@
-"""The route about the audit trail."""
+"""Routes about the audit trail."""
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.audit_trail import readable
+from access.forms.audit import SOURCES, AuditFilter, kinds_of_things
 from rbac.models import AuditEntry
-from rbac.policy import visible_below
-from web.rest import LISTED, Route, narrowed
+from rbac.policy import Principal
+from web.rest import ORG, PAGED, PROJECT, Route, narrowed
 
 
 class AuditDocument(serializers.Serializer[Any]):
@@ -31,11 +35,43 @@ class AuditDocument(serializers.Serializer[Any]):
     address = serializers.CharField()
 
 
+def _condition(name: str, description: str, kind: Any = OpenApiTypes.STR, **more: Any) -> OpenApiParameter:
+    return OpenApiParameter(name, kind, description=description, **more)
+
+
+CONDITIONS = [
+    _condition("who", "Only what this user did."),
+    _condition("action", "Only this action, `connector.update`, or all of one kind, `connector`."),
+    _condition(
+        "kind", "Only entries about things of this kind.", enum=[kind for kind, _ in kinds_of_things()]
+    ),
+    _condition("thing", "Only entries about things with this in their name."),
+    _condition("thing_id", "Only entries about the thing with this id."),
+    _condition("source", "Only what came this way.", enum=[source for source, _ in SOURCES]),
+    _condition("request_id", "Only what this request did."),
+    _condition("address", "Only what came from this address."),
+    _condition("since", "Only entries at this moment or later; a day stands for its beginning, in UTC."),
+    _condition("until", "Only entries before this moment; a day stands for its end, in UTC."),
+]
+
+
 class Audit(Route):
     """The audit trail of the scopes where one may read it, newest first."""
 
-    @extend_schema(parameters=LISTED, responses=AuditDocument(many=True))
+    @extend_schema(parameters=[ORG, PROJECT, *CONDITIONS, *PAGED], responses=AuditDocument(many=True))
     def get(self, request: Request) -> Response:
-        rows = AuditEntry.objects.select_related("scope")
-        visible = visible_below(self.principal, "core_audit_view", rows)
-        return self.page(narrowed(request, visible, by_identifier=False), AuditDocument)
+        return self.page(wanted_entries(request, self.principal), AuditDocument)
+
+
+class OneAuditEntry(Route):
+    """One entry of the audit trail."""
+
+    @extend_schema(responses=AuditDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(AuditDocument(self.one_of(readable(self.principal), pk=pk)).data)
+
+
+def wanted_entries(request: Request, principal: Principal) -> QuerySet[AuditEntry]:
+    """Return the entries that a request asks for. Raises `BadInput`."""
+    found = narrowed(request, readable(principal), by_identifier=False)
+    return found.filter(AuditFilter(request.GET).condition)

@@ -5,7 +5,7 @@ from typing import Any
 from django.utils import timezone
 
 from delegates.models import DelegateTask, Inquiry
-from rbac.models import User
+from rbac.models import AuditEntry, User
 from tests.api.world import World
 from tests.delegates.making import make_task
 
@@ -31,3 +31,8 @@ def inquiry(world: World) -> dict[str, Any]:
         asked_at=timezone.now(),
     )
     return {"pk": world.connector.pk, "inquiry": asked.pk}
+
+
+def audit_entry(world: World) -> dict[str, Any]:
+    """What the audit trail says of the world's execution."""
+    return {"pk": AuditEntry.objects.filter(scope=world.scope).earliest("pk").pk}

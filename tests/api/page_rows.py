@@ -1,6 +1,6 @@
 """Every named page with all that can be asked of it."""
 
-from tests.api.asked_things import decision, delegate_task, inquiry
+from tests.api.asked_things import audit_entry, decision, delegate_task, inquiry
 from tests.api.asks import (
     FORM,
     FORM_TO_CHANGE,
@@ -38,6 +38,9 @@ from tests.api.asks import (
 from tests.api.world import PIPELINE
 
 PAGES: dict[str, Row] = {
+    "audit-trail": Row((get(PAGE), get(PAGE, "?who=admin&kind=deployments.pipeline&since=2026-01-01"))),
+    # The deployer and the viewer may not read it; the stranger reads another project's.
+    "audit-entry": only((302, 404, 404, 404, 200), audit_entry),
     "overview": only((302,) * 5),
     "executions": only(PAGE),
     "execution": only(PAGE_OF_ONE, of("execution")),

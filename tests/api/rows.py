@@ -5,7 +5,7 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver
 
-from tests.api.asked_things import decision, delegate_task, inquiry
+from tests.api.asked_things import audit_entry, decision, delegate_task, inquiry
 from tests.api.asks import (
     ADMIN_LIST,
     CHANGE,
@@ -129,7 +129,8 @@ ROWS: dict[str, Row] = {
     ),
     "api-keys": Row((get(LIST), Ask("post", (401, 201, 201, 201, 201), body=lambda world: {"name": "x"}))),
     "api-key": Row((get((401, 404, 404, 404, 200)), Ask("delete", (401, 404, 404, 404, 204))), of("key")),
-    "api-audit": only(ADMIN_LIST),
+    "api-audit": Row((get(ADMIN_LIST), get(ADMIN_LIST, "?who=admin&action=apikey&since=2026-01-01"))),
+    "api-audit-entry": only((401, 404, 404, 404, 200), audit_entry),
     # Connectors, secrets, files.
     "api-connectors": Row(
         (

@@ -1,0 +1,127 @@
+"""What of the audit trail is asked for; the page, the export and the API read the same fields."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django import forms
+from django.apps import apps
+from django.db.models import Q
+
+from web.page_forms import PageForm
+from web.problems import BadInput
+
+SOURCES: Final = (
+    ("page", "Pages"),
+    ("api", "API"),
+    ("admin", "Administration"),
+    ("agent", "Delegates"),
+    ("internal", "Slipway itself"),
+)
+YEARS: Final = range(1970, 9999)
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_RARE: Final = ("source", "thing_id", "request_id", "address")
+_APPS: Final = ("rbac", "connectors", "delegates", "deployments")
+
+
+def kinds_of_things() -> list[tuple[str, str]]:
+    """Return what entries can speak of, each with its name: ("connectors.connector", "Connector")."""
+    models = (model for name in _APPS for model in apps.get_app_config(name).get_models())
+    found = [(model._meta.label_lower, str(model._meta.verbose_name).capitalize()) for model in models]
+    return sorted(found, key=lambda kind: kind[1])
+
+
+class MomentField(forms.DateTimeField):
+    """A moment in UTC where it names no other zone; a day stands for its beginning, or for its end."""
+
+    def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
+        super().__init__(required=False, **kwargs)
+        self._is_end = is_end
+        self.widget = forms.TextInput(attrs={"type": "datetime-local", "step": "1"})
+
+    def to_python(self, value: Any) -> datetime | None:
+        found = super().to_python(value)
+        if found is None:
+            return None
+        if found.year not in YEARS:
+            raise forms.ValidationError(f"Name a year from {YEARS[0]} to {YEARS[-1]}.")
+        is_day = isinstance(value, str) and _DAY.fullmatch(value.strip())
+        return found + timedelta(days=1) if self._is_end and is_day else found
+
+
+def _text(length: int, label: str, placeholder: str = "") -> forms.CharField:
+    widget = forms.TextInput(attrs={"placeholder": placeholder} if placeholder else {})
+    return forms.CharField(required=False, max_length=length, label=label, widget=widget)
+
+
+class AuditFilter(PageForm):
+    """Conditions that an entry has to meet, all of them."""
+
+    who = _text(150, "Who", "A user name")
+    action = _text(64, "Action", "connector.update, or connector")
+    kind = forms.ChoiceField(
+        required=False, choices=lambda: [("", "Any"), *kinds_of_things()], label="Kind of thing"
+    )
+    thing = _text(400, "Thing", "A part of its name")
+    since = MomentField(label="From (UTC)")
+    until = MomentField(label="Until (UTC)", is_end=True)
+    source = forms.ChoiceField(required=False, choices=[("", "Any"), *SOURCES], label="Came by")
+    thing_id = _text(64, "Id of the thing")
+    request_id = _text(64, "Id of the request")
+    address = _text(64, "Source address", "192.0.2.7")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # All of them are optional; saying so ten times helps nobody.
+        self.depending = frozenset(self.fields)  # type: ignore[misc]
+
+    @property
+    def shown(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.fields if name not in _RARE]
+
+    @property
+    def rare(self) -> list[forms.BoundField]:
+        """What is asked for now and then; the page keeps it folded."""
+        return [self[name] for name in _RARE]
+
+    @property
+    def has_rare(self) -> bool:
+        return any(self.data.get(name) for name in _RARE)
+
+    @property
+    def condition(self) -> Q:
+        """What is asked for. Raises `BadInput` naming each field that makes no sense."""
+        if not self.is_valid():
+            errors = [
+                {"path": name, "message": str(message)}
+                for name, messages in self.errors.items()
+                for message in messages
+            ]
+            raise BadInput("The filter is not valid.", errors=errors)
+        return self._condition()
+
+    @property
+    def is_narrowing(self) -> bool:
+        return any(self.data.get(name) for name in self.fields)
+
+    def _condition(self) -> Q:
+        found = Q()
+        for name, lookup in _LOOKUPS.items():
+            if value := self.cleaned_data[name]:
+                found &= Q(**{lookup: value})
+        if action := self.cleaned_data["action"]:
+            found &= Q(action=action) | Q(action__startswith=f"{action}.")
+        return found
+
+
+_LOOKUPS: Final = {
+    "who": "actor_name",
+    "kind": "thing_type",
+    "thing": "thing_name__icontains",
+    "thing_id": "thing_id",
+    "source": "source",
+    "request_id": "request_id",
+    "address": "address",
+    "since": "at__gte",
+    "until": "at__lt",
+}
