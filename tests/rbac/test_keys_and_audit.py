@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 import time_machine
 from django.core.exceptions import ValidationError
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from rbac import audit
@@ -126,9 +127,31 @@ def test_entries_can_neither_be_changed_nor_deleted():
         AuditEntry.objects.update(action="nothing")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE rbac_auditentry SET action = 'nothing'",
+        "UPDATE rbac_auditentry SET actor_id = NULL",
+        "DELETE FROM rbac_auditentry",
+        "TRUNCATE rbac_auditentry CASCADE",
+        "INSERT OR REPLACE INTO rbac_auditentry SELECT * FROM rbac_auditentry",
+        "INSERT INTO rbac_auditentry SELECT * FROM rbac_auditentry WHERE true"
+        " ON CONFLICT (id) DO UPDATE SET action = 'nothing'",
+    ],
+)
+def test_the_database_itself_keeps_every_entry(statement: str):
+    audit.record(actor=user("anna"), action="project.update", thing=project())
+    written = AuditEntry.objects.values().get()
+    # What only the other database understands is refused as well.
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+    assert AuditEntry.objects.values().get() == written
+
+
 def test_an_entry_outlives_its_actor():
     person = user("anna")
+    number = person.pk
     audit.record(actor=person, action="project.update", thing=project())
     person.delete()
     entry = AuditEntry.objects.get()
-    assert (entry.actor, entry.actor_name) == (None, "anna")
+    assert (entry.actor_id, entry.actor_name) == (number, "anna")
