@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from access.api import access_checks, assignments, audit, keys, me, roles, scopes
+from access.api import access_checks, assignments, audit, keys, me, roles, scopes, service_accounts
 
 urlpatterns = [
     path("me", me.Me.as_view(), name="api-me"),
@@ -31,6 +31,11 @@ urlpatterns = [
     path("role-assignments/<int:pk>", assignments.OneRoleAssignment.as_view(), name="api-role-assignment"),
     path("api-keys", keys.ApiKeys.as_view(), name="api-keys"),
     path("api-keys/<int:pk>", keys.OneApiKey.as_view(), name="api-key"),
+    path("api-keys/<int:pk>/rotate", keys.ApiKeyRotation.as_view(), name="api-key-rotation"),
+    path("service-accounts", service_accounts.ServiceAccounts.as_view(), name="api-service-accounts"),
+    path(
+        "service-accounts/<int:pk>", service_accounts.OneServiceAccount.as_view(), name="api-service-account"
+    ),
     path("audit", audit.Audit.as_view(), name="api-audit"),
     path("audit/<int:pk>", audit.OneAuditEntry.as_view(), name="api-audit-entry"),
 ]

@@ -48,6 +48,8 @@ SIGN_INS_PATIENT: Final = Limit(
     20, "failures", "signing in to one account in a quarter of an hour", "ASVS 6.1.1"
 )
 
+KEY_GRACE_SECONDS: Final = Limit(604_800, "seconds", "how long the token before a rotation opens still", OWN)
+
 # --- Sockets ----------------------------------------------------------------------------------------
 SOCKET_BYTES: Final = Limit(64 * 1024, "bytes", "a message of a browser", "ASVS 4.4")
 SOCKET_MESSAGES: Final = Limit(20, "messages", "one browser in a second", "ASVS 4.4")

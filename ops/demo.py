@@ -9,8 +9,9 @@ from delegates.beginnings import ensure_first_rows
 from deployments.models import Environment, Infrastructure
 from ops.demo_pipelines import DEMOS, SandboxFacts, seed_pipeline
 from ops.demo_secrets import API_KEY_VARIABLE, PASSWORD_VARIABLE, demo_api_key, demo_password, given
-from rbac.keys import create_api_key, key_of_token
+from rbac.keys import key_of_token
 from rbac.models import Role, RoleAssignment, Scope, User
+from rbac.operations.keys import create_api_key
 from rbac.roles import ensure_builtin_roles
 
 __all__ = ["ACCESS_KEY_ID", "SandboxFacts", "seed_demo"]

@@ -24,6 +24,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         if key is None:
             raise AuthenticationFailed(gettext_lazy("This API key is unknown, revoked or expired."))
         note_use(key)
+        key.user.key_limits = key.limits
         mark = current_request.get(NO_REQUEST)
         current_request.set(replace(mark, source="api", api_key_prefix=key.prefix))
         return key.user, key

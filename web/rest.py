@@ -112,11 +112,17 @@ class Route(APIView):
         return dict(checked.validated_data)
 
     def scope_named(self) -> Scope:
-        """Return the scope of a new thing: `org` and `project` of the body, else of the address."""
+        """Return where a new thing is to hang: `scope`, or `org` and `project`, of the body or address."""
+        if path := self._named("scope"):
+            return self.scope_at(path)
         org, project = (self._named(name) for name in ("org", "project"))
         if project and not org:
             raise BadInput("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
-        found = scopes_of_member(self.principal).filter(path=path_of(org, project)).first()
+        return self.scope_at(path_of(org, project))
+
+    def scope_at(self, path: str) -> Scope:
+        """Return the scope of `path`, of which one must be a member. Raises `NotVisible` (404)."""
+        found = scopes_of_member(self.principal).filter(path=path).first()
         if found is None:
             raise NotVisible("There is no such scope for you.")
         return found

@@ -3,70 +3,73 @@
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.api.principals import KINDS, PrincipalField, PrincipalInput, principal_of
 from rbac import operations
-from rbac.models import Role, RoleAssignment, User, UserGroup
+from rbac.models import ResourceGroup, Role, RoleAssignment, Scope
 from rbac.policy import require
 from web.problems import BadInput
 from web.rest import LISTED, Route
 
+OF_TYPE = OpenApiParameter("principal_type", OpenApiTypes.STR, enum=KINDS, description="Only to such.")
+OF_ID = OpenApiParameter(
+    "principal_id", OpenApiTypes.INT, description="Only to this one of `principal_type`."
+)
+
 
 class AssignmentDocument(serializers.Serializer[Any]):
-    """Who has a role where."""
+    """Who has a role where; `resource_group` is null where it counts for everything in the scope."""
 
     id = serializers.IntegerField()
-    scope = serializers.CharField(source="scope.path")
+    principal = PrincipalField()
     role = serializers.CharField(source="role.identifier")
     role_id = serializers.IntegerField()
-    user = serializers.CharField(source="user.username", allow_null=True, default=None)
-    group = serializers.CharField(source="group.identifier", allow_null=True, default=None)
+    scope = serializers.CharField(source="scope.path")
+    resource_group = serializers.CharField(source="resource_group.identifier", allow_null=True, default=None)
     expires_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField()
 
 
 class AssignmentInput(serializers.Serializer[Any]):
-    """A role for a user (by user name) or for a group (by identifier)."""
+    """A role, by its identifier, for a principal; on everything in the scope, or on a resource group."""
 
+    principal = PrincipalInput()
     role = serializers.CharField(max_length=128)
-    user = serializers.CharField(required=False, max_length=150)
-    group = serializers.CharField(required=False, max_length=128)
+    scope = serializers.CharField(max_length=400)
+    resource_group = serializers.CharField(required=False, allow_null=True, default=None, max_length=128)
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
-    org = serializers.CharField(required=False, write_only=True)
-    project = serializers.CharField(required=False, write_only=True)
 
 
 class RoleAssignments(Route):
     """Who has which role where."""
 
-    @extend_schema(parameters=LISTED, responses=AssignmentDocument(many=True))
+    @extend_schema(parameters=[*LISTED, OF_TYPE, OF_ID], responses=AssignmentDocument(many=True))
     def get(self, request: Request) -> Response:
-        rows = RoleAssignment.objects.select_related("scope", "role", "user", "group")
+        rows = _to_asked_principal(request, _rows())
         if role := request.GET.get("identifier"):
             rows = rows.filter(role__identifier=role)
         return self.listed("core_user_view", rows, AssignmentDocument, by_identifier=False)
 
     @extend_schema(request=AssignmentInput, responses={201: AssignmentDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.given(AssignmentInput), self.scope_named()
-        # Asked first: the answers below tell which users and groups there are.
+        given = self.given(AssignmentInput, strict=True)
+        scope = self.scope_at(given["scope"])
+        # Asked first: the answers below tell which principals there are.
         require(self.principal, "core_user_manage", scope)
-        above = scope.ancestor_paths()
-        roles = Role.objects.filter(Q(scope=None) | Q(scope__path__in=above), identifier=given["role"])
         made = operations.assign_role(
             actor=self.principal,
             scope=scope,
-            # A role of a nearer scope is meant before a built-in one of the same name.
-            role=_named(roles.select_related("scope").order_by("builtin", "-scope__path"), "role"),
-            user=_named(User.objects.filter(username=given["user"]), "user") if "user" in given else None,
-            group=_named(UserGroup.objects.filter(identifier=given["group"], scope__path__in=above), "group")
-            if "group" in given
-            else None,
+            role=_role(given["role"], scope),
+            resource_group=_resource_group(given["resource_group"], scope),
             expires_at=given["expires_at"],
+            **principal_of(self.principal, given["principal"], scope),
         )
-        return Response(AssignmentDocument(made).data, status=201)
+        return Response(AssignmentDocument(_rows().get(pk=made.pk)).data, status=201)
 
 
 class OneRoleAssignment(Route):
@@ -82,8 +85,48 @@ class OneRoleAssignment(Route):
         return Response(status=204)
 
     def _found(self, pk: int) -> RoleAssignment:
-        rows = RoleAssignment.objects.select_related("scope", "role", "user", "group")
-        return self.one("core_user_view", rows, pk=pk)
+        return self.one("core_user_view", _rows(), pk=pk)
+
+
+def _rows() -> QuerySet[RoleAssignment]:
+    return RoleAssignment.objects.select_related(
+        "scope", "role", "user__service_account", "group", "resource_group"
+    )
+
+
+def _to_asked_principal(request: Request, rows: QuerySet[RoleAssignment]) -> QuerySet[RoleAssignment]:
+    kind, pk = request.GET.get("principal_type", ""), request.GET.get("principal_id", "")
+    columns = {"user": "user", "group": "group", "service_account": "user__service_account"}
+    if not kind and not pk:
+        return rows
+    if kind not in columns:
+        message = f"must be one of {', '.join(KINDS)}"
+        raise BadInput("The input is not valid.", errors=[{"path": "principal_type", "message": message}])
+    rows = rows.filter(**{f"{columns[kind]}__isnull": False})
+    if kind == "user":
+        rows = rows.filter(user__service_account=None)
+    if not pk:
+        return rows
+    if not (pk.isascii() and pk.isdigit() and len(pk) <= 18):
+        errors = [{"path": "principal_id", "message": "must be a whole number"}]
+        raise BadInput("The input is not valid.", errors=errors)
+    return rows.filter(**{columns[kind]: int(pk)})
+
+
+def _role(identifier: str, scope: Scope) -> Role:
+    roles = Role.objects.filter(
+        Q(scope=None) | Q(scope__path__in=scope.ancestor_paths()), identifier=identifier
+    )
+    # A role of a nearer scope is meant before one further away.
+    return _named(roles.select_related("scope").order_by("-builtin", "-scope__path"), "role")
+
+
+def _resource_group(identifier: str | None, scope: Scope) -> ResourceGroup | None:
+    if identifier is None:
+        return None
+    groups = ResourceGroup.objects.filter(scope__path__in=scope.ancestor_paths(), identifier=identifier)
+    found: ResourceGroup = _named(groups.select_related("scope").order_by("-scope__path"), "resource_group")
+    return found
 
 
 def _named(rows: QuerySet[Any], what: str) -> Any:

@@ -1,65 +1,150 @@
-"""Routes about API keys."""
+"""Routes about API keys: one's own, and those of service accounts."""
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from django.db.models import Q, QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from rbac import keys
-from rbac.models import ApiKey
+from guards.limits import KEY_GRACE_SECONDS
+from rbac import operations
+from rbac.models import ApiKey, ServiceAccount
+from rbac.permissions import PERMISSIONS
+from rbac.policy import visible_to
+from web.problems import BadInput
 from web.rest import PAGED, Route
+
+VIEW = "core_serviceaccount_view"
+OF = OpenApiParameter(
+    "service_account", OpenApiTypes.INT, description="The keys of this service account, instead of one's own."
+)
 
 
 class KeyDocument(serializers.Serializer[Any]):
-    """An API key; its token is shown by the answer that makes it and never again."""
+    """An API key without what signs in; `service_account` is null where it is a person's.
+
+    `scope` and `permissions` narrow what the key is good for; null and none leave all that its user may.
+    """
 
     id = serializers.IntegerField()
+    service_account = serializers.IntegerField(
+        source="user.service_account.pk", allow_null=True, default=None
+    )
     name = serializers.CharField()
     prefix = serializers.CharField()
+    scope = serializers.CharField(source="scope.path", allow_null=True, default=None)
+    permissions = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
+    rotated_at = serializers.DateTimeField(allow_null=True)
+    previous_until = serializers.DateTimeField(allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
     last_used_at = serializers.DateTimeField(allow_null=True)
     revoked_at = serializers.DateTimeField(allow_null=True)
 
 
-class NewKeyDocument(KeyDocument):
-    """An API key with its token."""
+class ShownKeyDocument(KeyDocument):
+    """An API key with what signs in, which is shown this once."""
 
-    token = serializers.CharField()
+    key = serializers.CharField()
 
 
 class KeyInput(serializers.Serializer[Any]):
-    """What an API key is made of."""
+    """What an API key is made of; without a service account it is one's own."""
 
+    service_account = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=1)
     name = serializers.CharField(max_length=128)
+    scope = serializers.CharField(required=False, allow_null=True, default=None, max_length=400)
+    permissions = serializers.ListField(
+        child=serializers.ChoiceField(choices=sorted(PERMISSIONS)),
+        required=False,
+        default=list,
+        max_length=len(PERMISSIONS),
+    )
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
 
-class ApiKeys(Route):
-    """One's own API keys."""
+class Rotation(serializers.Serializer[Any]):
+    """How long the token before the rotation opens still."""
 
-    @extend_schema(parameters=PAGED, responses=KeyDocument(many=True))
+    grace_seconds = serializers.IntegerField(
+        required=False, default=0, min_value=0, max_value=int(KEY_GRACE_SECONDS)
+    )
+
+
+class KeysRoute(Route):
+    """The base of the routes about keys."""
+
+    def accounts(self) -> QuerySet[ServiceAccount]:
+        """Return the service accounts that one may see."""
+        rows = ServiceAccount.objects.select_related("user", "scope")
+        return visible_to(self.principal, VIEW, rows)
+
+    def found(self, pk: int) -> ApiKey:
+        """Return one's own key, or one of a service account that one may see."""
+        mine = Q(user=self.principal) | Q(user__service_account__in=self.accounts().values("pk"))
+        return self.one_of(_rows().filter(mine), pk=pk)
+
+
+class ApiKeys(KeysRoute):
+    """One's own API keys, or those of a service account."""
+
+    @extend_schema(parameters=[OF, *PAGED], responses=KeyDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.page(ApiKey.objects.filter(user=self.principal), KeyDocument)
+        asked = request.GET.get("service_account", "")
+        if not asked:
+            return self.page(_rows().filter(user=self.principal), KeyDocument)
+        if not (asked.isascii() and asked.isdigit() and len(asked) <= 18):
+            errors = [{"path": "service_account", "message": "must be a whole number"}]
+            raise BadInput("The input is not valid.", errors=errors)
+        account = self.one_of(self.accounts(), pk=int(asked))
+        return self.page(_rows().filter(user=account.user), KeyDocument)
 
-    @extend_schema(request=KeyInput, responses={201: NewKeyDocument})
+    @extend_schema(request=KeyInput, responses={201: ShownKeyDocument})
     def post(self, request: Request) -> Response:
-        made, token = keys.create_api_key(actor=self.principal, user=self.principal, **self.given(KeyInput))
-        return Response({**KeyDocument(made).data, "token": token}, status=201)
+        given = self.given(KeyInput, strict=True)
+        account, path = given.pop("service_account"), given.pop("scope")
+        made, token = operations.create_api_key(
+            actor=self.principal,
+            user=self.principal if account is None else self.one_of(self.accounts(), pk=account).user,
+            scope=None if path is None else self.scope_at(path),
+            **given,
+        )
+        return _shown(made, token, status=201)
 
 
-class OneApiKey(Route):
-    """One of one's own API keys."""
+class OneApiKey(KeysRoute):
+    """One API key."""
 
     @extend_schema(responses=KeyDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(KeyDocument(self.one_of(ApiKey.objects.filter(user=self.principal), pk=pk)).data)
+        return Response(KeyDocument(self.found(pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Revoke the key: it opens nothing from now on. Its row stays."""
-        key = self.one_of(ApiKey.objects.filter(user=self.principal), pk=pk)
-        keys.revoke_api_key(actor=self.principal, key=key)
+        operations.revoke_api_key(actor=self.principal, key=self.found(pk))
         return Response(status=204)
+
+
+class ApiKeyRotation(KeysRoute):
+    """A new token for an API key."""
+
+    @extend_schema(request=Rotation, responses=ShownKeyDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        """Give the key a new token; the one before opens for the seconds of grace still."""
+        key, given = self.found(pk), self.given(Rotation, strict=True)
+        token = operations.rotate_api_key(actor=self.principal, key=key, **given)
+        return _shown(key, token)
+
+
+def _shown(key: ApiKey, token: str, *, status: int = 200) -> Response:
+    # Not to be kept anywhere on the way.
+    headers = {"Cache-Control": "no-store"}
+    return Response({**KeyDocument(key).data, "key": token}, status=status, headers=headers)
+
+
+def _rows() -> QuerySet[ApiKey]:
+    return ApiKey.objects.select_related("user__service_account", "scope")

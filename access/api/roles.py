@@ -34,6 +34,7 @@ class RoleInput(serializers.Serializer[Any]):
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
     permissions = serializers.ListField(child=serializers.CharField(max_length=64), max_length=500)
+    scope = serializers.CharField(required=False, write_only=True, max_length=400)
     org = serializers.CharField(required=False, write_only=True)
     project = serializers.CharField(required=False, write_only=True)
 

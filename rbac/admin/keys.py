@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from rbac.gated_admin import AccountAdmin, principal_of
-from rbac.keys import create_api_key, revoke_api_key
 from rbac.models import ApiKey
+from rbac.operations.keys import create_api_key, revoke_api_key
 
 
 @admin.register(ApiKey)

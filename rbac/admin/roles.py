@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from rbac import operations
 from rbac.gated_admin import GatedAdmin, principal_of
 from rbac.models import Role, User
+from rbac.permissions import ALWAYS_GRANTED
 from rbac.policy import can, can_anywhere, scopes_where
 from rbac.role_form import RoleForm
 
@@ -52,7 +53,9 @@ class RoleAdmin(GatedAdmin):
     ) -> None:
         actor, granted = principal_of(request), form.cleaned_data["granted"]
         if change:
-            operations.update_role(actor=actor, role=obj, name=obj.name, permissions=granted)
+            operations.update_role(
+                actor=actor, role=obj, name=obj.name, permissions={*granted, ALWAYS_GRANTED}
+            )
             return
         if obj.scope is None:
             raise TypeError("The form demands a scope.")

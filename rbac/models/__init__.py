@@ -4,6 +4,7 @@ from rbac.models.api_key import ApiKey
 from rbac.models.assignment import RoleAssignment
 from rbac.models.audit import AuditEntry
 from rbac.models.invitation import Invitation
+from rbac.models.key_limits import KeyLimits
 from rbac.models.resource_group import ResourceGroup, ResourceGroupEntry
 from rbac.models.role import Role, RolePermission
 from rbac.models.scope import Scope
@@ -14,6 +15,7 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "Invitation",
+    "KeyLimits",
     "ResourceGroup",
     "ResourceGroupEntry",
     "Role",

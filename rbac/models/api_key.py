@@ -4,6 +4,7 @@ import hashlib
 
 from django.db import models
 
+from rbac.models.key_limits import KeyLimits
 from rbac.models.named import Named
 from rbac.models.scope import Scope
 from rbac.models.user import User
@@ -44,3 +45,10 @@ class ApiKey(Named):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+    @property
+    def limits(self) -> KeyLimits | None:
+        """What the key is good for, None where that is all that its user may."""
+        if self.scope_id is None and not self.permissions:
+            return None
+        return KeyLimits(self.scope, frozenset(self.permissions))

@@ -1,6 +1,6 @@
 """People, and groups of them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.db import models
@@ -8,6 +8,9 @@ from django.db import models
 from rbac.models.named import Named, check_name
 from rbac.models.role import Role
 from rbac.models.scope import Scope, valid_identifier
+
+if TYPE_CHECKING:
+    from rbac.models.key_limits import KeyLimits
 
 
 class PeopleManager(UserManager["User"]):
@@ -37,6 +40,9 @@ class User(AbstractUser):
         SERVICE_ACCOUNT = "SERVICE_ACCOUNT", "Service account"
 
     kind = models.CharField(max_length=16, choices=Kind.choices, default=Kind.PERSON, editable=False)
+
+    # Set where somebody came in by an API key that is good for less than its user.
+    key_limits: "KeyLimits | None" = None
 
     groups = None  # type: ignore[assignment]
     user_permissions = None  # type: ignore[assignment]

@@ -1,6 +1,7 @@
-"""What a person can do to scopes, roles and assignments; page, API and admin site all call these."""
+"""What a person can do to scopes, roles, principals and keys; page, API and admin site all call these."""
 
 from rbac.operations.assignments import assign_role, remove_assignment
+from rbac.operations.keys import create_api_key, revoke_api_key, rotate_api_key
 from rbac.operations.roles import create_role, delete_role, update_role
 from rbac.operations.scopes import (
     archive_scope,
@@ -9,16 +10,27 @@ from rbac.operations.scopes import (
     rename_scope,
     restore_scope,
 )
+from rbac.operations.service_accounts import (
+    create_service_account,
+    delete_service_account,
+    update_service_account,
+)
 
 __all__ = [
     "archive_scope",
     "assign_role",
+    "create_api_key",
     "create_organization",
     "create_project",
     "create_role",
+    "create_service_account",
     "delete_role",
+    "delete_service_account",
     "remove_assignment",
     "rename_scope",
     "restore_scope",
+    "revoke_api_key",
+    "rotate_api_key",
     "update_role",
+    "update_service_account",
 ]

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 
-from rbac.models import Scope, User
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from rbac.models import RoleAssignment, Scope, User
 from rbac.policy import Forbidden, permissions_at, require
 
 
@@ -18,3 +21,18 @@ def refuse_more_than_own(actor: User | None, permissions: Iterable[str], scope: 
         return
     if lacking := sorted(set(permissions) - permissions_at(actor, scope)):
         raise Forbidden(lacking[0])
+
+
+def refuse_more_than_own_roles(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:
+    """Refuse to hand out what `assignments` give where the actor has not got it. Raises `Forbidden`."""
+    if actor is None:
+        return
+    current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    for assignment in assignments.filter(current).select_related("scope"):
+        permissions = assignment.role.permissions.values_list("permission", flat=True)
+        refuse_more_than_own(actor, permissions, assignment.scope)
+
+
+def roles_of(user: User) -> QuerySet[RoleAssignment]:
+    """Return what `user` was assigned, by themselves and by their groups."""
+    return RoleAssignment.objects.filter(Q(user=user) | Q(group__in=user.user_groups.values("pk")))

@@ -1,12 +1,13 @@
 """Giving roles and taking them away."""
 
 from datetime import datetime
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from rbac import audit
-from rbac.models import Role, RoleAssignment, Scope, User, UserGroup
+from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.operations.asking import refuse_more_than_own, require_of
 
 
@@ -18,21 +19,31 @@ def assign_role(
     role: Role,
     user: User | None = None,
     group: UserGroup | None = None,
+    resource_group: ResourceGroup | None = None,
     expires_at: datetime | None = None,
 ) -> RoleAssignment:
-    """Give a user or a group a role at `scope` and below.
+    """Give a user or a group a role at `scope` and below, on everything or on what is in a resource group.
 
+    A service account gets roles as the user that acts for it.
     The actor must be allowed to manage users there and have every permission that the role gives:
     otherwise who may assign roles could make themselves an admin.
     """
     require_of(actor, "core_user_manage", scope)
-    if role.scope is not None and role.scope.path not in scope.ancestor_paths():
-        raise ValidationError({"role": "This role belongs to another scope."})
+    for field, thing in {"role": role, "group": group, "resource_group": resource_group}.items():
+        _require_at_or_above(scope, field, thing)
     refuse_more_than_own(actor, role.permissions.values_list("permission", flat=True), scope)
     assignment = RoleAssignment(scope=scope, role=role, user=user, group=group, expires_at=expires_at)
-    assignment.full_clean()
+    assignment.resource_group = resource_group
+    assignment.full_clean(validate_constraints=False)
+    if (user is None) == (group is None):
+        raise ValidationError("Give the role to one user, one group or one service account.")
+    same = RoleAssignment.objects.filter(scope=scope, role=role, user=user, group=group)
+    if same.filter(resource_group=resource_group).exists():
+        raise ValidationError(f"{user or group} has the role {role.name} at {scope.path} already.")
     assignment.save()
-    audit.record(actor=actor, action="roleassignment.create", thing=assignment)
+    audit.record(
+        actor=actor, action="roleassignment.create", thing=assignment, after=assignment_record(assignment)
+    )
     return assignment
 
 
@@ -42,5 +53,26 @@ def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None
     require_of(actor, "core_user_manage", assignment.scope)
     permissions = assignment.role.permissions.values_list("permission", flat=True)
     refuse_more_than_own(actor, permissions, assignment.scope)
-    audit.record(actor=actor, action="roleassignment.delete", thing=assignment)
+    audit.record(
+        actor=actor, action="roleassignment.delete", thing=assignment, before=assignment_record(assignment)
+    )
     assignment.delete()
+
+
+def assignment_record(assignment: RoleAssignment) -> dict[str, Any]:
+    """Return what the audit trail keeps of an assignment."""
+    group, expires_at = assignment.resource_group, assignment.expires_at
+    return {
+        "principal": str(assignment.user or assignment.group),
+        "role": assignment.role.identifier,
+        "scope": assignment.scope.path,
+        "resource_group": group.identifier if group else None,
+        "expires_at": expires_at.isoformat() if expires_at else None,
+    }
+
+
+def _require_at_or_above(scope: Scope, field: str, thing: Role | UserGroup | ResourceGroup | None) -> None:
+    """Refuse what belongs to a scope beside or below. Raises `ValidationError`."""
+    if thing is not None and thing.scope is not None and thing.scope.path not in scope.ancestor_paths():
+        word = field.replace("_", " ")
+        raise ValidationError({field: f"This {word} belongs to another scope."})

@@ -9,7 +9,9 @@ from rbac import audit
 from rbac.models import Role, Scope, User
 from rbac.models.role import known_permission
 from rbac.operations.asking import refuse_more_than_own, require_of
-from rbac.permissions import ALWAYS_GRANTED
+from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES
+
+_BUILTIN = frozenset(role.identifier for role in BUILTIN_ROLES)
 
 
 @transaction.atomic
@@ -18,8 +20,10 @@ def create_role(
 ) -> Role:
     """Add a role that can be assigned at `scope` and below, of permissions that the actor has there."""
     require_of(actor, "core_role_edit", scope)
-    wanted = _known(permissions)
+    wanted = _known(permissions) | {ALWAYS_GRANTED}
     refuse_more_than_own(actor, wanted, scope)
+    if identifier in _BUILTIN:
+        raise ValidationError({"identifier": f"{identifier} is a built-in role. Choose another identifier."})
     role = Role(scope=scope, identifier=identifier, name=name)
     role.full_clean()
     role.save()
@@ -30,11 +34,18 @@ def create_role(
 
 @transaction.atomic
 def update_role(*, actor: User | None, role: Role, name: str, permissions: Iterable[str]) -> Role:
-    """Change a role's name and permissions; built-in roles cannot be changed."""
+    """Change a role's name and permissions: not those of a built-in role, and never Delegate View (R080).
+
+    Raises `ValidationError`, `Forbidden`, `NotVisible`.
+    """
     scope = _own_scope(role)
     require_of(actor, "core_role_edit", scope)
     wanted = _known(permissions)
     present = set(role.permissions.values_list("permission", flat=True))
+    if ALWAYS_GRANTED in present - wanted:
+        raise ValidationError(
+            {"permissions": f"{ALWAYS_GRANTED} cannot be taken from a role: everybody has it."}
+        )
     refuse_more_than_own(actor, wanted - present, scope)
     before, role.name = role.name, name
     role.full_clean()
@@ -64,7 +75,7 @@ def _known(permissions: Iterable[str]) -> set[str]:
     wanted = set(permissions)
     for permission in wanted:
         known_permission(permission)
-    return wanted | {ALWAYS_GRANTED}
+    return wanted
 
 
 def _own_scope(role: Role) -> Scope:

@@ -84,6 +84,15 @@ def service_body(world: World) -> dict[str, Any]:
     return {"name": "Changed"}
 
 
+def assignment_body(world: World) -> dict[str, Any]:
+    principal = {"type": "service_account", "id": world.service_account.pk}
+    return {"principal": principal, "role": "viewer", "scope": world.scope.path}
+
+
+def service_account_body(world: World) -> dict[str, Any]:
+    return {"name": "X", "scope": world.scope.path}
+
+
 def infrastructure_body(world: World) -> dict[str, Any]:
     return {"identifier": "new", "name": "New", "connector": "aws", "region": "us-east-1", "cluster": "demo"}
 

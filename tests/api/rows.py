@@ -21,6 +21,7 @@ from tests.api.asks import (
     SIGNED_IN,
     Ask,
     Row,
+    assignment_body,
     configuration,
     get,
     here,
@@ -30,6 +31,7 @@ from tests.api.asks import (
     override,
     override_of_place,
     place,
+    service_account_body,
     service_body,
     version_of,
 )
@@ -121,14 +123,24 @@ ROWS: dict[str, Row] = {
         ),
         of("role"),
     ),
-    "api-role-assignments": Row(
-        (get(LIST), Ask("post", (401, 404, 403, 404, 201), body=here(role="viewer", user="stranger")))
-    ),
+    "api-role-assignments": Row((get(LIST), Ask("post", (401, 404, 403, 404, 201), body=assignment_body))),
     "api-role-assignment": Row(
         (get((401, 404, 200, 404, 200)), Ask("delete", (401, 404, 403, 404, 204))), of("assignment")
     ),
     "api-keys": Row((get(LIST), Ask("post", (401, 201, 201, 201, 201), body=lambda world: {"name": "x"}))),
     "api-key": Row((get((401, 404, 404, 404, 200)), Ask("delete", (401, 404, 404, 404, 204))), of("key")),
+    "api-key-rotation": Row((Ask("post", (401, 404, 404, 404, 200)),), of("key")),
+    "api-service-accounts": Row(
+        (get(LIST), Ask("post", (401, 404, 403, 404, 201), body=service_account_body))
+    ),
+    "api-service-account": Row(
+        (
+            get((401, 404, 200, 404, 200)),
+            Ask("patch", (401, 404, 403, 404, 200), body=lambda world: {"name": "X"}),
+            Ask("delete", (401, 404, 403, 404, 204)),
+        ),
+        of("service_account"),
+    ),
     "api-audit": Row((get(ADMIN_LIST), get(ADMIN_LIST, "?who=admin&action=apikey&since=2026-01-01"))),
     "api-audit-entry": only((401, 404, 404, 404, 200), audit_entry),
     # Connectors, secrets, files.

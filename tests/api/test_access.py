@@ -2,17 +2,25 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
+import time_machine
 from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from rbac.models import AuditEntry, Role, Scope, User
+from rbac.keys import key_of_token
+from rbac.models import AuditEntry, KeyLimits, Role, RoleAssignment, Scope, User
 from rbac.policy import can
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
+
+
+def to_user(person: User, role: str, scope: Scope) -> dict[str, Any]:
+    """What gives `person` a role at `scope`."""
+    return {"principal": {"type": "user", "id": person.pk}, "role": role, "scope": scope.path}
 
 
 def test_anonymous_callers_get_401_and_are_told_how_to_sign_in():
@@ -131,7 +139,7 @@ def test_roles_are_listed_made_changed_and_deleted(admin: User, project: Scope, 
     made = client.post("/api/v1/roles", body, format="json").json()
     assert made["permissions"] == ["core_delegate_view", "core_pipeline_execute"]
     address = f"/api/v1/roles/{made['id']}"
-    change = {"name": "Runner", "permissions": ["core_pipeline_view"]}
+    change = {"name": "Runner", "permissions": ["core_pipeline_view", "core_delegate_view"]}
     assert client.put(address, change, format="json").json()["permissions"] == [
         "core_delegate_view",
         "core_pipeline_view",
@@ -145,7 +153,7 @@ def test_roles_are_listed_made_changed_and_deleted(admin: User, project: Scope, 
 
 def test_an_assignment_is_made_counts_and_is_removed(admin: User, project: Scope, call: Call):
     person, client = User.objects.create_user("new"), call(admin)
-    body = {"role": "viewer", "user": "new", "org": "default", "project": "demo"}
+    body = to_user(person, "viewer", project)
     made = client.post("/api/v1/role-assignments", body, format="json")
     assert made.status_code == 201
     assert can(person, "core_pipeline_view", project)
@@ -157,40 +165,44 @@ def test_an_assignment_is_made_counts_and_is_removed(admin: User, project: Scope
 @pytest.mark.parametrize(
     "body",
     [
-        {"role": "viewer"},
-        {"role": "nothing", "user": "admin"},
-        {"role": "viewer", "user": "nobody"},
-        {"role": "viewer", "group": "nobody"},
-        {"role": "viewer", "user": "admin", "expires_at": "soon"},
+        {"principal": None},
+        {"principal": {"type": "robot", "id": 1}},
+        {"principal": {"type": "user", "id": 10**9}},
+        {"principal": {"type": "group", "id": 10**9}},
+        {"principal": {"type": "service_account", "id": 10**9}},
+        {"role": "nothing"},
+        {"resource_group": "nothing"},
+        {"expires_at": "soon"},
+        {"user": "admin"},
     ],
 )
-def test_bad_assignments_are_refused(admin: User, project: Scope, call: Call, body: dict[str, str]):
-    body = {**body, "org": "default", "project": "demo"}
+def test_bad_assignments_are_refused(admin: User, project: Scope, call: Call, body: dict[str, Any]):
+    body = to_user(admin, "viewer", project) | body
     assert call(admin).post("/api/v1/role-assignments", body, format="json").status_code == 400
 
 
-def test_a_deployer_cannot_hand_out_roles(deployer: User, call: Call):
-    body = {"role": "viewer", "user": "deployer", "org": "default", "project": "demo"}
+def test_a_deployer_cannot_hand_out_roles(deployer: User, project: Scope, call: Call):
+    body = to_user(deployer, "viewer", project)
     assert call(deployer).post("/api/v1/role-assignments", body, format="json").status_code in (403, 404)
 
 
 def test_keys_are_ones_own_and_their_token_is_shown_once(viewer: User, deployer: User, call: Call):
     client = call(viewer)
     made = client.post("/api/v1/api-keys", {"name": "CI"}, format="json").json()
-    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=made["token"]).status_code == 200
+    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=made["key"]).status_code == 200
     listed = client.get("/api/v1/api-keys").content.decode()
     assert made["prefix"] in listed
-    assert made["token"] not in listed
+    assert made["key"] not in listed
     assert call(deployer).get(f"/api/v1/api-keys/{made['id']}").status_code == 404
     assert call(deployer).delete(f"/api/v1/api-keys/{made['id']}").status_code == 404
     assert client.delete(f"/api/v1/api-keys/{made['id']}").status_code == 204
-    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=made["token"]).status_code == 401
+    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=made["key"]).status_code == 401
 
 
 def test_a_key_can_expire(viewer: User, call: Call):
     past = (timezone.now() - timedelta(minutes=1)).isoformat()
     made = call(viewer).post("/api/v1/api-keys", {"name": "CI", "expires_at": past}, format="json").json()
-    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=made["token"]).status_code == 401
+    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=made["key"]).status_code == 401
 
 
 def test_what_a_key_does_is_audited_with_the_key_and_the_request(admin: User, call: Call):
@@ -208,3 +220,114 @@ def test_the_audit_trail_is_for_those_who_may_read_it(admin: User, viewer: User,
     call(admin).post("/api/v1/orgs", {"identifier": "lab", "name": "Lab"}, format="json")
     assert "scope.create" in call(admin).get("/api/v1/audit").content.decode()
     assert call(viewer).get("/api/v1/audit").json()["results"] == []
+
+
+@pytest.fixture
+def program(admin: User, project: Scope, call: Call) -> dict[str, Any]:
+    """A service account of the project, which may look at everything there."""
+    client = call(admin)
+    made = client.post(
+        "/api/v1/service-accounts", {"name": "CI runner", "scope": project.path}, format="json"
+    )
+    assert made.status_code == 201
+    body = to_user(admin, "viewer", project)
+    body["principal"] = {"type": "service_account", "id": made.json()["id"]}
+    given = client.post("/api/v1/role-assignments", body, format="json")
+    assert given.status_code == 201
+    assert given.json()["principal"] == body["principal"] | {"name": "CI runner"}
+    return dict(made.json())
+
+
+def test_a_service_account_acts_by_its_key_with_its_own_roles(
+    admin: User, program: dict[str, Any], call: Call
+):
+    body = {"service_account": program["id"], "name": "main"}
+    made = call(admin).post("/api/v1/api-keys", body, format="json").json()
+    client = APIClient()
+    client.credentials(HTTP_X_API_KEY=made["key"])
+
+    assert client.get("/api/v1/me").json()["username"] == program["username"] == "CI_runner@demo"
+    assert client.get("/api/v1/me/permissions?org=default&project=demo").status_code == 200
+    assert client.get("/api/v1/me/permissions").json()["permissions"] == []
+    listed = call(admin).get(f"/api/v1/api-keys?service_account={program['id']}").json()["results"]
+    assert [(one["id"], one["service_account"]) for one in listed] == [(made["id"], program["id"])]
+    assert made["key"] not in str(listed)
+
+
+def test_a_rotated_key_opens_with_both_tokens_until_the_grace_ends(viewer: User, call: Call):
+    client = call(viewer)
+    made = client.post("/api/v1/api-keys", {"name": "CI"}, format="json").json()
+    address = f"/api/v1/api-keys/{made['id']}/rotate"
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        rotated = client.post(address, {"grace_seconds": 60}, format="json").json()
+        assert [works(made["key"]), works(rotated["key"])] == [200, 200]
+        clock.shift(61)
+        assert [works(made["key"]), works(rotated["key"])] == [401, 200]
+    again = client.post(address, {}, format="json").json()
+    assert [works(rotated["key"]), works(again["key"])] == [401, 200]
+    assert client.post(address, {"grace_seconds": 10**9}, format="json").status_code == 400
+    entry = AuditEntry.objects.filter(action="apikey.rotate").first()
+    assert entry is not None
+    assert not {made["key"], rotated["key"], again["key"]} & set(str(entry.after).split("'"))
+
+
+def test_a_deleted_service_account_reaches_nothing_and_keeps_its_name(
+    admin: User, program: dict[str, Any], call: Call
+):
+    client, address = call(admin), f"/api/v1/service-accounts/{program['id']}"
+    body = {"service_account": program["id"], "name": "main"}
+    token = client.post("/api/v1/api-keys", body, format="json").json()["key"]
+    assert client.patch(address, {"description": "Builds"}, format="json").json()["description"] == "Builds"
+    assert works(token) == 200
+    assert client.delete(address).status_code == 204
+    assert works(token) == 401
+    assert client.get(address).status_code == 404
+    user = User.objects.get(username=program["username"])
+    assert (user.is_active, user.assignments.count()) == (False, 0)
+    entry = AuditEntry.objects.get(action="serviceaccount.delete")
+    assert entry.before["roles"] == ["viewer at account/default/demo"]
+
+
+def test_nobody_makes_a_key_of_a_service_account_that_may_more_than_they(
+    admin: User, program: dict[str, Any], project: Scope, call: Call
+):
+    key_maker = Role.objects.create(scope=project, identifier="key_maker", name="Key maker")
+    key_maker.set_permissions(["core_serviceaccount_view", "core_serviceaccount_manageapikey"])
+    person = User.objects.create_user("sly")
+    RoleAssignment.objects.create(user=person, role=key_maker, scope=project)
+    body = {"service_account": program["id"], "name": "mine"}
+    refused = call(person).post("/api/v1/api-keys", body, format="json")
+    assert refused.status_code == 403
+    assert refused.json()["errors"][0]["message"].startswith("core_")
+
+    RoleAssignment.objects.create(user=person, role=Role.objects.get(identifier="viewer"), scope=project)
+    assert call(person).post("/api/v1/api-keys", body, format="json").status_code == 201
+
+
+def test_a_narrowed_key_says_so_and_makes_no_keys(admin: User, project: Scope, call: Call):
+    body = {"name": "narrow", "scope": project.path, "permissions": ["core_pipeline_view"]}
+    made = call(admin).post("/api/v1/api-keys", body, format="json").json()
+    assert (made["scope"], made["permissions"]) == (project.path, ["core_pipeline_view"])
+    found = key_of_token(made["key"])
+    assert found is not None
+    assert found.limits == KeyLimits(project, frozenset({"core_pipeline_view"}))
+    client = APIClient()
+    client.credentials(HTTP_X_API_KEY=made["key"])
+    refused = client.post("/api/v1/api-keys", {"name": "wide"}, format="json")
+    assert refused.status_code == 400
+    assert "narrowed" in refused.json()["detail"]
+    assert client.post(f"/api/v1/api-keys/{made['id']}/rotate", {}, format="json").status_code == 400
+
+
+def test_delegate_view_cannot_be_taken_from_a_role(admin: User, project: Scope, call: Call):
+    body = {"identifier": "runner", "name": "Runner", "permissions": [], "scope": project.path}
+    client = call(admin)
+    role = client.post("/api/v1/roles", body, format="json").json()
+    change = {"name": "Runner", "permissions": ["core_pipeline_view"]}
+    refused = client.put(f"/api/v1/roles/{role['id']}", change, format="json")
+    assert refused.status_code == 400
+    assert "core_delegate_view cannot be taken" in refused.json()["errors"][0]["message"]
+
+
+def works(token: str) -> int:
+    return APIClient().get("/api/v1/me", HTTP_X_API_KEY=token).status_code

@@ -12,8 +12,8 @@ from django.urls import get_resolver
 from rest_framework.test import APIClient
 
 from rbac import counting
-from rbac.keys import create_api_key
 from rbac.models import User
+from rbac.operations.keys import create_api_key
 from web.rate import WINDOW_SECONDS, judge
 from web.rest import Route
 

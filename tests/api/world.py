@@ -19,7 +19,6 @@ from deployments.models import (
     Service,
     ServiceOverride,
 )
-from rbac.keys import create_api_key
 from rbac.models import (
     ApiKey,
     Invitation,
@@ -31,6 +30,7 @@ from rbac.models import (
     ServiceAccount,
     User,
 )
+from rbac.operations.keys import create_api_key
 from tests.delegates.making import make_token, one_of_everything
 
 # The port of "discard": a call that gets this far is refused and never reaches AWS.

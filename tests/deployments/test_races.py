@@ -10,8 +10,8 @@ from deployments.engine.failpoints import set_hook
 from deployments.engine.lease import LEASE, claim
 from deployments.models import Call, Execution, Interrupt, Pipeline, Slot
 from deployments.operations import abort_execution
-from rbac.keys import create_api_key
 from rbac.models import AuditEntry, User
+from rbac.operations.keys import create_api_key
 from tests.deployments.driving import Drive
 from tests.fixtures.threads import at_once, split
 from web.problems import Conflict

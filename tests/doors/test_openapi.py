@@ -14,8 +14,8 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error, response_schema_conformance
 from schemathesis.specs.openapi.checks import content_type_conformance
 
-from rbac.keys import create_api_key
 from rbac.models import User
+from rbac.operations.keys import create_api_key
 from tests.api.world import World
 
 pytestmark = pytest.mark.django_db
@@ -59,6 +59,7 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
         "/api/v1/pipelines/": {"id": world.pipeline.pk, "number": 1},
         "/api/v1/role-assignments/": {"id": world.assignment.pk},
         "/api/v1/roles/": {"id": world.role.pk},
+        "/api/v1/service-accounts/": {"id": world.service_account.pk},
         "/api/v1/secrets/": {"id": world.secret.pk},
         "/api/v1/services/": {"id": world.service.pk},
     }

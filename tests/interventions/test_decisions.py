@@ -6,8 +6,8 @@ import pytest
 from rest_framework.test import APIClient
 
 from deployments.models import ActionRun, Execution, Interrupt, StepExecution
-from rbac.keys import create_api_key
 from rbac.models import AuditEntry, User
+from rbac.operations.keys import create_api_key
 from tests.deployments.driving import Drive
 from tests.interventions.conftest import Strategies
 

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from rbac.keys import create_api_key
 from rbac.models import Role, RoleAssignment, Scope, User
+from rbac.operations.keys import create_api_key
 
 
 def project(path: str = "default/demo") -> Scope:

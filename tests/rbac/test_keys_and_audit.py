@@ -9,9 +9,10 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from rbac import audit
-from rbac.keys import create_api_key, key_of_token, note_use, revoke_api_key
+from rbac.keys import key_of_token, note_use
 from rbac.models import ApiKey, AuditEntry, User
 from rbac.models.audit import AuditEntryIsFinalError
+from rbac.operations.keys import create_api_key, revoke_api_key
 from tests.rbac.people import project, user
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 from deployments.engine.failpoints import set_hook
 from deployments.models import Manifest, Pipeline, Service
 from ops.demo_pipelines import SERVICE_DEFINITION
-from rbac.keys import create_api_key
+from rbac.operations.keys import create_api_key
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
 from tests.strategies.playing import Play

@@ -1,0 +1,85 @@
+"""How the API names principals: users, groups and service accounts, each by its own key."""
+
+from typing import Any, TypedDict
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from rbac.models import RoleAssignment, Scope, ServiceAccount, User, UserGroup
+from rbac.people import visible_people
+from rbac.policy import Principal, visible_to
+from web.problems import BadInput
+
+KINDS = ("user", "group", "service_account")
+
+
+class PrincipalInput(serializers.Serializer[Any]):
+    """Who is meant; a service account has a key of its own, not that of its user."""
+
+    type = serializers.ChoiceField(choices=KINDS)
+    id = serializers.IntegerField(min_value=1)
+
+
+class PrincipalDocument(serializers.Serializer[Any]):
+    """Somebody that roles can be given to."""
+
+    type = serializers.ChoiceField(choices=KINDS)
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+
+
+class Assigned(TypedDict, total=False):
+    """Who an assignment is for, as the operation takes it."""
+
+    user: User
+    group: UserGroup
+
+
+@extend_schema_field(PrincipalDocument)
+class PrincipalField(serializers.Field[Any, Any, Any, Any]):
+    """The principal of a role assignment, which comes with `user__service_account` and `group`."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(source="*", read_only=True, **kwargs)
+
+    def to_representation(self, value: RoleAssignment) -> dict[str, Any]:
+        return principal_document(value.user or value.group)
+
+
+def principal_document(principal: User | UserGroup | None) -> dict[str, Any]:
+    """Return how a user (with `service_account` where it is one) or a group is named."""
+    if isinstance(principal, UserGroup):
+        return {"type": "group", "id": principal.pk, "name": principal.name}
+    if principal is None:
+        raise TypeError("An assignment has a principal.")
+    account = getattr(principal, "service_account", None)
+    if account is not None:
+        return {"type": "service_account", "id": account.pk, "name": account.name}
+    return {"type": "user", "id": principal.pk, "name": principal.username}
+
+
+def principal_of(asker: Principal, given: dict[str, Any], scope: Scope) -> Assigned:
+    """Return who is meant, of those that `asker` may see, or that hang at or above `scope`.
+
+    Raises `BadInput` where there is none.
+    """
+    if given["type"] == "user":
+        return {"user": _found(visible_people(asker), given["id"])}
+    if given["type"] == "group":
+        return {"group": _near(asker, "core_usergroup_view", UserGroup.objects.all(), given["id"], scope)}
+    accounts = ServiceAccount.objects.select_related("user")
+    return {"user": _near(asker, "core_serviceaccount_view", accounts, given["id"], scope).user}
+
+
+def _near(asker: Principal, permission: str, rows: QuerySet[Any], pk: int, scope: Scope) -> Any:
+    above = rows.filter(scope__path__in=scope.ancestor_paths())
+    return _found(above | visible_to(asker, permission, rows), pk)
+
+
+def _found(rows: QuerySet[Any], pk: int) -> Any:
+    found = rows.filter(pk=pk).first()
+    if found is None:
+        errors = [{"path": "principal.id", "message": "is not known here"}]
+        raise BadInput("The input is not valid.", errors=errors)
+    return found

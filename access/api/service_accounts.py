@@ -1,0 +1,87 @@
+"""Routes about service accounts."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from rbac import operations
+from rbac.models import ServiceAccount
+from web.rest import LISTED, Route
+
+VIEW = "core_serviceaccount_view"
+
+
+class ServiceAccountDocument(serializers.Serializer[Any]):
+    """A program with roles of its own; `username` is what executions and the audit trail call it."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    scope = serializers.CharField(source="scope.path")
+    username = serializers.CharField(source="user.username")
+    created_at = serializers.DateTimeField()
+
+
+class ServiceAccountInput(serializers.Serializer[Any]):
+    """What a service account is made of; without an identifier it gets one made of its name."""
+
+    name = serializers.CharField(max_length=128)
+    scope = serializers.CharField(max_length=400)
+    identifier = serializers.CharField(required=False, default="", max_length=128)
+    description = serializers.CharField(required=False, default="", allow_blank=True, max_length=400)
+
+
+class ServiceAccountChange(serializers.Serializer[Any]):
+    """What can be changed of a service account."""
+
+    name = serializers.CharField(required=False, max_length=128)
+    description = serializers.CharField(required=False, allow_blank=True, max_length=400)
+
+
+class ServiceAccounts(Route):
+    """Programs that have roles of their own and sign in by API key."""
+
+    @extend_schema(parameters=LISTED, responses=ServiceAccountDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, _rows(), ServiceAccountDocument)
+
+    @extend_schema(request=ServiceAccountInput, responses={201: ServiceAccountDocument})
+    def post(self, request: Request) -> Response:
+        given = self.given(ServiceAccountInput, strict=True)
+        scope = self.scope_at(given.pop("scope"))
+        made = operations.create_service_account(actor=self.principal, scope=scope, **given)
+        return Response(ServiceAccountDocument(made).data, status=201)
+
+
+class OneServiceAccount(Route):
+    """One service account."""
+
+    @extend_schema(responses=ServiceAccountDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(ServiceAccountDocument(self._found(pk)).data)
+
+    @extend_schema(request=ServiceAccountChange, responses=ServiceAccountDocument)
+    def patch(self, request: Request, pk: int) -> Response:
+        account = self._found(pk)
+        given = {"name": account.name, "description": account.description}
+        given |= self.given(ServiceAccountChange, strict=True)
+        changed = operations.update_service_account(actor=self.principal, account=account, **given)
+        return Response(ServiceAccountDocument(changed).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Delete the service account: its keys are revoked, its roles removed."""
+        operations.delete_service_account(actor=self.principal, account=self._found(pk))
+        return Response(status=204)
+
+    def _found(self, pk: int) -> ServiceAccount:
+        return self.one(VIEW, _rows(), pk=pk)
+
+
+def _rows() -> QuerySet[ServiceAccount]:
+    return ServiceAccount.objects.select_related("scope", "user")
