@@ -31,6 +31,12 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 
 INSTALLED_APPS = [
+    # Above ours, which takes their tables out of the admin site again.
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "allauth.usersessions",
     "web",
     "rbac",
     "access",
@@ -69,6 +75,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "web.middleware.CurrentScope",
 ]
 
@@ -226,6 +233,13 @@ SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}" if EMBEDDED else ""
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/sign-in/"
+AUTHENTICATION_BACKENDS = ["access.people.backend.PeopleBackend"]
+# The steps of signing in are a library's; words, addresses and limits are ours (`access.people`).
+ACCOUNT_ADAPTER = "access.people.adapter.SignInAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_RATE_LIMITS = False
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",

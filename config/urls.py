@@ -12,8 +12,8 @@ from web.sockets import no_socket
 from web.theme import choose_theme
 
 urlpatterns = [
-    path("", include("rbac.urls")),
     path("", include("access.urls")),
+    path("", include("access.people_urls")),
     path("", include("deployments.urls")),
     path("", include("delegates.urls")),
     path("", include("connectors.urls")),

@@ -54,6 +54,15 @@ def test_an_inactive_user_cannot_sign_in(client: Client):
     assert "_auth_user_id" not in client.session
 
 
+def test_a_service_account_never_signs_in_and_has_no_session(client: Client):
+    robot = user("robot")
+    client.force_login(robot)
+    User.objects.update(kind=User.Kind.SERVICE_ACCOUNT)
+
+    assert client.get("/deployments/")["Location"].startswith("/sign-in/")
+    assert sign_in(Client(), name="robot").status_code == 200
+
+
 def test_the_sixth_failure_in_a_minute_locks_the_account_even_for_the_right_password(client: Client):
     user("anna")
     for _ in range(5):

@@ -1,7 +1,9 @@
 """Signing in and out."""
 
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login
 from django.conf import settings
-from django.contrib.auth import login, logout
+from django.contrib.auth import logout
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
@@ -10,8 +12,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from access.forms.sign_in import SignInForm
 from rbac import audit
-from rbac.forms import SignInForm
 from rbac.models import User
 
 TOO_MANY_REQUESTS = 429
@@ -27,13 +29,12 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     form = SignInForm(request, data=request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         user: User = form.get_user()
-        login(request, user)
-        audit.record(actor=user, action="user.sign_in", thing=user)
-        return HttpResponseRedirect(_target(request))
+        login = Login(user=user, redirect_url=_target(request))
+        return perform_password_login(request, {"username": user.username}, login)
     if form.is_bound:
         _note_failure(form)
     status = TOO_MANY_REQUESTS if form.is_bound and form.is_throttled else 200
-    return render(request, "rbac/sign_in.html", {"form": form, "next": _asked_for(request)}, status=status)
+    return render(request, "access/sign_in.html", {"form": form, "next": _asked_for(request)}, status=status)
 
 
 @require_POST

@@ -1,0 +1,1 @@
+"""How people come in and stay in: sign-in, second factor, single sign-on, sessions, passwords."""

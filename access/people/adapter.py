@@ -1,0 +1,57 @@
+"""What the sign-in library asks of us at each step of a sign-in."""
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.usersessions.models import UserSession
+from django.contrib.auth import login
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render, resolve_url
+
+from rbac import audit
+from rbac.models import User
+
+BACKEND = "access.people.backend.PeopleBackend"
+# A server that listens at a file knows no address.
+NO_ADDRESS = "0.0.0.0"  # noqa: S104
+
+
+class SignInAdapter(DefaultAccountAdapter):
+    """Leads a sign-in through its steps; the library sends no mail and shows no message of its own."""
+
+    def get_login_stages(self) -> list[str]:
+        return []
+
+    def pre_login(self, request: HttpRequest, user: User, **_: Any) -> HttpResponse | None:
+        if may_sign_in(user):
+            return None
+        return refused(request, "This user may not sign in. Ask an administrator of Slipway.")
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        login(request, user, BACKEND)
+
+    def post_login(
+        self, request: HttpRequest, user: User, *, redirect_url: str | None, **_: Any
+    ) -> HttpResponse:
+        UserSession.objects.create_from_request(request)
+        audit.record(actor=user, action="user.sign_in", thing=user)
+        return HttpResponseRedirect(redirect_url or resolve_url("/"))
+
+    def add_message(self, *_: Any, **__: Any) -> None:
+        """Say nothing: our pages say it themselves."""
+
+    def send_notification_mail(self, *_: Any, **__: Any) -> None:
+        """Send nothing: the audit trail has it."""
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return request.META.get("REMOTE_ADDR") or NO_ADDRESS
+
+
+def may_sign_in(user: User) -> bool:
+    """Say whether this is a person whom nobody has locked out; service accounts have API keys only."""
+    return user.is_active and user.kind == User.Kind.PERSON
+
+
+def refused(request: HttpRequest, sentence: str) -> HttpResponse:
+    """Show why a sign-in ended."""
+    return render(request, "access/sign_in_refused.html", {"sentence": sentence}, status=403)
