@@ -18,14 +18,12 @@ from channels.routing import ProtocolTypeRouter  # noqa: E402
 from config.urls import websocket_routes  # noqa: E402
 from delegates.protocol.door import AgentDoor, AgentSocketDoor  # noqa: E402
 from web.front_door import FrontDoor  # noqa: E402
-from web.sockets import OriginValidator, SessionPrincipalMiddleware, SocketGuard  # noqa: E402
+from web.sockets import OriginValidator, SessionOfSocket, SocketGuard  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": FrontDoor(AgentDoor(http)),
-        "websocket": SocketGuard(
-            AgentSocketDoor(OriginValidator(SessionPrincipalMiddleware(websocket_routes)))
-        ),
+        "websocket": SocketGuard(AgentSocketDoor(OriginValidator(SessionOfSocket(websocket_routes)))),
     }
 )
 

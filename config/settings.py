@@ -248,11 +248,13 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "rbac.passwords.NewPasswordIsTold"},
 ]
 SECURE = _public.scheme == "https"
 DATA_UPLOAD_MAX_MEMORY_SIZE = limits.BODY_BYTES
 DATA_UPLOAD_MAX_NUMBER_FIELDS = limits.FORM_FIELDS
 DATA_UPLOAD_MAX_NUMBER_FILES = limits.FORM_FILES
+SESSION_ENGINE = "web.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE

@@ -3,58 +3,33 @@
 import asyncio
 import contextlib
 import json
-import logging
 from typing import Any
-
-from channels.db import database_sync_to_async
-from channels.generic.websocket import AsyncWebsocketConsumer
 
 from delegates.queries.delegates import VIEW
 from delegates.watching import Hub, shared_hub
 from delegates.watching.hub import Change
 from rbac.models import User
 from rbac.policy import scopes_where
+from web.live import BROKEN, FORBIDDEN, LiveConsumer
 
-NOT_SIGNED_IN = 4401
-FORBIDDEN = 4403
-BROKEN = 1011
 LOOK_AGAIN_SECONDS = 10
-logger = logging.getLogger(__name__)
 
 
-class DelegatesConsumer(AsyncWebsocketConsumer):
+class DelegatesConsumer(LiveConsumer):
     """One watcher of all delegates that a person may see; it keeps nothing but how far it has sent."""
 
-    # The hub listens; a channel for each viewer would be one more queue to grow.
-    channel_layer_alias = "none"
+    shows = "delegates"
 
-    async def connect(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.scopes: frozenset[int] = frozenset()
-        self.jobs: list[asyncio.Task[None]] = []
-        await self.accept()
-        if (code := await self._check()) is not None:
-            await self.close(code=code)
-            return
-        self.jobs = [asyncio.create_task(job) for job in (self._follow(), self._look_again())]
-        for job in self.jobs:
-            job.add_done_callback(self._job_ended)
 
-    async def disconnect(self, code: int) -> None:
-        for job in getattr(self, "jobs", []):
-            job.cancel()
+    def refusal(self, person: User) -> int | None:
+        """Refuse who has no scope; the scopes whose delegates may be seen are noted."""
+        self.scopes = frozenset(scopes_where(person, VIEW).values_list("pk", flat=True))
+        return None if self.scopes else FORBIDDEN
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """The page has nothing to say."""
-
-    def _job_ended(self, job: asyncio.Task[None]) -> None:
-        """A viewer who leaves in the middle of a message is no trouble; whatever else broke is said."""
-        error = None if job.cancelled() else job.exception()
-        if error is None or isinstance(error, OSError):
-            return
-        logger.error("A viewer of delegates was let go", exc_info=error)
-        self.jobs = [asyncio.create_task(self.close(code=BROKEN))]
-
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
         async with shared_hub() as heard:
             sent = heard.number
             await self.send(text_data='{"type":"watching"}')
@@ -71,26 +46,6 @@ class DelegatesConsumer(AsyncWebsocketConsumer):
         if shown:
             await self.send(text_data=json.dumps({"type": "delegates", "changed": shown}))
         return changes[-1].number if changes else sent
-
-    async def _look_again(self) -> None:
-        """Permission can be taken away: ask for it now and then."""
-        while True:
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
-            if (code := await self._check()) is not None:
-                await self.close(code=code)
-                return
-
-    @database_sync_to_async
-    def _check(self) -> int | None:
-        """The code to refuse this viewer with, or None; the scopes whose delegates it may see are noted."""
-        user = self.scope.get("user")
-        if not isinstance(user, User):
-            return NOT_SIGNED_IN
-        fresh = User.objects.filter(pk=user.pk, is_active=True).first()
-        if fresh is None:
-            return NOT_SIGNED_IN
-        self.scopes = frozenset(scopes_where(fresh, VIEW).values_list("pk", flat=True))
-        return None if self.scopes else FORBIDDEN
 
 
 def _told(change: Change) -> dict[str, Any]:

@@ -3,11 +3,10 @@
 import asyncio
 import contextlib
 import json
-import logging
+from typing import Any
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
-from channels.generic.websocket import AsyncWebsocketConsumer
 
 from deployments import log
 from deployments.models import Execution
@@ -15,58 +14,43 @@ from deployments.queries import Rights, rights_on
 from deployments.watching import LARGEST_FRAME, Hub, frames_of, hub_of
 from rbac.models import User
 from rbac.policy import can
+from web.live import BROKEN, FORBIDDEN, LiveConsumer
 
-NOT_SIGNED_IN = 4401
-FORBIDDEN = 4403
-BROKEN = 1011
 LOOK_AGAIN_SECONDS = 10
 # A viewer that is farther behind is told what it missed, and asks for it when somebody looks there.
 MOST_BEHIND = 2000
-logger = logging.getLogger(__name__)
 
 
-class ExecutionConsumer(AsyncWebsocketConsumer):
+class ExecutionConsumer(LiveConsumer):
     """One watcher of one execution.
 
     It keeps no lines of its own: it knows how far it has sent, takes frames that all viewers share from the
     hub, and older lines from the database. So a viewer that does not read costs nothing but its place.
     """
 
-    # The hub listens; a channel for each viewer would be one more queue to grow.
-    channel_layer_alias = "none"
+    shows = "an execution"
 
-    async def connect(self) -> None:
-        self.execution_id = self.scope["url_route"]["kwargs"]["pk"]
-        self.sent = self._asked_after()
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.is_replaying = True
         self.has_ended = False
         self.state_sent: object = None
         self.rights = Rights(abort=False, run=False)
-        self.jobs: list[asyncio.Task[None]] = []
-        await self.accept()
-        if (code := await self._check()) is not None:
-            await self.close(code=code)
-            return
-        self.jobs = [asyncio.create_task(job) for job in (self._follow(), self._look_again())]
-        for job in self.jobs:
-            job.add_done_callback(self._job_ended)
 
-    async def disconnect(self, code: int) -> None:
-        for job in getattr(self, "jobs", []):
-            job.cancel()
+    async def connect(self) -> None:
+        self.execution_id = self.scope["url_route"]["kwargs"]["pk"]
+        self.sent = self._asked_after()
+        await super().connect()
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """The page has nothing to say."""
+    def refusal(self, person: User) -> int | None:
+        """Refuse who may not see the execution; what the person may do with it is noted."""
+        execution = Execution.objects.filter(pk=self.execution_id).select_related("scope").first()
+        if execution is None or not can(person, "core_pipeline_view", execution):
+            return FORBIDDEN
+        self.rights = rights_on(execution, person)
+        return None
 
-    def _job_ended(self, job: asyncio.Task[None]) -> None:
-        """A viewer who leaves in the middle of a message is no trouble; whatever else broke is said."""
-        error = None if job.cancelled() else job.exception()
-        if error is None or isinstance(error, OSError):
-            return
-        logger.error("A viewer of execution %s was let go", self.execution_id, exc_info=error)
-        self.jobs = [asyncio.create_task(self.close(code=BROKEN))]
-
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
         async with hub_of(self.execution_id) as hub:
             self.sent = min(self.sent, hub.last)
             while not hub.is_gone and not hub.is_broken:
@@ -121,32 +105,9 @@ class ExecutionConsumer(AsyncWebsocketConsumer):
             await self.send(text_data=json.dumps({"type": "end", "last": self.sent}))
         self.has_ended = over
 
-    async def _look_again(self) -> None:
-        """Permission can be taken away: ask for it now and then."""
-        while True:
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
-            if (code := await self._check()) is not None:
-                await self.close(code=code)
-                return
-
     def _asked_after(self) -> int:
         text = parse_qs(self.scope["query_string"].decode("latin-1")).get("after", ["0"])[0]
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-
-    @database_sync_to_async
-    def _check(self) -> int | None:
-        """The code to refuse this viewer with, or None; what it may do is noted."""
-        user = self.scope.get("user")
-        if not isinstance(user, User):
-            return NOT_SIGNED_IN
-        fresh = User.objects.filter(pk=user.pk, is_active=True).first()
-        if fresh is None:
-            return NOT_SIGNED_IN
-        execution = Execution.objects.filter(pk=self.execution_id).select_related("scope").first()
-        if execution is None or not can(fresh, "core_pipeline_view", execution):
-            return FORBIDDEN
-        self.rights = rights_on(execution, fresh)
-        return None
 
     @database_sync_to_async
     def _read(self) -> list[log.Block]:

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model
 
+from rbac import changes
 from rbac.models import AuditEntry, Scope, User
 
 
@@ -37,9 +38,11 @@ def record(
     """Write down that `actor` did `action` ("connector.update") to `thing`.
 
     Call it in the transaction of the change itself. `before` and `after` must be JSON
-    and hold no secret value. `actor` is None where Slipway acted by itself.
+    and hold no secret value. `actor` is None where Slipway acted by itself. What may have taken access from
+    somebody is told to open connections too.
     """
     mark = current_request.get(NO_REQUEST)
+    changes.follow(action, thing)
     return AuditEntry.objects.create(
         actor=actor if isinstance(actor, User) else None,
         actor_name=actor.get_username() if isinstance(actor, User) else "slipway",

@@ -3,15 +3,19 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import urlsplit
 
-from channels.auth import AuthMiddleware
 from channels.sessions import CookieMiddleware, SessionMiddleware
 from django.conf import settings
+from django.contrib.auth import get_user
+from django.http import HttpRequest
 from django.http.request import validate_host
 
 from guards.limits import SOCKET_BYTES, SOCKET_MESSAGES
+from rbac.models import User
 
 AsgiScope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -107,11 +111,27 @@ def _parts(url: str) -> tuple[str, str, int] | None:
     return parts.scheme, host, port
 
 
-class SessionPrincipalMiddleware:
-    """Sets `scope["user"]` from the session cookie, as pages do."""
+class SessionOfSocket:
+    """Sets `scope["session"]` from the session cookie, as pages have it."""
 
     def __init__(self, application: Application) -> None:
-        self.application = CookieMiddleware(SessionMiddleware(AuthMiddleware(application)))
+        self.application = CookieMiddleware(SessionMiddleware(application))
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         await self.application(scope, receive, send)
+
+
+def session_key_of(scope: AsgiScope) -> str:
+    """Return the key of the session that a socket came with, empty where there is none."""
+    session = scope.get("session")
+    return (session.session_key if session is not None else None) or ""
+
+
+def person_of(session_key: str) -> User | None:
+    """Return whose session this is, read afresh.
+
+    None where it ended, where its person was switched off, and where the password is another one now.
+    """
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session_key or None)
+    found = get_user(cast(HttpRequest, SimpleNamespace(session=store)))
+    return found if isinstance(found, User) else None

@@ -11,6 +11,8 @@ import httpx
 from delegates.agent import VERSION
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0
+# Refusals by which a session is over, and with it the work that was given in it.
+ENDED = ("token_revoked", "scope_archived")
 # Nothing smaller is worth the time that packing takes.
 _PACKED_FROM_BYTES = 1024
 
@@ -80,7 +82,7 @@ class Manager:
         if answer.is_success or answer.status_code >= 500 or not isinstance(body, dict):
             raise Unreachable(f"{path}: the answer is {answer.status_code} and not from a manager")
         code, detail = str(body.get("code", "")), str(body.get("detail") or body.get("title") or "")
-        lost = is_session and (answer.status_code == 401 or code == "token_revoked")
+        lost = is_session and (answer.status_code == 401 or code in ENDED)
         kind = SessionLost if lost else Refused
         raise kind(answer.status_code, code, detail, body=body, retry_after=_retry_after(answer))
 

@@ -17,7 +17,7 @@ from delegates.agent.identity import Identity
 from delegates.agent.load import Load
 from delegates.agent.logs.outgoing import Outgoing
 from delegates.agent.logs.spool import Spool
-from delegates.agent.manager import READ_SECONDS, Manager, SessionLost
+from delegates.agent.manager import ENDED, READ_SECONDS, Manager, SessionLost
 from delegates.agent.work import Work
 
 DRAIN_SECONDS = 600.0
@@ -112,7 +112,7 @@ class Agent:
         if session != self.manager.session:
             return
         log.warning("The manager ended this session: %s", lost)
-        if lost.code == "token_revoked":
+        if lost.code in ENDED:
             self.work.stop_all()
         self.registered.clear()
 

@@ -4,7 +4,7 @@ import asyncio
 
 from delegates.protocol.heartbeats import Answer, Ended, read_beat
 from delegates.protocol.hub import hub_here
-from delegates.protocol.problems import DelegateRejected, SessionInvalid, TokenRevoked
+from delegates.protocol.problems import DelegateRejected, ScopeArchived, SessionInvalid, TokenRevoked
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
 from delegates.protocol.threads import in_thread
@@ -12,7 +12,7 @@ from web.problems import NotAvailable
 
 ANSWER_SECONDS = 10.0
 _OVER = "Your session is over. Register again."
-_REFUSALS = {one.code: one for one in (SessionInvalid, TokenRevoked, DelegateRejected)}
+_REFUSALS = {one.code: one for one in (SessionInvalid, TokenRevoked, DelegateRejected, ScopeArchived)}
 
 
 async def beat(request: AgentRequest, _receive: object) -> Reply:

@@ -58,6 +58,8 @@ class _Known(NamedTuple):
     session_hash: str
     token__status: str | None
     delegate__admission: str
+    delegate__scope__archived_at: datetime | None
+    delegate__scope__parent__archived_at: datetime | None
     delegate: int
     status: str
     session_expires_at: datetime | None
@@ -71,7 +73,8 @@ class _Known(NamedTuple):
 
     @property
     def end(self) -> str:
-        return end_of(self.session_hash, self.token__status, self.delegate__admission)
+        archived = (self.delegate__scope__archived_at, self.delegate__scope__parent__archived_at)
+        return end_of(self.session_hash, self.token__status, self.delegate__admission, *archived)
 
 
 @transaction.atomic

@@ -19,11 +19,14 @@ from delegates.protocol.gathering import Gathering
 from delegates.protocol.looking import Seen, look
 from delegates.protocol.notices import GROUP
 from delegates.protocol.threads import in_thread
+from web.access_news import attention
 from web.outages import OUTAGES, is_outage
 
 LOOK_SECONDS = 2.0
 # Sessions are asked for this seldom: notices tell of their ends, heartbeats find them too.
 LOOKS_TO_SESSIONS = 15
+# Between two looks for what changes of access ended: one look serves all that changed meanwhile.
+REST_SECONDS = 0.5
 LISTEN_AGAIN_SECONDS = 1.0
 logger = logging.getLogger(__name__)
 
@@ -58,7 +61,7 @@ class Hub:
 
     def start(self) -> None:
         """Begin to listen."""
-        self._jobs = [asyncio.create_task(job) for job in (self._listen(), self._look())]
+        self._jobs = [asyncio.create_task(job) for job in (self._listen(), self._look(), self._heed_access())]
         for job in self._jobs:
             job.add_done_callback(_say_what_broke)
         self._restore = _before_the_end(self.close)
@@ -151,13 +154,27 @@ class Hub:
             if not self._here:
                 continue
             asks = self._asks_for_sessions or looks % LOOKS_TO_SESSIONS == 0
-            try:
-                self._show(await in_thread(look, list(self._here) if asks else []))
+            if await self._look_once(list(self._here) if asks else []):
                 self._asks_for_sessions = False
-            except OUTAGES as error:
-                if not is_outage(error):
-                    raise
-                logger.warning("Nothing was looked up for agents: %s", error)
+
+    async def _heed_access(self) -> None:
+        """Look for sessions that are over as soon as access changed: a scope may have been archived."""
+        async with attention() as access:
+            while True:
+                await access.news()
+                if self._here and not await self._look_once(list(self._here)):
+                    self._asks_for_sessions = True
+                await asyncio.sleep(REST_SECONDS)
+
+    async def _look_once(self, instance_ids: list[int]) -> bool:
+        try:
+            self._show(await in_thread(look, instance_ids))
+        except OUTAGES as error:
+            if not is_outage(error):
+                raise
+            logger.warning("Nothing was looked up for agents: %s", error)
+            return False
+        return True
 
     def _show(self, seen: Seen) -> None:
         for delegate_id, task_id in seen.offers:

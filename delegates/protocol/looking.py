@@ -2,12 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken
 
 MOST_OFFERS = 1000
-SESSION_COLUMNS = ("session_hash", "token__status", "delegate__admission")
+_SCOPE = "delegate__scope"
+SESSION_COLUMNS = (
+    "session_hash",
+    "token__status",
+    "delegate__admission",
+    f"{_SCOPE}__archived_at",
+    f"{_SCOPE}__parent__archived_at",
+)
 INVALID = "session_invalid"
 
 
@@ -31,11 +39,13 @@ def look(instance_ids: Sequence[int]) -> Seen:
     )
 
 
-def end_of(session_hash: str, token_status: str | None, admission: str) -> str:
+def end_of(session_hash: str, token_status: str | None, admission: str, *archived: datetime | None) -> str:
     """Why a session with `SESSION_COLUMNS` is over, as the code of a refusal; empty while it goes on."""
     if not session_hash:
         return INVALID
     # A token that is there no more was revoked first.
     if token_status != DelegateToken.Status.ACTIVE:
         return "token_revoked"
+    if any(archived):
+        return "scope_archived"
     return "delegate_rejected" if admission == Delegate.Admission.REJECTED else ""

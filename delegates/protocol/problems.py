@@ -61,6 +61,13 @@ class DelegateDisabled(Problem):
     code = "delegate_disabled"
 
 
+class ScopeArchived(Problem):
+    """The project or organization of this delegate was put away; it may come back."""
+
+    status = 403
+    code = "scope_archived"
+
+
 class NameTaken(Problem):
     """The name belongs to something that no agent may be."""
 

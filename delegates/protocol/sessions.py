@@ -11,8 +11,9 @@ from django.db import transaction
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateToken
 from delegates.protocol import notices, outage
-from delegates.protocol.problems import DelegateRejected, SessionInvalid, TokenRevoked
+from delegates.protocol.problems import DelegateRejected, ScopeArchived, SessionInvalid, TokenRevoked
 from delegates.protocol.terms import ROTATION_GRACE, SESSION
+from rbac.models import Scope
 
 PREFIX = "slp_ses_"
 _SESSION = re.compile(r"slp_ses_([0-9]{1,18})_[A-Za-z0-9_-]{43}")
@@ -32,19 +33,29 @@ def hash_of(secret: str) -> str:
 def instance_of(session: str) -> DelegateInstance:
     """The instance whose session this is, with its delegate, token and configuration.
 
-    Raises `SessionInvalid`, `TokenRevoked`, `DelegateRejected`.
+    Raises `SessionInvalid`, `TokenRevoked`, `ScopeArchived`, `DelegateRejected`.
     """
     outage.forgive_once()
     named = _SESSION.fullmatch(session)
-    rows = DelegateInstance.objects.select_related("delegate__configuration", "delegate__scope", "token")
+    rows = DelegateInstance.objects.select_related(
+        "delegate__configuration", "delegate__scope__parent", "token"
+    )
     found = rows.filter(pk=int(named[1])).first() if named else None
     if found is None or not _is_current(found, hash_of(session), database_now()):
         raise SessionInvalid(f"This session is not, or no longer, one of this Slipway. {_REGISTER}")
     if not is_trusted(found.token):
         raise TokenRevoked("The token that this session began with was revoked. Use another token.")
+    check_scope(found.delegate.scope)
     if found.delegate.admission == Delegate.Admission.REJECTED:
         raise DelegateRejected("Somebody rejected this delegate. Ask who looks after delegates here.")
     return found
+
+
+def check_scope(scope: Scope) -> None:
+    """Refuse the agents of what is archived. Raises `ScopeArchived`."""
+    archived = [one.path for one in (scope, scope.parent) if one is not None and one.archived_at is not None]
+    if archived:
+        raise ScopeArchived(f"{archived[0]} is archived. Its delegates wait until somebody brings it back.")
 
 
 def is_trusted(token: DelegateToken | None) -> bool:

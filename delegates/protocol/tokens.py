@@ -11,7 +11,7 @@ from delegates.protocol.problems import (
     TokenUnknown,
     WrongAccount,
 )
-from delegates.protocol.sessions import hash_of, is_trusted
+from delegates.protocol.sessions import check_scope, hash_of, is_trusted
 
 _TOKEN = re.compile(rf"{DelegateToken.PREFIX}[A-Za-z0-9_-]{{43}}")
 
@@ -25,19 +25,20 @@ def token_of(shown: str) -> DelegateToken:
             if shown
             else "No token was sent. Set the delegate's token in its environment."
         )
-    found = DelegateToken.objects.select_related("scope").filter(token_hash=hash_of(shown)).first()
+    found = DelegateToken.objects.select_related("scope__parent").filter(token_hash=hash_of(shown)).first()
     if found is None:
         raise TokenUnknown("No such token was made here. Copy one from the list of delegate tokens.")
     return found
 
 
 def check_token(token: DelegateToken) -> None:
-    """Refuse a token whose time is over. Raises `TokenRevoked`, `TokenExpired`."""
+    """Refuse a token whose time is over. Raises `TokenRevoked`, `TokenExpired`, `ScopeArchived`."""
     if not is_trusted(token):
         raise TokenRevoked(f"The token {token.name} was revoked. Start the delegate with another one.")
     if token.expires_at is not None and database_now() >= token.expires_at:
         ended = f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
         raise TokenExpired(f"The token {token.name} expired on {ended}. Make a new one.")
+    check_scope(token.scope)
 
 
 def check_account(*, sent: str, ours: str) -> None:

@@ -16,6 +16,7 @@ from rbac.models import User
 from tests.api.asks import READ, WHO, Ask, nothing
 from tests.api.rows import ROWS, names_of
 from tests.api.world import CANARY, World
+from tests.fixtures.sockets import session_of
 
 pytestmark = pytest.mark.django_db
 
@@ -88,7 +89,8 @@ def test_anonymous_programs_are_told_how_to_sign_in(name: str, world: World):
 async def close_code_of(person: User | AnonymousUser, execution: object) -> int | None:
     """Open the socket of an execution and return the code it is closed with, None where it stays open."""
     address = f"/ws/executions/{execution}/"
-    scope = {"type": "websocket", "path": address, "query_string": b"", "headers": [], "user": person}
+    scope = {"type": "websocket", "path": address, "query_string": b"", "headers": []}
+    scope["session"] = await session_of(person)
     socket = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
     await socket.send_input({"type": "websocket.connect"})
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.accept"

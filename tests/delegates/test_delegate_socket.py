@@ -20,6 +20,7 @@ from delegates.watching import shared_hub
 from rbac.models import RoleAssignment, Scope, User
 from rbac.policy import Principal
 from tests.delegates.making import make_delegate, make_instance
+from tests.fixtures.sockets import session_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,10 +30,12 @@ class Socket(ApplicationCommunicator):
 
     def __init__(self, person: Principal) -> None:
         scope = {"type": "websocket", "path": "/ws/delegates/", "query_string": b"", "headers": []}
-        super().__init__(URLRouter(websocket_urlpatterns), {**scope, "user": person})
+        super().__init__(URLRouter(websocket_urlpatterns), scope)
+        self.person = person
 
     async def open(self) -> dict[str, Any]:
         """The first message after the server took the socket."""
+        self.scope["session"] = await session_of(self.person)
         await self.send_input({"type": "websocket.connect"})
         assert (await self.receive_output(5))["type"] == "websocket.accept"
         return dict(await self.receive_output(5))
@@ -99,7 +102,7 @@ async def test_only_people_with_a_scope_may_listen(project: Scope, viewer: User)
 async def test_who_loses_every_role_is_let_go(
     project: Scope, viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delegates.consumers.LOOK_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("web.live.LOOK_AGAIN_SECONDS", 0.05)
     socket = await opened(viewer)
     await database_sync_to_async(RoleAssignment.objects.filter(user=viewer).delete)()
     assert await socket.receive_output(5) == {"type": "websocket.close", "code": 4403}

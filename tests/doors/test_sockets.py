@@ -9,6 +9,7 @@ from config.urls import websocket_routes, websocket_urlpatterns
 from rbac.models import User
 from tests.api.world import World
 from tests.doors.corpus import TEXTS
+from tests.fixtures.sockets import session_of
 from web.sockets import SocketGuard
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,14 +27,15 @@ SAID: list[dict[str, Any]] = [
 ] + [{"type": "websocket.receive", "bytes": data} for data in (b"", b"\xff\xfe", b"\x00" * 1000)]
 
 
-def communicator(address: str, query: bytes, user: User) -> ApplicationCommunicator:
-    scope = {"type": "websocket", "path": address, "query_string": query, "headers": [], "user": user}
+async def communicator(address: str, query: bytes, user: User) -> ApplicationCommunicator:
+    scope = {"type": "websocket", "path": address, "query_string": query, "headers": []}
+    scope["session"] = await session_of(user)
     return ApplicationCommunicator(SocketGuard(websocket_routes), scope)
 
 
 async def open_and_close(address: str, query: bytes, user: User, *messages: dict[str, Any]) -> None:
     """Raises whatever the consumer raises."""
-    socket = communicator(address, query, user)
+    socket = await communicator(address, query, user)
     await socket.send_input({"type": "websocket.connect"})
     answer = await socket.receive_output(5)
     assert answer["type"] in ("websocket.accept", "websocket.close")
@@ -62,7 +64,7 @@ async def test_no_message_breaks_a_socket(world: World, admin: User) -> None:
 
 @pytest.mark.parametrize("address", ["/ws/executions/x/", "/ws/", "/ws/executions/%00/", "/" + "x" * 5000])
 async def test_an_address_that_is_none_is_closed(address: str) -> None:
-    socket = communicator(address, b"", User())
+    socket = await communicator(address, b"", User())
     await socket.send_input({"type": "websocket.connect"})
     assert await socket.receive_output(5) == {"type": "websocket.close", "code": 4404}
     await socket.wait(5)

@@ -16,6 +16,7 @@ from deployments.log import storing
 from deployments.models import Execution
 from deployments.watching import LARGEST_FRAME, hub
 from rbac.models import User
+from tests.fixtures.sockets import session_of
 from tests.log.conftest import new_lines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,12 +26,12 @@ class Viewer:
     """A browser at the other end of a socket, which reads only while its gate is open."""
 
     def __init__(self, execution: Execution, user: User, after: int = 0) -> None:
-        self.scope = {
+        self.scope: dict[str, Any] = {
             "type": "websocket",
-            "user": user,
             "query_string": f"after={after}".encode(),
             "url_route": {"kwargs": {"pk": execution.pk}},
         }
+        self.user = user
         self.gate = asyncio.Event()
         self.gate.set()
         self.messages: list[dict[str, Any]] = []
@@ -71,6 +72,7 @@ class Viewer:
 
 @asynccontextmanager
 async def watching(viewer: Viewer) -> AsyncIterator[Viewer]:
+    viewer.scope["session"] = await session_of(viewer.user)
     running = asyncio.create_task(ExecutionConsumer()(viewer.scope, viewer.inbox.get, viewer.send))
     try:
         yield viewer

@@ -1,0 +1,73 @@
+"""Tells every web process that somebody may have less access now; how much, each asks the policy."""
+
+import hashlib
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import transaction
+from django.db.models import Model
+from redis.exceptions import RedisError
+
+from rbac.models import RoleAssignment, ServiceAccount, User
+
+GROUP = "access"
+# What the audit trail calls changes of access begins like this.
+_ABOUT_ACCESS = (
+    "role.",
+    "roleassignment.",
+    "resourcegroup.",
+    "usergroup.",
+    "serviceaccount.",
+    "scope.",
+    "user.",
+)
+# Begins like it and takes nothing away from anybody.
+_HARMLESS = ("user.sign_in", "user.sign_in_failed", "user.sign_out", "role.create", "scope.create")
+logger = logging.getLogger(__name__)
+
+
+def access_changed(*people: int | None) -> None:
+    """After the commit under way, have open connections checked again: of these users, or else of all."""
+    concerned = sorted({pk for pk in people if pk is not None})
+    _on_commit({"type": "access.changed", "people": concerned, "sessions": []})
+
+
+def session_ended(session_key: str) -> None:
+    """After the commit under way, have the connections of this session checked again."""
+    _on_commit({"type": "access.changed", "people": [], "sessions": [mark_of(session_key)]})
+
+
+def mark_of(session_key: str) -> str:
+    """What a session is called in messages: whoever reads one cannot use it as a cookie."""
+    return hashlib.sha256(session_key.encode()).hexdigest()
+
+
+def follow(action: str, thing: Model) -> None:
+    """Tell of what was just entered in the audit trail, if it may have taken access away."""
+    if action.startswith(_ABOUT_ACCESS) and action not in _HARMLESS:
+        access_changed(*_concerned(thing))
+
+
+def _concerned(thing: Model) -> Iterable[int | None]:
+    if isinstance(thing, User):
+        return (thing.pk,)
+    if isinstance(thing, RoleAssignment | ServiceAccount):
+        return (thing.user_id,)
+    return ()
+
+
+def _on_commit(message: dict[str, Any]) -> None:
+    transaction.on_commit(lambda: _send(message))
+
+
+def _send(message: dict[str, Any]) -> None:
+    layer = get_channel_layer()
+    if layer is None:
+        return
+    try:
+        async_to_sync(layer.group_send)(GROUP, message)
+    except (OSError, RedisError) as error:
+        logger.warning("Open connections were not told, they find it with their next look: %s", error)

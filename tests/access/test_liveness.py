@@ -1,0 +1,171 @@
+"""Who loses access loses it on open connections too, whichever process the change was made in."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from delegates.models import DelegateToken
+from deployments.models import Execution
+from rbac.models import Role, RoleAssignment, RolePermission, Scope, User, UserGroup
+from rbac.operations import archive_scope, remove_assignment, restore_scope, update_role
+from tests.api.world import make_world
+from tests.delegates.making import make_token
+from tests.fixtures.people import make_person
+from tests.protocol.test_server import code_of, post, register, serving, socket_to
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PROMISED_SECONDS = 2.0
+Servers = tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def servers(child_environment: Mapping[str, str]) -> Iterator[Servers]:
+    """Two web servers; what is changed in a test is changed in a third process."""
+    with serving(child_environment) as (one, _), serving(child_environment) as (other, _):
+        yield one, other
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Somebody with a page of an execution on one server and the list of delegates on the other."""
+
+    person: User
+    browser: Client
+    sockets: tuple[Any, Any]
+
+    def codes(self) -> list[int]:
+        """The codes that the sockets are closed with, in time."""
+        began = time.monotonic()
+        found = [_end_of(socket) for socket in self.sockets]
+        assert time.monotonic() - began < PROMISED_SECONDS
+        return found
+
+    def is_watching(self) -> bool:
+        """Whether both sockets answer to a ping."""
+        return all(socket.ping().wait(5) for socket in self.sockets)
+
+
+def _end_of(socket: Any) -> int:
+    with suppress(ConnectionClosed):
+        while True:
+            socket.recv(timeout=10)
+    return int(socket.close_code)
+
+
+Watch = Callable[[User], Watcher]
+
+
+@pytest.fixture
+def execution(project: Scope, admin: User) -> Execution:
+    """One that is over: its project can be archived."""
+    found = make_world(project, admin, admin).execution
+    Execution.objects.filter(pk=found.pk).update(status="SUCCESS", look_at=None)
+    return found
+
+
+@pytest.fixture
+def watch(servers: Servers, live_broker: str, execution: Execution) -> Iterator[Watch]:
+    with ExitStack() as opened:
+
+        def begin(person: User) -> Watcher:
+            browser = Client()
+            browser.force_login(person)
+            cookie = f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"
+            paths = (f"/ws/executions/{execution.pk}/", "/ws/delegates/")
+            sockets = [
+                opened.enter_context(
+                    connect(
+                        url.replace("http", "ws", 1) + path,
+                        origin=url,  # type: ignore[arg-type]
+                        additional_headers={"Cookie": cookie},
+                        compression=None,
+                    )
+                )
+                for url, path in zip(servers, paths, strict=True)
+            ]
+            for socket in sockets:
+                assert json.loads(socket.recv(timeout=10))["type"] in ("state", "watching")
+            return Watcher(person, browser, (sockets[0], sockets[1]))
+
+        yield begin
+
+
+def test_what_is_taken_from_one_person_closes_their_sockets_and_nobody_elses(
+    watch: Watch, admin: User, project: Scope, account: Scope
+):
+    own = Role.objects.create(scope=project, identifier="looking", name="Looking")
+    RolePermission.objects.create(role=own, permission="core_pipeline_view")
+    group = UserGroup.objects.create(scope=account, identifier="crew", name="Crew")
+    viewer = Role.objects.get(identifier="viewer", scope=None)
+    RoleAssignment.objects.create(group=group, role=viewer, scope=project)
+    of_role, of_group = make_person("of_role"), make_person("of_group")
+    RoleAssignment.objects.create(user=of_role, role=own, scope=project)
+    group.users.add(of_group)
+    people = [make_person(name, "viewer", project) for name in ("unassigned", "inactive", "left", "renewed")]
+    watchers = {one.username: watch(one) for one in (*people, of_role, of_group)}
+    witness, office = watch(admin), Client()
+    office.force_login(admin)
+
+    def deactivate() -> None:
+        form = {"username": "inactive", "email": "", "first_name": "", "last_name": ""}
+        address = reverse("admin:rbac_user_change", args=[watchers["inactive"].person.pk])
+        assert office.post(address, form).status_code == 302
+
+    def empty_group() -> None:
+        form = {"name": "Crew", "identifier": "crew", "scope": account.pk, "users": []}
+        address = reverse("admin:rbac_usergroup_change", args=[group.pk])
+        assert office.post(address, form).status_code == 302
+
+    def new_password() -> None:
+        person = watchers["renewed"].person
+        person.set_password("another long password")
+        person.save()
+
+    endings: list[tuple[str, Callable[[], object], list[int]]] = [
+        (
+            "unassigned",
+            lambda: remove_assignment(actor=admin, assignment=RoleAssignment.objects.get(user=people[0])),
+            [4403, 4403],
+        ),
+        ("inactive", deactivate, [4401, 4401]),
+        ("left", lambda: watchers["left"].browser.post(reverse("sign-out")), [4401, 4401]),
+        ("renewed", new_password, [4401, 4401]),
+        ("of_group", empty_group, [4403, 4403]),
+    ]
+    for name, end, codes in endings:
+        end()
+        assert watchers.pop(name).codes() == codes, name
+        assert all(one.is_watching() for one in watchers.values()), name
+    # Who has any role may see delegates: only the execution is gone.
+    update_role(actor=admin, role=own, name="Looking", permissions=["core_service_view"])
+    began = time.monotonic()
+    assert _end_of(watchers["of_role"].sockets[0]) == 4403
+    assert time.monotonic() - began < PROMISED_SECONDS
+    assert watchers["of_role"].sockets[1].ping().wait(5)
+    assert witness.is_watching()
+
+
+def test_an_archived_project_lets_go_of_its_agents(
+    live_broker: str, servers: Servers, admin: User, project: Scope
+):
+    token: DelegateToken = make_token(project)
+    session = register(servers[1], token, "eu")
+    with socket_to(servers[1], session) as agent:
+        archive_scope(actor=admin, scope=project)
+        began = time.monotonic()
+        assert code_of(agent) == 4401
+        assert time.monotonic() - began < PROMISED_SECONDS
+    refused = post(servers[0], "heartbeat", {"running": []}, session)
+    assert (refused.status_code, refused.json()["code"]) == (403, "scope_archived")
+    restore_scope(actor=admin, scope=Scope.objects.get(pk=project.pk))
+    assert register(servers[0], token, "eu")
