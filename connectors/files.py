@@ -59,12 +59,18 @@ def read_files(scope: Scope, ref: str) -> list[StoredFile]:
 
     Raises `FileMissing` if there is neither, or nothing in the folder.
     """
+    prefix = split_reference(ref)[0]
+    return [StoredFile(f"{prefix}{node.path}", node.content, node.version) for node in nodes_of(scope, ref)]
+
+
+def nodes_of(scope: Scope, ref: str) -> list[FileNode]:
+    """The rows of the files that `read_files` reads. Raises `FileMissing` as it does."""
     owner, prefix, path = _resolve(scope, ref)
-    nodes = FileNode.objects.filter(scope=owner, is_folder=False)
+    nodes = FileNode.objects.filter(scope=owner, is_folder=False).select_related("scope")
     found = list(nodes.filter(path=path)) or list(inside(nodes, path).order_by("path"))
     if not found:
         raise _missing(owner, prefix, path)
-    return [StoredFile(f"{prefix}{node.path}", node.content, node.version) for node in found]
+    return found
 
 
 def inside(nodes: QuerySet[FileNode], folder: str) -> QuerySet[FileNode]:

@@ -11,11 +11,12 @@ from aws.ecs import Ecs
 from aws.errors import AwsError
 from aws.sts import Identity, Sts
 from connectors.aws_accounts import AwsSpec, read_spec
+from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.models import Connector
 from delegates.doors import DoorClosed, call_here
 from delegates.next_steps import NextStep, next_step
 from rbac.audit import record
-from rbac.policy import Principal, require
+from rbac.policy import Principal
 
 IDENTITY, CLUSTERS = "Who it is", "ECS clusters"
 
@@ -92,7 +93,7 @@ def try_connector(
 
     Through a delegate it is `inquiries.ask`.
     """
-    require(actor, "core_connector_access", connector)
+    refuse_lacking(actor, needs_of_connector(connector))
     region = region or read_spec(connector.spec).test_region
     try:
         tested = examine(connector, region, call_here(connector, region))

@@ -10,11 +10,12 @@ from aws.credentials import AccessKey, AssumedRole, Credentials
 from aws.ecs import Ecs
 from aws.errors import AwsError
 from connectors.aws_accounts import OF_DELEGATE, ConnectorIncomplete, credentials_of, endpoint_of, read_spec
+from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.encryption import WrongKey
 from connectors.models import Connector
 from delegates.models import Delegate
 from delegates.owners import Payload
-from rbac.policy import Principal, require
+from rbac.policy import Principal
 from web.outgoing import own_reach
 from web.problems import NotAvailable
 
@@ -132,7 +133,7 @@ def call_here(connector: Connector, region: str) -> Caller:
 
 def list_clusters(*, actor: Principal, connector: Connector, region: str) -> list[Cluster]:
     """The clusters of a region, by name (R183). Raises `DoorClosed` with AWS's reason if it refuses."""
-    require(actor, "core_connector_access", connector)
+    refuse_lacking(actor, needs_of_connector(connector))
     try:
         return clusters_seen_by(call_here(connector, region))
     except AwsError as error:

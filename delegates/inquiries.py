@@ -15,6 +15,7 @@ from django.db import transaction
 from aws.caller import CallPending
 from aws.errors import AwsError, NotSent, Unanswered, Undelivered, from_record
 from connectors.aws_accounts import read_spec
+from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.models import Connector
 from delegates.clock import database_now
 from delegates.connector_tests import examine, keep_test
@@ -33,7 +34,6 @@ from delegates.operations.tasks import submit_task
 from delegates.owners import Answer, Payload
 from delegates.pickers import QUESTIONS, Seen, checked_subject, seen
 from rbac.models import User
-from rbac.policy import require
 
 OWNER = "inquiry"
 PATIENCE = timedelta(seconds=60)
@@ -44,7 +44,7 @@ SAME_QUESTION = timedelta(seconds=30)
 @transaction.atomic
 def ask(*, actor: User, connector: Connector, kind: str, region: str = "", subject: str = "") -> Inquiry:
     """Ask through a delegate; the answer is in the inquiry once it is finished. Raises `DoorClosed`."""
-    require(actor, "core_connector_access", connector)
+    refuse_lacking(actor, needs_of_connector(connector))
     region = region or read_spec(connector.spec).test_region
     _door(connector, region)
     now = database_now()
@@ -57,7 +57,7 @@ def ask(*, actor: User, connector: Connector, kind: str, region: str = "", subje
 
 def ask_or_join(*, actor: User, connector: Connector, kind: str, region: str, subject: str = "") -> Inquiry:
     """The same person's question of a moment ago, or a new one."""
-    require(actor, "core_connector_access", connector)
+    refuse_lacking(actor, needs_of_connector(connector))
     since = max(database_now() - SAME_QUESTION, connector.updated_at)
     same = Inquiry.objects.filter(
         connector=connector, kind=kind, region=region, subject=subject, asked_by=actor
@@ -83,7 +83,7 @@ def seen_by_connector(
 
     Raises `DoorClosed` with AWS's reason if it refuses, `BadInput` for a subject that is no ARN of its kind.
     """
-    require(actor, "core_connector_access", connector)
+    refuse_lacking(actor, needs_of_connector(connector))
     subject = checked_subject(kind, subject)
     if not read_spec(connector.spec).is_remote:
         try:

@@ -6,10 +6,11 @@ from typing import Any
 from aws.caller import Caller
 from aws.ec2 import Ec2, SecurityGroup, Subnet
 from aws.errors import AwsError
+from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.models import Connector
 from delegates.doors import DelegateDoor, DoorClosed, open_door
 from delegates.specs import Finding, lint
-from rbac.policy import Principal, require
+from rbac.policy import Principal
 
 Document = Mapping[str, Any]
 PLACE = "networkConfiguration.awsvpcConfiguration"
@@ -31,7 +32,7 @@ def check_spec(
     named = _named(service) if service and not any(map(_is_wrong, found)) else {}
     if connector is None or service is None or not named:
         return found
-    require(actor, "core_connector_access", connector)
+    refuse_lacking(actor, needs_of_connector(connector))
     caller = open_door(connector, region)
     if isinstance(caller, DelegateDoor):
         raise DoorClosed(

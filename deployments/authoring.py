@@ -1,13 +1,16 @@
 """What people can do with the YAML of pipelines: save it, bring an older version back, delete it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from connectors.downstream import Lack, LacksAccess, lacking
 from connectors.operations.naming import taken
 from deployments import plan
 from deployments.catalog.rules import next_version
+from deployments.downstream import needs_of_run
 from deployments.manifests.document import Document, parse
 from deployments.models import Pipeline, PipelineVersion
 from deployments.pipelines import BadPipelineError, PipelineSpec, read_pipeline
@@ -15,6 +18,8 @@ from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import Principal, require
 from web.problems import BadInput
+
+_NAMED = {"core_service_access": "service", "core_environment_access": "environment"}
 
 
 class PipelineNotRunnable(BadInput):
@@ -39,7 +44,10 @@ def save_pipeline(
     require(actor, "core_pipeline_edit", pipeline or scope)
     yaml = yaml.replace("\r\n", "\n")
     spec = read(yaml)
-    refuse_missing([*plan.find_targets(spec, scope)[1], *plan.bad_manifests(spec, scope, actor)], yaml)
+    refused = _refusals(spec, scope, actor)
+    refuse_missing(refused.missing, yaml)
+    if refused.lacks:
+        raise LacksAccess(refused.lacks)
     with transaction.atomic():
         before = {"yaml": pipeline.yaml} if pipeline else None
         if pipeline is None:
@@ -92,10 +100,33 @@ def checked(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]:
     yaml = yaml.replace("\r\n", "\n")
     try:
         spec = read(yaml)
-        refuse_missing([*plan.find_targets(spec, scope)[1], *plan.bad_manifests(spec, scope, reader)], yaml)
+        refused = _refusals(spec, scope, reader)
+        lacks = [plan.Missing(one.need.path, one.sentence) for one in refused.lacks]
+        refuse_missing([*refused.missing, *lacks], yaml)
     except PipelineNotRunnable as refused:
         return {"errors": refused.errors, "warnings": [], "note": ""}
     return {"errors": [], "warnings": [], "note": "This pipeline can be saved."}
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """What keeps a pipeline from being saved: names that mean nothing, things that may not be used."""
+
+    missing: list[plan.Missing]
+    lacks: list[Lack]
+
+
+def _refusals(spec: PipelineSpec, scope: Scope, person: Principal) -> _Refused:
+    """R082: a person needs access to what a pipeline will use, already when it is saved."""
+    targets, missing = plan.find_targets(spec, scope)
+    lacks = lacking(person, needs_of_run(spec, targets, scope))
+    # What the pipeline names and the person may not see looks like what nobody has made.
+    unseen = [one for one in lacks if not one.is_seen and one.need.permission in _NAMED]
+    for one in unseen:
+        kind, identifier = _NAMED[one.need.permission], one.need.thing.identifier
+        missing.append(plan.no_such(kind, identifier, scope, one.need.path))
+    missing += plan.bad_manifests(spec, scope, person)
+    return _Refused(missing, [one for one in lacks if one not in unseen])
 
 
 def refuse_missing(missing: list[plan.Missing], yaml: str = "") -> None:

@@ -8,9 +8,11 @@ from aws.ecs import Ecs
 from aws.elb import Elb
 from aws.errors import AwsError
 from connectors.aws_accounts import read_spec
+from connectors.downstream import refuse_lacking
 from delegates.doors import DoorClosed, call_here
 from deployments.actions.blue_green.traffic import CREATE
 from deployments.actions.clean_up.judging import Leftover, StageRoute, base_of, judge, see, unseen
+from deployments.downstream import needs_of_stage
 from deployments.models import Execution, Slot, StageExecution
 from deployments.operations import run_pipeline
 from rbac.models import User
@@ -26,7 +28,7 @@ def leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
     """
     require(actor, "core_pipeline_execute", execution.pipeline)
     stage = _stage_of(execution)
-    require(actor, "core_connector_access", stage.connector)
+    refuse_lacking(actor, needs_of_stage(stage))
     base = base_of(stage.ecs_service)
     if read_spec(stage.connector.spec).is_remote:
         return unseen(base)

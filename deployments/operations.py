@@ -7,8 +7,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from connectors.downstream import refuse_lacking
 from deployments import plan
 from deployments.authoring import read, refuse_missing
+from deployments.downstream import needs_of_execution
 from deployments.engine.lease import wake
 from deployments.engine.parking import group_of
 from deployments.interventions import LATE, choices_of
@@ -85,6 +87,8 @@ def abort_execution(*, actor: User, execution: Execution, roll_back: bool = Fals
         raise Conflict(f"This execution is over already ({execution.status}).")
     if execution.rolling_back or execution.ending:
         raise Conflict("This execution is rolling back or ending already; a rollback is not interrupted.")
+    if roll_back:
+        refuse_lacking(actor, needs_of_execution(execution, rolling_back=True))
     kind = Interrupt.Kind.ABORT_AND_ROLL_BACK if roll_back else Interrupt.Kind.ABORT
     _ask(actor, execution, kind)
 
@@ -99,6 +103,7 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
     if not execution.is_over:
         abort_execution(actor=actor, execution=execution, roll_back=True)
         return execution
+    refuse_lacking(actor, needs_of_execution(execution, rolling_back=True))
     if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS"):
         raise Conflict("This execution was rolled back already.")
     stages = [stage for stage in execution.stages.exclude(slot_key="") if _has_written(stage)]
@@ -123,6 +128,7 @@ def retry_execution(*, actor: User, execution: Execution) -> None:
     require(actor, "core_pipeline_execute", execution)
     if execution.status not in (Status.FAILED, Status.ABORTED, Status.EXPIRED):
         raise Conflict(f"Only an execution that failed can be retried; this one is {execution.status}.")
+    refuse_lacking(actor, needs_of_execution(execution))
     _ask(actor, execution, Interrupt.Kind.RETRY)
 
 
@@ -134,6 +140,9 @@ def decide(*, actor: User, execution: Execution, step: str, decision: str) -> No
     """
     stops = decision in (Interrupt.Kind.ABORT, Interrupt.Kind.ROLL_BACK)
     require(actor, "core_pipeline_abort" if stops else "core_pipeline_execute", execution)
+    if decision != Interrupt.Kind.ABORT:
+        back = decision == Interrupt.Kind.ROLL_BACK
+        refuse_lacking(actor, needs_of_execution(execution, rolling_back=back))
     found = StepExecution.objects.filter(stage__execution=execution, identifier=step)
     rows = list(found.prefetch_related("actions"))
     if not rows:

@@ -25,6 +25,8 @@ from deployments.variables import effective, expressions
 from rbac.models import Scope
 from rbac.policy import Principal
 
+_OF_PLACE = ("environment__scope", "connector__scope", "connector__secret__scope")
+
 
 @dataclass(frozen=True)
 class Missing:
@@ -66,19 +68,18 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
     missing: list[Missing] = []
     for number, stage in enumerate(pipeline.stages):
         path = f"pipeline.stages.{number}.stage.spec"
-        service = _nearest(Service, scope, stage.service)
+        service = nearest_service(scope, stage.service)
         environment = _nearest(Environment, scope, stage.environment)
         infrastructure = (
-            Infrastructure.objects.select_related("connector", "environment__scope")
+            Infrastructure.objects.select_related(*_OF_PLACE)
             .filter(environment=environment, identifier=stage.infrastructure)
             .first()
         )
         if service is None:
-            text = f"there is no service {stage.service} in {scope.path}"
-            missing.append(Missing(f"{path}.service.serviceRef", text))
+            missing.append(no_such("service", stage.service, scope, f"{path}.service.serviceRef"))
         if environment is None:
-            text = f"there is no environment {stage.environment} in {scope.path}"
-            missing.append(Missing(f"{path}.environment.environmentRef", text))
+            at = f"{path}.environment.environmentRef"
+            missing.append(no_such("environment", stage.environment, scope, at))
         elif infrastructure is None:
             text = f"environment {stage.environment} has no infrastructure {stage.infrastructure}"
             missing.append(Missing(f"{path}.environment.infrastructureDefinitions.0.identifier", text))
@@ -120,6 +121,17 @@ def missing_values(targets: list[Target]) -> list[Missing]:
         for name in target.service.required_variables
         if effective(*target.overridden.values).get(name, "") == ""
     ]
+
+
+def nearest_service(scope: Scope, identifier: str) -> Service | None:
+    """The service that a pipeline of a scope means by an identifier, None where there is none."""
+    found: Service | None = _nearest(Service, scope, identifier)
+    return found
+
+
+def no_such(kind: str, identifier: str, scope: Scope, path: str) -> Missing:
+    """What is said of a name that means nothing, or nothing that the reader may know of."""
+    return Missing(path, f"there is no {kind} {identifier} in {scope.path}")
 
 
 def _nearest(model: Any, scope: Scope, identifier: str) -> Any:

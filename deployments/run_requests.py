@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from connectors.downstream import refuse_lacking
 from deployments import plan
 from deployments.authoring import read, refuse_missing
+from deployments.downstream import needs_of_run
 from deployments.models import Pipeline
 from deployments.pipelines import PipelineSpec
 from rbac.models import Scope, User
@@ -35,9 +37,8 @@ def checked_run(
     require(actor, "core_pipeline_execute", pipeline)
     spec = read(yaml)
     targets = targets_of(spec, pipeline.scope)
-    for target in targets:
-        # R082: a person needs access to what the pipeline uses on their behalf.
-        require(actor, "core_connector_access", target.infrastructure.connector)
+    # R082: a person needs access to what the pipeline uses on their behalf.
+    refuse_lacking(actor, needs_of_run(spec, targets, pipeline.scope))
     values = _checked_inputs(spec, inputs)
     return RunRequest(spec, targets, plan.artifact_of(targets, _checked_tag(artifact_tag)), values)
 

@@ -1,24 +1,33 @@
 """Hides secrets in what is stored or sent: as they are, and in the forms that programs print them in."""
 
-import json
-from base64 import b64encode
-from collections.abc import Iterator, Sequence
-from urllib.parse import quote, quote_plus
+import re
+from collections.abc import Sequence
+from typing import Final
 
-from guards.text import clean
+from guards.spellings import forms_of
 
 HIDDEN = "•••"
 # Anything shorter would hide half of every log.
 FEWEST_CHARACTERS = 6
+# A line of a wrapped form that comes by itself is known by this many letters.
+FEWEST_LETTERS: Final = 16
+# What programs put into a form that is longer than their lines: an end of line, real or escaped, an indent.
+_BREAK: Final = re.compile(r"[ \t]*(?:\r?\n|(?:\\r)?\\n)[ \t]*")
+_BESIDE: Final = ("\r", "\n ", "\n\t", " \n", "\t\n")
+_SOLID: Final = re.compile(r"[A-Za-z0-9+/_%=-]+")
+_QUOTES: Final = "\"'`,;\\ \t\r"
 
 
 class Mask:
     """Hides a set of secrets; made once for many lines, because the forms take time to work out."""
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
-        found = {form for secret in secrets for form in _forms(secret) if len(form) >= FEWEST_CHARACTERS}
+        found = {form for secret in secrets for form in forms_of(secret) if len(form) >= FEWEST_CHARACTERS}
         # The longest first: a secret that holds another one goes as a whole.
         self._forms = sorted(found, key=lambda form: (-len(form), form))
+        self._unbroken = [form for form in self._forms if not re.search(r"\s", form)]
+        # One text to look into; what stands between two forms is in no piece.
+        self._solid = "\0".join(form for form in self._unbroken if _SOLID.fullmatch(form))
 
     @property
     def longest(self) -> int:
@@ -26,11 +35,15 @@ class Mask:
         return len(self._forms[0]) if self._forms else 0
 
     def text(self, text: str) -> str:
-        """A text with every known secret hidden."""
+        """A text with every known secret hidden; it keeps as many ends of lines as it has."""
+        if not self._forms:
+            return text
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN + "\n" * form.count("\n"))
-        return text
+        if "\n" in text or "\\n" in text:
+            text = self._over_lines(text)
+        return self._without_pieces(text) if self._solid else text
 
     def texts(self, texts: Sequence[str]) -> list[str]:
         """The same for many lines at once, also where a secret runs over the end of a line."""
@@ -38,37 +51,53 @@ class Mask:
             return list(texts)
         return self.text("\n".join(texts)).split("\n")
 
+    def _over_lines(self, text: str) -> str:
+        """Hide what is wrapped: forms that would be there if the lines were one."""
+        joined = _joined(text)
+        for form in self._unbroken:
+            if form in joined:
+                text = _hide_wrapped(text, form)
+                joined = _joined(text)
+        return text
+
+    def _without_pieces(self, text: str) -> str:
+        """Hide what lines end with if that is nothing but a piece of a secret: one line of a wrapped form."""
+        ends = [line.rpartition(" ")[2].strip(_QUOTES) for line in text.split("\n")]
+        for piece in {end for end in ends if len(end) >= FEWEST_LETTERS and end in self._solid}:
+            text = text.replace(piece, HIDDEN)
+        return text
+
 
 NOTHING_SECRET = Mask()
 
 
-def _forms(secret: str) -> Iterator[str]:
-    for spelled in {secret, *secret.splitlines(), secret.strip()}:
-        if len(spelled) >= FEWEST_CHARACTERS:
-            yield from _spellings(spelled)
+def _joined(text: str) -> str:
+    """The text without its breaks."""
+    if "\\n" in text:
+        return _BREAK.sub("", text)
+    if not any(beside in text for beside in _BESIDE):
+        return text.replace("\n", "")
+    # Much faster, and the same.
+    return "".join([line.strip(" \t\r") for line in text.split("\n")])
 
 
-def _spellings(secret: str) -> Iterator[str]:
-    yield secret
-    yield "\n".join(clean(line) for line in secret.splitlines())
-    yield clean(secret)
-    yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    encoded = secret.encode("utf-8", "replace")
-    for quoted in (quote(encoded, safe=""), quote(encoded), quote_plus(encoded)):
-        yield quoted
-        yield _with_small_hex(quoted)
-    yield from _base64(encoded)
+def _hide_wrapped(text: str, form: str) -> str:
+    """The text without a form that breaks interrupt; the ends of lines among them stay."""
+    places = _unbroken_places(text)
+    joined = "".join(text[place] for place in places)
+    pieces, done, start = [], 0, joined.find(form)
+    while start >= 0:
+        begin, end = places[start], places[start + len(form) - 1] + 1
+        pieces += [text[done:begin], HIDDEN, "\n" * text.count("\n", begin, end)]
+        done, start = end, joined.find(form, start + len(form))
+    return "".join([*pieces, text[done:]])
 
 
-def _with_small_hex(quoted: str) -> str:
-    head, *parts = quoted.split("%")
-    return "".join((head, *(f"%{part[:2].lower()}{part[2:]}" for part in parts)))
-
-
-def _base64(secret: bytes) -> Iterator[str]:
-    """The letters that no neighbour has a part in, for each of the three places a secret can begin at."""
-    for before in range(3):
-        bits = (before + len(secret)) * 8
-        whole = b64encode(b"\0" * before + secret).decode()[-(-before * 8 // 6) : bits // 6]
-        yield whole
-        yield whole.replace("+", "-").replace("/", "_")
+def _unbroken_places(text: str) -> list[int]:
+    """Where the characters of a text are that belong to no break."""
+    places: list[int] = []
+    done = 0
+    for found in _BREAK.finditer(text):
+        places += range(done, found.start())
+        done = found.end()
+    return [*places, *range(done, len(text))]

@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
 from connectors.aws_accounts import read_spec, spec_problems
+from connectors.downstream import Need, refuse_lacking
 from connectors.models import Connector, Secret
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
 from rbac.audit import record
@@ -84,9 +85,10 @@ def _fill_in(actor: User, connector: Connector, spec: Mapping[str, Any], secret:
         raise BadInput("The connector's settings do not fit together.", errors=problems)
     read = read_spec(spec)
     chosen = secret if read.needs_secret else None
-    if chosen is not None and chosen.pk != connector.secret_id:
+    spec_kept = read.to_json()
+    if chosen is not None and (chosen.pk, spec_kept) != (connector.secret_id, connector.spec):
         _may_use(actor, connector, chosen)
-    connector.spec = read.to_json()
+    connector.spec = spec_kept
     connector.secret = chosen
 
 
@@ -94,7 +96,9 @@ def _may_use(actor: User, connector: Connector, secret: Secret) -> None:
     if secret.scope.path not in connector.scope.ancestor_paths():
         message = f"The secret {secret} lies in {secret.scope}, which is not above {connector.scope}."
         raise BadInput(message, errors=[{"path": "secret", "message": message}])
-    require(actor, "core_secret_access", secret)
+    refuse_lacking(
+        actor, [Need("core_secret_access", secret, f"the secret {secret.identifier}", path="secret")]
+    )
 
 
 def _kept_secret(connector: Connector, spec: Mapping[str, Any]) -> Secret | None:

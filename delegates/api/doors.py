@@ -11,12 +11,13 @@ from rest_framework.response import Response
 
 from aws.regions import regions
 from connectors.aws_accounts import read_spec
+from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.models import Connector
 from delegates import doors
 from delegates.connector_tests import try_connector
 from delegates.inquiries import ask, clusters_by_delegate
 from delegates.models import Inquiry
-from rbac.policy import NotVisible, require
+from rbac.policy import NotVisible
 from web.problems import BadInput
 from web.rest import Route
 
@@ -102,7 +103,7 @@ class DoorRoute(Route):
 
     def usable(self, pk: int) -> Connector:
         connector = self.one(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
-        require(self.principal, "core_connector_access", connector)
+        refuse_lacking(self.principal, needs_of_connector(connector))
         return connector
 
 

@@ -8,12 +8,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from connectors.aws_accounts import read_spec
+from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.models import Connector
 from delegates.connector_tests import try_connector
 from delegates.doors import DoorClosed
 from delegates.inquiries import ask
 from delegates.models import Inquiry
-from rbac.policy import require
 from web.pages import PageRequest, get_visible, page
 
 
@@ -37,7 +37,7 @@ def test(request: PageRequest, pk: int) -> HttpResponse:
 def under_way(request: PageRequest, pk: int, inquiry: uuid.UUID) -> HttpResponse:
     """This will show how far a test through a delegate has come, and ask again until it is finished."""
     found = _connector(request, pk)
-    require(request.user, "core_connector_access", found)
+    refuse_lacking(request.user, needs_of_connector(found))
     asked = Inquiry.objects.filter(pk=inquiry, connector=found).select_related("task").first()
     if asked is None:
         raise Http404

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
 from aws.regions import regions
+from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.models import Connector
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
 from deployments.catalog.rules import next_version
@@ -90,9 +91,9 @@ def _fill(actor: User, place: Infrastructure, spec: InfrastructureSpec) -> None:
     if spec.connector.scope.path not in place.environment.scope.ancestor_paths():
         message = f"The connector lies in {spec.connector.scope}, which is not above the environment."
         raise BadInput(message, errors=[{"path": "connector", "message": message}])
-    if place.connector_id != spec.connector.pk:
+    if (place.connector_id, place.region, place.cluster) != (spec.connector.pk, spec.region, spec.cluster):
         # R082: whoever puts a connector to use must be allowed to use it.
-        require(actor, "core_connector_access", spec.connector)
+        refuse_lacking(actor, needs_of_connector(spec.connector, path="connector"))
     place.name, place.connector = clean_name(spec.name), spec.connector
     place.region, place.cluster = spec.region, spec.cluster
 

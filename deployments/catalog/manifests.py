@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from connectors.downstream import needs_of_files, refuse_lacking
 from deployments.manifests.layers import MERGE, MODES
 from deployments.manifests.stores import TASK_DEFINITION_ARN, arn_problem, is_store, store_names
 from deployments.models import Manifest
+from rbac.models import Scope, User
 
 MOST_MANIFESTS = 50
+FILE_STORE = "FileStore"
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,7 @@ class ManifestSpec:
 
     identifier: str
     kind: str
-    store: str = "FileStore"
+    store: str = FILE_STORE
     paths: tuple[str, ...] = ()
     content: str = ""
     mode: str = MERGE
@@ -37,6 +40,17 @@ def manifest_problems(manifests: Sequence[ManifestSpec]) -> Iterator[dict[str, s
         seen.add(manifest.identifier)
 
 
+def refuse_closed_files(actor: User, scope: Scope, manifests: Sequence[ManifestSpec]) -> None:
+    """R082: who lets manifests come from files must be allowed to use those files. Raises `LacksAccess`."""
+    needs = [
+        need
+        for number, one in enumerate(manifests)
+        if one.store == FILE_STORE
+        for need in needs_of_files(one.paths, scope, path=f"manifests.{number}")
+    ]
+    refuse_lacking(actor, needs)
+
+
 def _problem(manifest: ManifestSpec) -> str:
     if manifest.kind not in Manifest.Kind.values:
         return f"unknown kind; known are {', '.join(Manifest.Kind.values)}"
@@ -48,7 +62,7 @@ def _problem(manifest: ManifestSpec) -> str:
 
 
 def _problem_in_store(manifest: ManifestSpec) -> str:
-    if manifest.store == "FileStore" and not manifest.paths:
+    if manifest.store == FILE_STORE and not manifest.paths:
         return "a manifest in the file store needs at least one path"
     if manifest.store == "Inline" and not manifest.content:
         return "an inline manifest needs its content"

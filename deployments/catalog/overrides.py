@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from deployments.catalog.manifests import ManifestSpec, manifest_problems
+from deployments.catalog.manifests import ManifestSpec, manifest_problems, refuse_closed_files
 from deployments.catalog.rules import next_version, variable_problems
 from deployments.merged import Fault, counting_manifests
 from deployments.models import Environment, Infrastructure, Service, ServiceOverride
-from deployments.overriding import Overridden, overridden
+from deployments.overriding import Overridden, deeper, overridden
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import require
@@ -49,6 +49,7 @@ def override_service(
     require(actor, "core_environment_edit", environment)
     there = overridden(service, environment, infrastructure)
     _refuse(there, spec)
+    refuse_closed_files(actor, deeper(environment.scope, service.scope), spec.manifests)
     _refuse_what_breaks(actor, there, spec)
     try:
         with transaction.atomic():

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from connectors.operations.naming import check_identifier, clean_name, taken
-from deployments.catalog.manifests import ManifestSpec, manifest_problems
+from deployments.catalog.manifests import ManifestSpec, manifest_problems, refuse_closed_files
 from deployments.catalog.rules import next_version, variable_problems
 from deployments.models import Artifact, Manifest, Service
 from deployments.used_by import refuse_used
@@ -38,6 +38,7 @@ def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceS
     require(actor, "core_service_edit", scope)
     check_identifier(identifier)
     _check_service(spec)
+    refuse_closed_files(actor, scope, spec.manifests)
     service = Service(scope=scope, identifier=identifier)
     try:
         with transaction.atomic():
@@ -57,6 +58,7 @@ def update_service(
     """
     require(actor, "core_service_edit", service)
     _check_service(spec)
+    refuse_closed_files(actor, service.scope, spec.manifests)
     with transaction.atomic():
         before = _service_record(service)
         next_version(service, version)

@@ -1,0 +1,153 @@
+"""The downstream rule (R082): who puts a thing to use needs access to it, and to all that it uses in turn."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model, Q, QuerySet
+
+from connectors.files import FileMissing, nodes_of
+from connectors.models import Connector, FileNode
+from rbac.models import RolePermission, Scope, User
+from rbac.permissions import BUILTIN_ROLES, view_permission
+from rbac.policy import Forbidden, NotVisible, Principal, can, visible_to
+from web.problems import Problem
+
+_MOST_TOLD = 3
+_GIVES_ACCESS = "core_user_manage"
+
+
+@dataclass(frozen=True)
+class Need:
+    """A permission that is needed on a thing; `path` is where a document names it.
+
+    `hint` speaks of the thing to those who may not see it. Without one it does not exist for them.
+    """
+
+    permission: str
+    thing: Any
+    title: str
+    hint: str = ""
+    path: str = ""
+
+    @property
+    def scope(self) -> Scope:
+        found: Scope = self.thing.scope
+        return found
+
+
+@dataclass(frozen=True)
+class Lack:
+    """A need that somebody does not meet, and whether they may know of the thing."""
+
+    need: Need
+    is_seen: bool
+    sentence: str
+
+    def as_error(self) -> dict[str, str]:
+        return {"path": self.need.path, "message": self.sentence}
+
+
+class LacksAccess(Problem, Forbidden):
+    """Somebody may not use all that they put to use; each error names thing, permission and who gives it."""
+
+    status = 403
+    code = "forbidden"
+
+    def __init__(self, lacks: Sequence[Lack]) -> None:
+        told = " ".join(one.sentence for one in lacks[:_MOST_TOLD])
+        rest = len(lacks) - _MOST_TOLD
+        Problem.__init__(
+            self,
+            f"{told} And {rest} more." if rest > 0 else told,
+            errors=[one.as_error() for one in lacks],
+        )
+        # Both parents write the text; pages print it.
+        self.args, self.permission = (self.detail,), lacks[0].need.permission
+
+
+def refuse_lacking(person: Principal, needs: Iterable[Need]) -> None:
+    """Do nothing where every need is met.
+
+    Raises `LacksAccess` with all that are not, `NotVisible` where somebody may not know of the thing.
+    """
+    lacks = lacking(person, needs)
+    if any(not one.is_seen and not one.need.hint for one in lacks):
+        raise NotVisible("There is nothing here that you may see.")
+    if lacks:
+        raise LacksAccess(lacks)
+
+
+def lacking(person: Principal, needs: Iterable[Need]) -> list[Lack]:
+    """Return the needs that somebody does not meet; one query for each permission, whatever their number."""
+    asked: dict[tuple[str, type[Model]], dict[Any, Need]] = defaultdict(dict)
+    for need in needs:
+        asked[need.permission, type(need.thing)].setdefault(need.thing.pk, need)
+    found = []
+    for (permission, model), by_key in asked.items():
+        rows = model._default_manager.filter(pk__in=by_key)
+        allowed = set(visible_to(person, permission, rows).values_list("pk", flat=True))
+        found += [_lack(person, need) for key, need in by_key.items() if key not in allowed]
+    return found
+
+
+def needs_of_connector(connector: Connector, *, hint: str = "", path: str = "") -> Iterator[Need]:
+    """Yield what it takes to use a connector: access to it, and to the secret that it enters with."""
+    yield Need("core_connector_access", connector, f"the connector {connector.identifier}", hint, path)
+    yield from needs_of_secret(connector, path=path)
+
+
+def needs_of_secret(connector: Connector, *, path: str = "") -> Iterator[Need]:
+    """Yield what it takes to use the secret of a connector, if it has one."""
+    if secret := connector.secret:
+        title = f"the secret {secret.identifier} of the connector {connector.identifier}"
+        yield Need("core_secret_access", secret, title, "the secret of the connector", path)
+
+
+def needs_of_files(refs: Iterable[str], scope: Scope, *, path: str = "") -> Iterator[Need]:
+    """Yield what it takes to use files by their references, seen from `scope`; missing ones are left out."""
+    for ref in dict.fromkeys(refs):
+        try:
+            nodes: list[FileNode] = nodes_of(scope, ref)
+        except FileMissing:
+            continue
+        for node in nodes:
+            title = f"the file {node.path}"
+            yield Need("core_file_access", node, title, f"the file {ref}", path)
+
+
+def _lack(person: Principal, need: Need) -> Lack:
+    is_seen = can(person, view_permission(need.permission), need.thing)
+    what = f"{need.title} in {need.scope}" if is_seen else need.hint
+    gives = min((one for one in BUILTIN_ROLES if need.permission in one.permissions), key=_width).name
+    sentence = (
+        f"You need {need.permission} on {what}. The role {gives} there gives it; {_who_gives(person, need)}."
+    )
+    return Lack(need, is_seen, sentence)
+
+
+def _width(role: Any) -> int:
+    return len(role.permissions)
+
+
+def _who_gives(person: Principal, need: Need) -> str:
+    """Whom to ask, by name as far as the person may see people there."""
+    scope = need.scope
+    if can(person, "core_user_view", scope):
+        names = list(_givers(need.permission, scope).values_list("username", flat=True)[:_MOST_TOLD])
+        if names:
+            return f"ask {' or '.join(names)}"
+    where = f" of {scope}" if can(person, view_permission(need.permission), need.thing) else ""
+    return f"ask somebody who manages the users{where}"
+
+
+def _givers(permission: str, scope: Scope) -> QuerySet[User]:
+    """The active people who may hand out roles at a scope, and have what is to be handed out."""
+    has_it = RolePermission.objects.filter(permission=permission).values("role_id")
+    roles = RolePermission.objects.filter(permission=_GIVES_ACCESS, role__in=has_it).values("role_id")
+    above = {"scope__path__in": scope.ancestor_paths(), "role__in": roles}
+    own = Q(**{f"assignments__{key}": value for key, value in above.items()})
+    grouped = Q(**{f"user_groups__assignments__{key}": value for key, value in above.items()})
+    people = User.objects.filter(own | grouped, is_active=True, kind=User.Kind.PERSON)
+    return people.distinct().order_by("username")

@@ -1,0 +1,72 @@
+"""What a pipeline and a run of it put to use, for the downstream rule (R082)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from django.db.models import QuerySet
+
+from connectors.downstream import Need, needs_of_connector, needs_of_files
+from deployments.expressions import has_expression
+from deployments.models import Environment, Execution, StageExecution
+from deployments.pipelines import PipelineSpec, StageSpec
+from deployments.plan import Target, nearest_service
+from deployments.step_manifests import files_of
+from rbac.models import Scope
+
+_FILE_STORE = "FileStore"
+
+
+def needs_of_run(spec: PipelineSpec, targets: Iterable[Target], scope: Scope) -> Iterator[Need]:
+    """Yield what it takes to run a pipeline of `scope`, each with the place in the pipeline that names it."""
+    for target in targets:
+        place = f"pipeline.stages.{spec.stages.index(target.spec)}.stage.spec"
+        yield from _of_names(target, place)
+        at = f"{place}.environment.infrastructureDefinitions.0.identifier"
+        infrastructure = target.infrastructure
+        hint = f"the connector of infrastructure {infrastructure.identifier}"
+        yield from needs_of_connector(infrastructure.connector, hint=hint, path=at)
+        refs = [*stored_files(target.overridden.sources()), *_step_files(target.spec)]
+        yield from needs_of_files(refs, scope, path=f"{place}.service.serviceRef")
+
+
+def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> Iterator[Need]:
+    """Yield what it takes to let an execution go on or back: what its stages use as they are frozen."""
+    for stage in execution.stages.select_related("connector__scope", "connector__secret__scope"):
+        yield from needs_of_stage(stage)
+        if rolling_back:
+            yield from (_named("environment", one, right="rollback") for one in _environments(stage))
+
+
+def needs_of_stage(stage: StageExecution) -> Iterator[Need]:
+    """Yield what it takes to act for a stage in AWS; what was deleted since is left out."""
+    yield from needs_of_connector(stage.connector, hint=f"the connector of stage {stage.identifier}")
+    service = nearest_service(stage.execution.scope, stage.values.get("service", {}).get("identifier", ""))
+    if service is not None:
+        yield _named("service", service)
+    yield from (_named("environment", one) for one in _environments(stage))
+
+
+def stored_files(manifests: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the references to the file store among manifests, without those that only a run can tell."""
+    refs = [str(ref) for one in manifests if one["store"] == _FILE_STORE for ref in one["paths"]]
+    return [ref for ref in refs if not has_expression(ref)]
+
+
+def _of_names(target: Target, place: str) -> Iterator[Need]:
+    yield _named("service", target.service, f"{place}.service.serviceRef")
+    yield _named("environment", target.environment, f"{place}.environment.environmentRef")
+
+
+def _named(kind: str, thing: Any, path: str = "", *, right: str = "access") -> Need:
+    title = f"the {kind} {thing.identifier}"
+    return Need(f"core_{kind}_{right}", thing, title, title, path)
+
+
+def _environments(stage: StageExecution) -> QuerySet[Environment]:
+    path, _, identifier = stage.environment.rpartition("/")
+    return Environment.objects.filter(scope__path=path, identifier=identifier).select_related("scope")
+
+
+def _step_files(stage: StageSpec) -> list[str]:
+    refs = [ref for step in (*stage.steps, *stage.rollback_steps) for ref in files_of(step.type, step.spec)]
+    return [ref for ref in refs if not has_expression(ref)]

@@ -1,0 +1,328 @@
+"""The downstream rule (R082): no moment lets somebody use what a pipeline uses and they have no access to."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from rest_framework.test import APIClient
+
+from connectors.downstream import LacksAccess, lacking, needs_of_connector
+from connectors.models import Connector, FileNode, Secret
+from connectors.operations import create_connector, update_connector
+from delegates.connector_tests import try_connector
+from delegates.doors import DoorClosed, list_clusters
+from delegates.inquiries import ask, seen_by_connector
+from delegates.models import Inquiry
+from delegates.spec_checks import check_spec
+from deployments import authoring, catalog, clean_up, operations, previews
+from deployments.models import Interrupt
+from rbac.models import Role, RoleAssignment, Scope, User
+from rbac.permissions import PERMISSIONS, view_permission
+from rbac.policy import NotVisible
+from tests.api.world import PIPELINE, TASK_DEFINITION, World, make_world
+from tests.fixtures.people import make_person
+from web.problems import BadInput, Problem
+
+pytestmark = pytest.mark.django_db
+
+SECRET, CONNECTOR = "core_secret_access", "core_connector_access"
+SERVICE, ENVIRONMENT, FILE = "core_service_access", "core_environment_access", "core_file_access"
+ROLLBACK = "core_environment_rollback"
+ASKED = (SECRET, CONNECTOR, SERVICE, ENVIRONMENT, FILE, ROLLBACK)
+RUN = {SECRET, CONNECTOR, SERVICE, ENVIRONMENT, FILE}
+GO_ON = RUN - {FILE}
+# A connector through a delegate asks nobody at once, so only some moments use it.
+MOMENTS: dict[str, set[str]] = {
+    "create a connector": {SECRET},
+    "change a connector": {SECRET},
+    "rename a connector": set(),
+    "test a connector": {CONNECTOR, SECRET},
+    "ask by delegate": {CONNECTOR, SECRET},
+    "list clusters": {CONNECTOR, SECRET},
+    "list balancers": {CONNECTOR, SECRET},
+    "check a delegate's network": {CONNECTOR, SECRET},
+    "create an infrastructure": {CONNECTOR, SECRET},
+    "move an infrastructure": {CONNECTOR, SECRET},
+    "rename an infrastructure": set(),
+    "save a service": {FILE},
+    "save an override": {FILE},
+    "save a pipeline": RUN,
+    "restore a pipeline": RUN,
+    "preview": RUN,
+    "run": RUN,
+    "retry": GO_ON,
+    "roll back": GO_ON | {ROLLBACK},
+    "abort": set(),
+    "abort and roll back": GO_ON | {ROLLBACK},
+    "decide to retry": GO_ON,
+    "decide to roll back": GO_ON | {ROLLBACK},
+    "decide to abort": set(),
+    "look for leftovers": GO_ON,
+    "clean up": RUN,
+}
+MANIFEST = catalog.ManifestSpec("task", "EcsTaskDefinition", paths=("/task.yaml",))
+NETWORK = {"networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-0123456789abcdef0"]}}}
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    made = make_world(project, admin, admin)
+    made.execution.stages.update(ecs_service="myapp")
+    return made
+
+
+@pytest.fixture
+def person(project: Scope) -> User:
+    """Somebody with a role of their own."""
+    somebody = make_person("somebody")
+    role = Role.objects.create(scope=project, identifier="some", name="Some")
+    RoleAssignment.objects.create(scope=project, role=role, user=somebody)
+    return somebody
+
+
+def give(person: User, *without: str) -> None:
+    """Everything in the project but these."""
+    person.assignments.get().role.set_permissions(set(PERMISSIONS) - set(without))
+
+
+def infrastructure_spec(world: World, **changed: str) -> catalog.InfrastructureSpec:
+    values = {"name": "Place", "region": "us-east-1", "cluster": "demo"} | changed
+    return catalog.InfrastructureSpec(connector=world.connector, **values)
+
+
+def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
+    connector, execution, secret = world.connector, world.execution, world.secret
+    step = execution.stages.get().steps.first().identifier  # type: ignore[union-attr]
+    kind = Interrupt.Kind
+
+    def failed() -> None:
+        execution.status = "FAILED"
+        operations.retry_execution(actor=actor, execution=execution)
+
+    def decide(decision: str) -> Callable[[], object]:
+        return lambda: operations.decide(actor=actor, execution=execution, step=step, decision=decision)
+
+    def finished() -> object:
+        execution.status, execution.ending = "SUCCESS", ""
+        return operations.roll_back_execution(actor=actor, execution=execution)
+
+    def abort(roll_back: bool) -> Callable[[], object]:
+        return lambda: operations.abort_execution(actor=actor, execution=execution, roll_back=roll_back)
+
+    return {
+        "create a connector": lambda: create_connector(
+            actor=actor, scope=world.scope, identifier="new", name="New", spec=connector.spec, secret=secret
+        ),
+        "change a connector": lambda: update_connector(
+            actor=actor, connector=connector, spec={**connector.spec, "test_region": "eu-west-1"}
+        ),
+        "rename a connector": lambda: update_connector(actor=actor, connector=connector, name="Other"),
+        "test a connector": lambda: try_connector(actor=actor, connector=connector),
+        "ask by delegate": lambda: ask(actor=actor, connector=connector, kind=Inquiry.Kind.TEST),
+        "list clusters": lambda: list_clusters(actor=actor, connector=connector, region="us-east-1"),
+        "list balancers": lambda: seen_by_connector(
+            actor=actor, connector=connector, kind=Inquiry.Kind.BALANCERS, region="us-east-1"
+        ),
+        "check a delegate's network": lambda: check_spec(
+            actor=actor, task_definition={}, service=NETWORK, connector=connector, region="us-east-1"
+        ),
+        "create an infrastructure": lambda: catalog.create_infrastructure(
+            actor=actor,
+            environment=world.environment,
+            identifier="new",
+            spec=infrastructure_spec(world),
+        ),
+        "move an infrastructure": lambda: catalog.update_infrastructure(
+            actor=actor,
+            infrastructure=world.infrastructure,
+            spec=infrastructure_spec(world, cluster="other"),
+        ),
+        "rename an infrastructure": lambda: catalog.update_infrastructure(
+            actor=actor, infrastructure=world.infrastructure, spec=infrastructure_spec(world, name="Other")
+        ),
+        "save a service": lambda: catalog.update_service(
+            actor=actor, service=world.service, spec=catalog.ServiceSpec("S", manifests=[MANIFEST])
+        ),
+        "save an override": lambda: catalog.override_service(
+            actor=actor,
+            environment=world.environment,
+            service=world.service,
+            spec=catalog.OverrideSpec({}, [MANIFEST]),
+        ),
+        "save a pipeline": lambda: authoring.save_pipeline(
+            actor=actor, scope=world.scope, yaml=PIPELINE, pipeline=world.pipeline
+        ),
+        "restore a pipeline": lambda: authoring.restore_version(
+            actor=actor, pipeline=world.pipeline, number=1
+        ),
+        "preview": lambda: previews.preview_pipeline(actor=actor, pipeline=world.pipeline),
+        "run": lambda: operations.run_pipeline(actor=actor, pipeline=world.pipeline),
+        "retry": failed,
+        "roll back": finished,
+        "abort": abort(False),
+        "abort and roll back": abort(True),
+        "decide to retry": decide(kind.RETRY),
+        "decide to roll back": decide(kind.ROLL_BACK),
+        "decide to abort": decide(kind.ABORT),
+        "look for leftovers": lambda: clean_up.leftovers(actor=actor, execution=execution),
+        "clean up": lambda: clean_up.clean_up(actor=actor, execution=execution, services=["myappCanary"]),
+    }
+
+
+def refused(moment: Callable[[], object]) -> set[str]:
+    """The permissions that a refusal names, empty where there is none; nothing of it stays."""
+    try:
+        with transaction.atomic():
+            try:
+                moment()
+            finally:
+                transaction.set_rollback(True)
+    except LacksAccess as lack:
+        return {one for one in ASKED if one in str(lack.errors)}
+    except (Problem, DoorClosed):
+        return set()
+    return set()
+
+
+def test_each_moment_asks_for_access_to_all_that_it_uses(
+    world: World, person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whether AWS answers is not the question here.
+    empty = ("delegates.doors.clusters_seen_by", "delegates.inquiries.seen", "delegates.spec_checks.lint")
+    for name in empty:
+        monkeypatch.setattr(name, lambda *_args, **_more: [])
+    for name in ("delegates.connector_tests.examine", "deployments.previews._preview"):
+        monkeypatch.setattr(name, _never)
+    for name in ("delegates.spec_checks._known", "deployments.clean_up.see"):
+        monkeypatch.setattr(name, _never)
+    give(person, *ASKED)
+    found = {}
+    for name in MOMENTS:
+        for row in (world.execution, world.infrastructure, world.connector):
+            row.refresh_from_db()
+        found[name] = refused(moments(world, person)[name])
+    assert found == MOMENTS
+
+
+def _never(*_args: object, **_more: object) -> object:
+    raise Problem("Nobody is asked.")
+
+
+def test_a_refusal_names_the_thing_the_permission_and_who_gives_it(
+    world: World, person: User, call: Callable[[User], APIClient]
+) -> None:
+    give(person, SECRET, CONNECTOR)
+    answer = call(person).post(f"/api/v1/pipelines/{world.pipeline.pk}/executions", {}, format="json")
+    assert answer.status_code == 403
+    body = answer.json()
+    assert body["code"] == "forbidden"
+    place = "pipeline.stages.0.stage.spec.environment.infrastructureDefinitions.0.identifier"
+    assert body["errors"] == [
+        {
+            "path": place,
+            "message": f"You need {CONNECTOR} on the connector aws in account/default/demo. "
+            "The role Pipeline Executor there gives it; ask admin.",
+        },
+        {
+            "path": place,
+            "message": f"You need {SECRET} on the secret key of the connector aws in account/default/demo. "
+            "The role Pipeline Executor there gives it; ask admin.",
+        },
+    ]
+
+
+def test_who_may_not_see_a_thing_reads_neither_its_name_nor_its_place(world: World, person: User) -> None:
+    give(person, SECRET, "core_secret_view", CONNECTOR, "core_connector_view", "core_user_view")
+    Secret.objects.update(identifier="hidden_key")
+    Connector.objects.update(identifier="hidden_connector")
+    with pytest.raises(LacksAccess) as refusal:
+        operations.run_pipeline(actor=person, pipeline=world.pipeline)
+    said = refusal.value.detail + str(refusal.value.errors)
+    assert "the connector of infrastructure sandbox" in said
+    assert "the secret of the connector" in said
+    for name in ("hidden_key", "hidden_connector", "account/default/demo", "admin"):
+        assert name not in said
+
+
+def test_saving_does_not_tell_whether_an_unseen_name_exists(world: World, person: User) -> None:
+    def said(yaml: str) -> list[str]:
+        with pytest.raises(BadInput) as refusal:
+            authoring.save_pipeline(actor=person, scope=world.scope, yaml=yaml, pipeline=world.pipeline)
+        return [one["message"].replace("nowhere", "myapp") for one in refusal.value.errors]
+
+    give(person, SERVICE, "core_service_view")
+    assert said(PIPELINE) == ["there is no service myapp in account/default/demo"]
+    assert said(PIPELINE.replace("serviceRef: myapp", "serviceRef: nowhere")) == said(PIPELINE)
+
+
+def test_an_unseen_secret_cannot_be_given_to_a_connector(world: World, person: User) -> None:
+    give(person, SECRET, "core_secret_view")
+    with pytest.raises(NotVisible):
+        update_connector(
+            actor=person,
+            connector=world.connector,
+            spec={**world.connector.spec, "access_key_id": "AKIAOTHER"},
+            secret=world.secret,
+        )
+
+
+def test_things_of_scopes_above_need_access_up_there(
+    world: World, person: User, account: Scope, admin: User
+) -> None:
+    give(person)
+    Secret.objects.filter(pk=world.secret.pk).update(scope=account)
+    Connector.objects.filter(pk=world.connector.pk).update(scope=account)
+    FileNode.objects.create(scope=account, path="/task.yaml", content=TASK_DEFINITION)
+    world.service.manifests.filter(identifier="task").update(paths=["account:/task.yaml"])
+    with pytest.raises(LacksAccess) as refusal:
+        operations.run_pipeline(actor=person, pipeline=world.pipeline)
+    assert {one for one in ASKED if one in str(refusal.value.errors)} == {CONNECTOR, SECRET, FILE}
+    executor = Role.objects.get(identifier="pipeline_executor", scope=None)
+    RoleAssignment.objects.create(scope=account, role=executor, user=person)
+    assert operations.run_pipeline(actor=person, pipeline=world.pipeline).started_by == person
+
+
+def test_access_that_was_taken_away_counts_at_the_next_run(world: World, person: User) -> None:
+    give(person)
+    operations.run_pipeline(actor=person, pipeline=world.pipeline)
+    give(person, CONNECTOR)
+    with pytest.raises(LacksAccess):
+        operations.run_pipeline(actor=person, pipeline=world.pipeline)
+
+
+def test_the_editor_says_it_while_somebody_writes(world: World, person: User) -> None:
+    give(person, SECRET)
+    (error,) = authoring.checked(PIPELINE, world.scope, person)["errors"]
+    assert SECRET in error["message"]
+    assert PIPELINE.splitlines()[error["line"] - 1].strip() == "- identifier: sandbox"
+
+
+def test_the_page_that_runs_says_what_is_missing(
+    world: World, person: User, browse: Callable[[User], Client]
+) -> None:
+    give(person, SECRET)
+    page = browse(person).post(f"/pipelines/{world.pipeline.pk}/run/", {"tag": "v1"})
+    assert "You need core_secret_access on the secret key of the connector aws" in page.content.decode()
+
+
+def test_a_page_that_may_not_go_on_says_what_is_missing(
+    world: World, person: User, browse: Callable[[User], Client]
+) -> None:
+    give(person, SECRET)
+    page = browse(person).post(f"/connectors/{world.connector.pk}/test/")
+    assert page.status_code == 403
+    assert "You need core_secret_access on the secret key of the connector aws" in page.content.decode()
+
+
+def test_the_needs_of_many_stages_cost_as_many_queries_as_those_of_one(
+    world: World, person: User, django_assert_max_num_queries: Callable[..., object]
+) -> None:
+    give(person)
+    needs = [*needs_of_connector(world.connector)] * 20
+    with django_assert_max_num_queries(2):  # type: ignore[attr-defined]
+        assert lacking(person, needs) == []
+
+
+def test_view_permissions_exist_for_all_that_is_asked() -> None:
+    assert all(view_permission(one) in PERMISSIONS for one in ASKED)
