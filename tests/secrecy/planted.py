@@ -1,0 +1,118 @@
+"""Values that must turn up nowhere, in the forms they could take, and the places where they could turn up."""
+
+import base64
+import codecs
+import contextlib
+import json
+import threading
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import redis
+from django.db import connection
+
+_FEWEST = 8
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One value, and what it is."""
+
+    name: str
+    value: str
+
+    def forms(self) -> list[bytes]:
+        """The value as programs write it; written without a look at how Slipway hides it."""
+        parts = [self.value, *(line for line in self.value.splitlines() if len(line) >= _FEWEST)]
+        found: dict[bytes, None] = {}
+        for part in parts:
+            plain = part.encode()
+            found |= dict.fromkeys((plain, json.dumps(part)[1:-1].encode(), quote(part, safe="").encode()))
+            found |= dict.fromkeys((plain.hex().encode(), plain.hex().upper().encode()))
+            for before in range(3):
+                whole = base64.b64encode(b"." * before + plain + b"..")
+                # Without the letters that a neighbour has a part in.
+                inner = whole[4 if before else 0 : len(whole) // 4 * 4 - 8]
+                found |= dict.fromkeys((inner, inner.replace(b"+", b"-").replace(b"/", b"_")))
+        return [form for form in found if len(form) >= _FEWEST]
+
+
+@dataclass
+class Search:
+    """What was looked for, how much was looked at, and what was found where."""
+
+    planted: list[Planted]
+    found: list[str] = field(default_factory=list)
+    looked_at: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._forms = [(one.name, form) for one in self.planted for form in one.forms()]
+
+    def look(self, place: str, content: object) -> None:
+        """Look into a text or bytes, also as they are when unpacked."""
+        data = content if isinstance(content, bytes) else str(content).encode(errors="replace")
+        kind = place.split(" ")[0]
+        self.looked_at[kind] = self.looked_at.get(kind, 0) + len(data)
+        for layer in _unpacked(data):
+            self.found += [f"{name} in {place}" for name, form in self._forms if form in layer]
+
+    def look_in_database(self) -> None:
+        """Look into every column of every table."""
+        with connection.cursor() as cursor:
+            for table in connection.introspection.table_names(cursor):
+                cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")  # noqa: S608
+                names = [column[0] for column in cursor.description]
+                for row in cursor.fetchall():
+                    for name, value in zip(names, row, strict=True):
+                        content = bytes(value) if isinstance(value, memoryview) else value
+                        self.look(f"database {table}.{name}", content)
+
+    def look_in_files(self, folder: Path) -> None:
+        """Look into every file below a folder."""
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                self.look(f"file {path.relative_to(folder)}", path.read_bytes())
+
+    def look_in_broker(self, url: str) -> None:
+        """Look into every key of every database of a Valkey."""
+        for number in range(3):
+            with redis.Redis.from_url(url, db=number) as client:
+                for key in client.scan_iter(count=1000):
+                    self.look(f"broker {number} {key!r}", key)
+                    with contextlib.suppress(redis.RedisError):
+                        self.look(f"broker {number} {key!r}", client.dump(key) or b"")
+
+
+@contextlib.contextmanager
+def told_to_broker(url: str) -> Iterator[list[bytes]]:
+    """Collect every command that a Valkey is sent until the block ends: messages live for moments only."""
+    commands: list[bytes] = []
+    with redis.Redis.from_url(url) as client, client.monitor() as monitor:
+        begun, ended = threading.Event(), threading.Event()
+
+        def listen() -> None:
+            begun.set()
+            while not ended.is_set():
+                said = monitor.connection.read_response()
+                raw = said if isinstance(said, bytes) else str(said).encode()
+                # Valkey quotes what it tells.
+                commands.append(codecs.escape_decode(raw)[0])  # type: ignore[attr-defined]
+
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        begun.wait(5)
+        yield commands
+        ended.set()
+        with redis.Redis.from_url(url) as last:
+            last.ping()
+        thread.join(5)
+
+
+def _unpacked(data: bytes) -> Iterator[bytes]:
+    yield data
+    for bits in (15, 31):
+        with contextlib.suppress(zlib.error):
+            yield zlib.decompress(data, bits)

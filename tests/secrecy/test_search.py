@@ -1,0 +1,77 @@
+"""The search itself: it finds what is planted, in every form and every place."""
+
+import base64
+import gzip
+import json
+import zlib
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import redis
+
+from rbac.audit import record
+from rbac.models import Scope, User
+from tests.secrecy.planted import Planted, Search, told_to_broker
+
+VALUE = "planted/value+of 'a' \"secret\""
+
+
+@pytest.fixture
+def search() -> Search:
+    return Search([Planted("the secret", VALUE)])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        VALUE,
+        json.dumps({"value": VALUE}),
+        f"?value={quote(VALUE, safe='')}",
+        base64.b64encode(f"user:{VALUE}!".encode()),
+        base64.urlsafe_b64encode(f"x{VALUE}".encode()),
+        VALUE.encode().hex(),
+        zlib.compress(f"a log line with {VALUE}".encode()),
+        gzip.compress(VALUE.encode()),
+    ],
+)
+def test_each_form_is_found(search: Search, content: object) -> None:
+    search.look("place", content)
+    assert search.found
+
+
+def test_what_is_not_there_is_not_found(search: Search) -> None:
+    search.look("place", "planted/value")
+    assert not search.found
+
+
+def test_a_line_of_many_is_found() -> None:
+    search = Search([Planted("the key", "-----BEGIN-----\nMIIEvQIBADANBgkq\n-----END-----")])
+    search.look("place", "said MIIEvQIBADANBgkq!")
+    assert search.found == ["the key in place"]
+
+
+def test_the_database_is_searched(search: Search, account: Scope, admin: User) -> None:
+    search.look_in_database()
+    assert not search.found
+    record(actor=admin, action="planted", thing=account, after={"value": VALUE})
+    search.look_in_database()
+    assert search.found == ["the secret in database rbac_auditentry.after"]
+
+
+def test_files_are_searched(search: Search, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "some.log").write_bytes(b"\xff " + VALUE.encode())
+    search.look_in_files(tmp_path)
+    assert search.found == ["the secret in file folder/some.log"]
+
+
+def test_the_broker_and_what_passes_through_it_are_searched(search: Search, broker_url: str) -> None:
+    with told_to_broker(broker_url) as told, redis.Redis.from_url(broker_url, db=1) as client:
+        client.set("kept", VALUE)
+        client.publish("channel", json.dumps({"value": VALUE}))
+    search.look_in_broker(broker_url)
+    assert any("kept" in place for place in search.found)
+    search.found.clear()
+    search.look("messages", b"\n".join(one for one in told if b"PUBLISH" in one))
+    assert search.found
