@@ -63,7 +63,7 @@ class Search:
         """Look into every column of every table."""
         with connection.cursor() as cursor:
             for table in connection.introspection.table_names(cursor):
-                cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")  # noqa: S608
+                cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
                 names = [column[0] for column in cursor.description]
                 for row in cursor.fetchall():
                     for name, value in zip(names, row, strict=True):
@@ -99,7 +99,7 @@ def told_to_broker(url: str) -> Iterator[list[bytes]]:
                 said = monitor.connection.read_response()
                 raw = said if isinstance(said, bytes) else str(said).encode()
                 # Valkey quotes what it tells.
-                commands.append(codecs.escape_decode(raw)[0])  # type: ignore[attr-defined]
+                commands.append(codecs.escape_decode(raw)[0])
 
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()
