@@ -62,6 +62,7 @@ MOMENTS: dict[str, set[str]] = {
     "clean up": RUN,
 }
 MANIFEST = catalog.ManifestSpec("task", "EcsTaskDefinition", paths=("/task.yaml",))
+KEY = {"credentials": "AccessKey", "access_key_id": "AKIAIOSFODNN7EXAMPLE"}
 NETWORK = {"networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-0123456789abcdef0"]}}}
 
 
@@ -112,10 +113,10 @@ def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
 
     return {
         "create a connector": lambda: create_connector(
-            actor=actor, scope=world.scope, identifier="new", name="New", spec=connector.spec, secret=secret
+            actor=actor, scope=world.scope, identifier="new", name="New", spec=KEY, secret=secret
         ),
         "change a connector": lambda: update_connector(
-            actor=actor, connector=connector, spec={**connector.spec, "test_region": "eu-west-1"}
+            actor=actor, connector=connector, spec={**KEY, "test_region": "eu-west-1"}
         ),
         "rename a connector": lambda: update_connector(actor=actor, connector=connector, name="Other"),
         "test a connector": lambda: try_connector(actor=actor, connector=connector),
@@ -262,7 +263,7 @@ def test_an_unseen_secret_cannot_be_given_to_a_connector(world: World, person: U
         update_connector(
             actor=person,
             connector=world.connector,
-            spec={**world.connector.spec, "access_key_id": "AKIAOTHER"},
+            spec={**KEY, "access_key_id": "AKIAOTHER"},
             secret=world.secret,
         )
 
