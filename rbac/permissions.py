@@ -63,6 +63,20 @@ PERMISSIONS: dict[str, Permission] = {p.identifier: p for r in RESOURCES for p i
 # Every member of a scope may see its delegates, whatever the roles say (R080).
 ALWAYS_GRANTED = "core_delegate_view"
 
+# What is kept above and used below: who may view such things in a scope also sees those of the scopes above.
+SHARED_KINDS = (
+    "connector",
+    "delegate",
+    "delegateconfiguration",
+    "environment",
+    "file",
+    "secret",
+    "service",
+    "template",
+    "variable",
+)
+SHARED_VIEWS = frozenset(f"core_{kind}_view" for kind in SHARED_KINDS)
+
 
 @dataclass(frozen=True)
 class BuiltinRole:

@@ -1,5 +1,7 @@
 """Connectors: how to reach a third party."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from connectors.models.secret import Secret
@@ -14,6 +16,8 @@ class Connector(models.Model):
         """What is at the other end."""
 
         AWS = "Aws", "AWS"
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="connectors")
     identifier = models.CharField(max_length=128, validators=[valid_identifier])

@@ -1,5 +1,7 @@
 """What was deleted from the file store and can still be had back."""
 
+from typing import ClassVar
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -9,6 +11,8 @@ from rbac.models import Scope
 
 class FileDeletion(models.Model):
     """One deletion of a file or a folder; what went with it keeps its history and points here."""
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"file": "path"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="file_deletions")
     path = models.CharField(max_length=1024)

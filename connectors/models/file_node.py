@@ -1,5 +1,7 @@
 """The file store: folders and files by path, in every scope."""
 
+from typing import ClassVar
+
 from django.conf import settings
 from django.db import models
 
@@ -20,6 +22,8 @@ class Everything(models.Manager["FileNode"]):
 
 class FileNode(models.Model):
     """A folder or a text file of a scope; `version` rises with every change of the content."""
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"file": "path"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="files")
     path = models.CharField(max_length=1024)

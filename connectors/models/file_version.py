@@ -1,5 +1,7 @@
 """The history of a file: what it held at each version."""
 
+from typing import ClassVar
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -12,6 +14,7 @@ class FileVersion(models.Model):
     """What a file held at one version; written with every save and never changed."""
 
     SCOPE_PATH = "node__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"file": "node__path"}
 
     node = models.ForeignKey(FileNode, on_delete=models.CASCADE, related_name="versions")
     version = models.PositiveIntegerField()

@@ -1,5 +1,7 @@
 """Secrets: written by people, read by nobody but a call that needs one."""
 
+from typing import ClassVar
+
 from django.db import models
 from django.utils import timezone
 
@@ -16,6 +18,8 @@ class Secret(models.Model):
 
         TEXT = "Text", "Text"
         FILE = "File", "File"
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"secret": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="secrets")
     identifier = models.CharField(max_length=128, validators=[valid_identifier])

@@ -15,6 +15,8 @@ class DelegateConfiguration(Named):
 
     PRIMARY = "primary"
 
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegateconfiguration": "identifier"}
+
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="delegate_configurations")
     identifier = models.CharField(max_length=128, validators=[valid_identifier])
     name = models.CharField(max_length=128)
@@ -45,6 +47,7 @@ class ConfigurationRun(models.Model):
     """One run of a configuration's script by one agent, with what it printed."""
 
     SCOPE_PATH: ClassVar[str] = "configuration__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegateconfiguration": "configuration__identifier"}
 
     configuration = models.ForeignKey(DelegateConfiguration, on_delete=models.CASCADE, related_name="runs")
     instance = models.ForeignKey(

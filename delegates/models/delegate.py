@@ -1,5 +1,7 @@
 """Delegates: named agents, each with any number of running instances."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from delegates.models.token import DelegateToken
@@ -28,6 +30,8 @@ class Delegate(Named):
         PENDING_APPROVAL = "PENDING_APPROVAL", "Waits for approval"
         REJECTED = "REJECTED", "Rejected"
         DISABLED = "DISABLED", "Disabled"
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegate": "name"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="delegates")
     name = models.CharField(max_length=128)

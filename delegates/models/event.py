@@ -1,5 +1,7 @@
 """What happened to delegates, as people read it."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from delegates.models.delegate import Delegate
@@ -29,6 +31,8 @@ class DelegateEvent(models.Model):
         CONFIGURATION = "CONFIGURATION", "Configuration"
         BLOCKED = "BLOCKED", "Blocked for a while"
         TASK_LOST = "TASK_LOST", "Task lost"
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegate": "name"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="delegate_events")
     delegate = models.ForeignKey(Delegate, on_delete=models.CASCADE, null=True, related_name="events")

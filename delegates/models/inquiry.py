@@ -27,6 +27,7 @@ class Inquiry(models.Model):
         RULES = "RULES", "List of rules"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "connector__identifier"}
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     connector = models.ForeignKey(Connector, on_delete=models.CASCADE, related_name="+")

@@ -13,6 +13,7 @@ class DelegateInstance(models.Model):
     """One process of a delegate; `key` is its ECS task, or its hostname and private IP (R024, T05)."""
 
     SCOPE_PATH: ClassVar[str] = "delegate__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegate": "delegate__name"}
 
     class Status(models.TextChoices):
         """What it said of itself last."""

@@ -21,6 +21,8 @@ class Execution(models.Model):
     operations may only bring `look_at` forward.
     """
 
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "pipeline__identifier"}
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
     pipeline = models.ForeignKey(Pipeline, on_delete=models.PROTECT, related_name="executions")
@@ -100,6 +102,7 @@ class StageExecution(models.Model):
     """One stage of an execution: which service goes where, and what the world answered."""
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="stages")
     position = models.PositiveIntegerField()
@@ -140,6 +143,8 @@ class StepExecution(models.Model):
     class Section(models.TextChoices):
         EXECUTION = "EXECUTION"
         ROLLBACK = "ROLLBACK"
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
 
     stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="steps")
     position = models.PositiveIntegerField()

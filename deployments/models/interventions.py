@@ -23,6 +23,7 @@ class Interrupt(models.Model):
         MARK_AS_FAILURE = "MARK_AS_FAILURE"
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="interrupts")
     kind = models.CharField(max_length=32, choices=Kind)

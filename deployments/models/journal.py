@@ -21,6 +21,7 @@ class Call(models.Model):
     """
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="calls")
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="calls")
@@ -93,6 +94,7 @@ class LogChunk(models.Model):
     """
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="chunks")
     first = models.PositiveBigIntegerField()
@@ -111,6 +113,7 @@ class AwsEvent(models.Model):
     """One ECS service event that an execution has shown."""
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="aws_events")
     event_id = models.CharField(max_length=64)

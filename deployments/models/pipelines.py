@@ -23,6 +23,8 @@ class Pipeline(Resource):
     A deleted one that was run stays as a row, so that its executions can still be read; only they lead to it.
     """
 
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "identifier"}
+
     yaml = models.TextField()
     next_number = models.PositiveIntegerField(default=1)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -44,6 +46,7 @@ class PipelineVersion(models.Model):
     """The YAML of a pipeline as somebody saved it; `number` is the version that it became."""
 
     SCOPE_PATH = "pipeline__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "pipeline__identifier"}
 
     pipeline = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()

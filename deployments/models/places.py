@@ -1,5 +1,7 @@
 """Where things are deployed: environments and their infrastructure definitions."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from connectors.models import Connector
@@ -15,6 +17,8 @@ class Environment(Resource):
         PRODUCTION = "Production", "Production"
         PRE_PRODUCTION = "PreProduction", "Pre-production"
 
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "identifier"}
+
     kind = models.CharField(max_length=20, choices=Kind, default=Kind.PRE_PRODUCTION)
     variables = models.JSONField(default=dict, blank=True)
 
@@ -26,6 +30,7 @@ class Infrastructure(models.Model):
     """One cluster in one region, reached by one connector (R183)."""
 
     SCOPE_PATH = "environment__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "environment__identifier"}
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="infrastructures")
     identifier = models.CharField(max_length=128, validators=[valid_identifier])
@@ -58,6 +63,10 @@ class ServiceOverride(models.Model):
     """
 
     SCOPE_PATH = "environment__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {
+        "environment": "environment__identifier",
+        "service": "service__identifier",
+    }
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="overrides")
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="overrides")

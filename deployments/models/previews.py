@@ -1,6 +1,7 @@
 """Previews that delegates read for: what was asked, and what AWS has answered so far."""
 
 import uuid
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -18,6 +19,7 @@ class PreviewQuestion(models.Model):
     """
 
     SCOPE_PATH = "pipeline__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "pipeline__identifier"}
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     pipeline = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="+")

@@ -1,5 +1,7 @@
 """What is deployed: a service, its manifests and its artifact."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from deployments.models.base import Resource, unique_in_scope
@@ -11,6 +13,8 @@ class Service(Resource):
 
     `required_variables` names those of `variables` that need a value, here or in the environment.
     """
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"service": "identifier"}
 
     variables = models.JSONField(default=dict, blank=True)
     required_variables = models.JSONField(default=list, blank=True)
@@ -29,6 +33,7 @@ class Manifest(models.Model):
         SCALING_POLICY = "EcsScalingPolicyDefinition", "Scaling policy"
 
     SCOPE_PATH = "service__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"service": "service__identifier"}
 
     service = models.ForeignKey(Service, on_delete=models.CASCADE, related_name="manifests")
     identifier = models.CharField(max_length=128)
@@ -54,6 +59,7 @@ class Artifact(models.Model):
     """The image that a service runs; `tag` is what a run takes when nobody chooses one (R179)."""
 
     SCOPE_PATH = "service__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"service": "service__identifier"}
 
     service = models.OneToOneField(Service, on_delete=models.CASCADE, related_name="artifact")
     image = models.CharField(max_length=512)

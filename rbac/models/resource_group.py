@@ -1,5 +1,7 @@
 """Resource groups: which things a role assignment speaks of."""
 
+from typing import ClassVar
+
 from django.core.exceptions import ValidationError
 from django.db import models
 
@@ -20,6 +22,8 @@ def known_resource(identifier: str) -> None:
 
 class ResourceGroup(Named):
     """A named choice of things; a role assignment without one speaks of everything in its scope."""
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"resourcegroup": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="resource_groups")
     identifier = models.CharField(max_length=128, validators=[valid_identifier])

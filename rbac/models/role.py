@@ -1,6 +1,7 @@
 """Roles: named sets of permissions."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -18,6 +19,8 @@ def known_permission(identifier: str) -> None:
 
 class Role(Named):
     """A named set of permissions; a built-in one belongs to no scope and cannot be changed."""
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"role": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, null=True, blank=True, related_name="roles")
     identifier = models.CharField(max_length=128, validators=[valid_identifier])

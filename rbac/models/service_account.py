@@ -1,5 +1,7 @@
 """Service accounts: programs that have roles of their own."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from rbac.models.named import Named
@@ -9,6 +11,8 @@ from rbac.models.user import User
 
 class ServiceAccount(Named):
     """A program of a scope; it acts as a user of its own that has no password and signs in by API key."""
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"serviceaccount": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="service_accounts")
     identifier = models.CharField(max_length=128, validators=[valid_identifier])

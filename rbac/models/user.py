@@ -1,6 +1,6 @@
 """People, and groups of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.db import models
@@ -79,6 +79,8 @@ class User(AbstractUser):
 
 class UserGroup(Named):
     """People who get their roles together."""
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"usergroup": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="user_groups")
     identifier = models.CharField(max_length=128, validators=[valid_identifier])

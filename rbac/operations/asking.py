@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from rbac.models import RoleAssignment, Scope, User
-from rbac.policy import Forbidden, permissions_at, require
+from rbac.policy import Forbidden, permissions_over, require
 
 
 def require_of(actor: User | None, permission: str, scope: Scope) -> None:
@@ -16,10 +16,10 @@ def require_of(actor: User | None, permission: str, scope: Scope) -> None:
 
 
 def refuse_more_than_own(actor: User | None, permissions: Iterable[str], scope: Scope) -> None:
-    """Refuse to hand out what the actor has not got at `scope`. Raises `Forbidden`."""
+    """Refuse to hand out what the actor has not got at `scope` and below. Raises `Forbidden`."""
     if actor is None:
         return
-    if lacking := sorted(set(permissions) - permissions_at(actor, scope)):
+    if lacking := sorted(set(permissions) - permissions_over(actor, scope)):
         raise Forbidden(lacking[0])
 
 

@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 
 from rbac.keys import key_of_token
 from rbac.models import AuditEntry, KeyLimits, Role, RoleAssignment, Scope, User
+from rbac.permissions import SHARED_VIEWS
 from rbac.policy import can
 
 pytestmark = pytest.mark.django_db
@@ -248,7 +249,7 @@ def test_a_service_account_acts_by_its_key_with_its_own_roles(
 
     assert client.get("/api/v1/me").json()["username"] == program["username"] == "CI_runner@demo"
     assert client.get("/api/v1/me/permissions?org=default&project=demo").status_code == 200
-    assert client.get("/api/v1/me/permissions").json()["permissions"] == []
+    assert client.get("/api/v1/me/permissions").json()["permissions"] == sorted(SHARED_VIEWS)
     listed = call(admin).get(f"/api/v1/api-keys?service_account={program['id']}").json()["results"]
     assert [(one["id"], one["service_account"]) for one in listed] == [(made["id"], program["id"])]
     assert made["key"] not in str(listed)

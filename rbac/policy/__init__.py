@@ -1,0 +1,35 @@
+"""Answers who may do what: every page, route, socket and admin form asks here and nowhere else."""
+
+from rbac.policy.principals import Principal
+from rbac.policy.questions import (
+    Forbidden,
+    NotVisible,
+    can,
+    can_anywhere,
+    require,
+    visible_below,
+    visible_to,
+)
+from rbac.policy.rights import permissions_anywhere, permissions_at, permissions_over
+from rbac.policy.things import Scoped
+from rbac.policy.tree import at_or_below, live
+from rbac.policy.where import scopes_of_member, scopes_where
+
+__all__ = [
+    "Forbidden",
+    "NotVisible",
+    "Principal",
+    "Scoped",
+    "at_or_below",
+    "can",
+    "can_anywhere",
+    "live",
+    "permissions_anywhere",
+    "permissions_at",
+    "permissions_over",
+    "require",
+    "scopes_of_member",
+    "scopes_where",
+    "visible_below",
+    "visible_to",
+]

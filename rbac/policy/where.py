@@ -1,0 +1,62 @@
+"""Where something is granted: scopes, for a kind of thing or for one that has a name."""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from rbac.models import ResourceGroupEntry, RoleAssignment, RolePermission, Scope
+from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, SHARED_VIEWS
+from rbac.policy.principals import Principal, assignments_of, key_allows, key_scope
+from rbac.policy.tree import above_key, above_of, at_or_below_key, covered_by, live
+
+
+def scopes_where(principal: Principal, permission: str) -> QuerySet[Scope]:
+    """Return the scopes where `permission` is granted on everything of its kind.
+
+    Those are where a role is assigned and all below; for views of what is shared downwards, all above too.
+    Raises `ValueError` for a permission that is not in the catalogue.
+    """
+    return scopes_granted(principal, permission, Q(identifier=""))
+
+
+def scopes_granted(principal: Principal, permission: str, entries: Q) -> QuerySet[Scope]:
+    """Return the scopes where `permission` is granted; `entries` says which of resource groups count."""
+    if permission not in PERMISSIONS:
+        raise ValueError(f"{permission} is not a permission of the catalogue")
+    if not key_allows(principal, permission):
+        return Scope.objects.none()
+    assignments = assignments_granting(principal, permission, entries)
+    return _reached(principal, assignments, is_shared=permission in SHARED_VIEWS)
+
+
+def scopes_of_member(principal: Principal) -> QuerySet[Scope]:
+    """Return the scopes that the principal belongs to: where any role is assigned, all below, all above."""
+    return _reached(principal, assignments_of(principal), is_shared=True)
+
+
+def assignments_granting(principal: Principal, permission: str, entries: Q) -> QuerySet[RoleAssignment]:
+    """Return the assignments that give `permission` on everything, or by one of these `entries`."""
+    if permission == ALWAYS_GRANTED:
+        return assignments_of(principal)
+    roles = RolePermission.objects.filter(permission=permission).values("role_id")
+    groups = ResourceGroupEntry.objects.filter(entries, resource=PERMISSIONS[permission].resource)
+    narrow = Q(resource_group__isnull=True) | Q(resource_group__in=groups.values("group_id"))
+    return assignments_of(principal).filter(narrow, role__in=roles)
+
+
+def named(identifier: Any) -> Q:
+    """Return the condition that an entry of a resource group speaks of the thing called `identifier`."""
+    return Q(identifier="") | Q(identifier=identifier)
+
+
+def _reached(
+    principal: Principal, assignments: QuerySet[RoleAssignment], *, is_shared: bool
+) -> QuerySet[Scope]:
+    key = key_scope(principal)
+    reach = covered_by(assignments)
+    if is_shared:
+        reach |= above_of(assignments)
+    found = Scope.objects.filter(reach, live())
+    if key is None:
+        return found
+    return found.filter(at_or_below_key(key) | above_key(key) if is_shared else at_or_below_key(key))
