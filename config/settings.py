@@ -315,6 +315,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "web.described.close_bodies",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "ScopeKind": "rbac.models.Scope.Kind",
         "ConnectorKind": "connectors.models.Connector.Kind",

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from rbac.models import Scope, User
 from rbac.policy import NotVisible, scopes_of_member, visible_to
+from web.bodies import refuse_body, refuse_unknown, takes_nothing
 from web.pages import get_visible
 from web.paging import CursorPage
 from web.problems import BadInput, ChangedMeanwhile
@@ -96,18 +97,21 @@ class Route(APIView):
             raise NotVisible("There is nothing here that you may see.")
         return found
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if takes_nothing(self):
+            refuse_body(request.data)
+
     def given(
-        self, serializer: type[Serializer[Any]], *, partial: bool = False, strict: bool = False
+        self, serializer: type[Serializer[Any]], *, partial: bool = False, strict: bool = True
     ) -> dict[str, Any]:
-        """Return the body, checked by `serializer`; a `strict` one may hold no other keys.
+        """Return the body, checked by `serializer`; it may hold no other keys.
 
         Raises the serializer's `ValidationError`, or `BadInput`.
         """
         checked = serializer(data=self.request.data, partial=partial)
-        if strict and (unknown := sorted(set(self.request.data) - set(checked.fields))):
-            known = ", ".join(sorted(checked.fields))
-            errors = [{"path": name, "message": f"is not known here; known are {known}"} for name in unknown]
-            raise BadInput("The input is not valid.", errors=errors)
+        if strict:
+            refuse_unknown(checked, self.request.data)
         checked.is_valid(raise_exception=True)
         return dict(checked.validated_data)
 

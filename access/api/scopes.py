@@ -63,7 +63,7 @@ class Organizations(Route):
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
     def post(self, request: Request) -> Response:
-        made = operations.create_organization(actor=self.principal, **self.given(ScopeInput, strict=True))
+        made = operations.create_organization(actor=self.principal, **self.given(ScopeInput))
         return Response(ScopeDocument(made).data, status=201)
 
 
@@ -85,7 +85,7 @@ class Organization(NamedOrganization):
     @extend_schema(request=ScopeName, responses=ScopeDocument)
     def patch(self, request: Request, org: str) -> Response:
         changed = operations.rename_scope(
-            actor=self.principal, scope=self.organization(org), **self.given(ScopeName, strict=True)
+            actor=self.principal, scope=self.organization(org), **self.given(ScopeName)
         )
         return Response(ScopeDocument(changed).data)
 
@@ -138,7 +138,7 @@ class AllProjects(ListedProjects):
 
     @extend_schema(request=ProjectInput, responses={201: ScopeDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(ProjectInput, strict=True)
+        given = self.given(ProjectInput)
         return self.made(given.pop("org"), given)
 
 
@@ -151,7 +151,7 @@ class Projects(ListedProjects):
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
     def post(self, request: Request, org: str) -> Response:
-        return self.made(org, self.given(ScopeInput, strict=True))
+        return self.made(org, self.given(ScopeInput))
 
 
 class NamedProject(Route):
@@ -172,7 +172,7 @@ class Project(NamedProject):
     @extend_schema(request=ScopeName, responses=ScopeDocument)
     def patch(self, request: Request, org: str, project: str) -> Response:
         changed = operations.rename_scope(
-            actor=self.principal, scope=self.project(org, project), **self.given(ScopeName, strict=True)
+            actor=self.principal, scope=self.project(org, project), **self.given(ScopeName)
         )
         return Response(ScopeDocument(changed).data)
 

@@ -248,7 +248,7 @@ class AbortExecution(ExecutionRoute):
 
     @extend_schema(request=AbortInput, responses={202: AskedDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        roll_back = self.given(AbortInput, strict=True)["rollback"]
+        roll_back = self.given(AbortInput)["rollback"]
         return self.asked(pk, operations.abort_execution, roll_back=roll_back)
 
 
@@ -314,7 +314,7 @@ class Leftovers(ExecutionRoute):
 
     @extend_schema(request=CleanUpInput, responses={202: AskedDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        services = self.given(CleanUpInput, strict=True)["services"]
+        services = self.given(CleanUpInput)["services"]
         return self.asked(pk, clean_up.clean_up, services=services)
 
 
@@ -331,7 +331,7 @@ class DecideAboutStep(ExecutionRoute):
 
     @extend_schema(request=DecisionInput, responses={202: AskedDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        given = self.given(DecisionInput, strict=True)
+        given = self.given(DecisionInput)
         return self.asked(pk, operations.decide, step=given["step"], decision=given["decision"])
 
 

@@ -107,7 +107,7 @@ class OneOverride(OverrideRoute):
 
     @extend_schema(parameters=[IF_MATCH], request=OverrideChange, responses=OverrideDocument)
     def put(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
-        given = self.given(OverrideChange, strict=True)
+        given = self.given(OverrideChange)
         spec = catalog.OverrideSpec(given["variables"], [manifest_spec(one) for one in given["manifests"]])
         return self._save(request, pk, service, infrastructure, spec)
 

@@ -150,7 +150,7 @@ class PipelineExecutions(Route):
 
     @extend_schema(parameters=[IDEMPOTENCY_KEY], request=RunInput, responses={201: RunDocument})
     def post(self, request: Request, pk: int) -> Response:
-        given, key = self.given(RunInput, strict=True), _idempotency_key(request)
+        given, key = self.given(RunInput), _idempotency_key(request)
         tag = given["artifact"].get("tag", "")
         made = operations.run_pipeline(
             actor=self.principal,

@@ -111,7 +111,7 @@ class PipelinePreview(Route):
 
     @extend_schema(request=RunInput, responses={200: PreviewDocument, 202: PreviewQuestionDocument})
     def post(self, request: Request, pk: int) -> Response:
-        given = self.given(RunInput, strict=True)
+        given = self.given(RunInput)
         pipeline = self.one(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
         found = preview_pipeline(
             actor=self.principal,

@@ -97,6 +97,10 @@ def infrastructure_body(world: World) -> dict[str, Any]:
     return {"identifier": "new", "name": "New", "connector": "aws", "region": "us-east-1", "cluster": "demo"}
 
 
+def infrastructure_change(world: World) -> dict[str, Any]:
+    return {"name": "New", "connector": "aws", "region": "us-east-1", "cluster": "demo"}
+
+
 def file_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "path": "/made.yaml", "content": "a: 1"}
 

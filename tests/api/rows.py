@@ -26,6 +26,7 @@ from tests.api.asks import (
     get,
     here,
     infrastructure_body,
+    infrastructure_change,
     of,
     only,
     override,
@@ -273,7 +274,7 @@ ROWS: dict[str, Row] = {
     ),
     "api-infrastructures": Row((get(READ), Ask("post", CREATE, body=infrastructure_body)), of("environment")),
     "api-infrastructure": Row(
-        (get(READ), Ask("put", CHANGE, body=infrastructure_body), *DELETE_USED),
+        (get(READ), Ask("put", CHANGE, body=infrastructure_change), *DELETE_USED),
         place,
     ),
     "api-overrides": only(READ, of("environment")),

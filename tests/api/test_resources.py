@@ -325,7 +325,8 @@ def test_every_version_of_a_pipeline_is_kept_and_can_come_back(world: World, cli
 def test_variables_are_frozen_when_a_run_starts_and_the_environment_wins(world: World, client: APIClient):
     ServiceOverride.objects.all().delete()
     service = client.get(f"/api/v1/services/{world.service.pk}").json()
-    mine = {**service, "variables": {"level": "info", "host": ""}, "required_variables": ["host"]}
+    mine = {"name": service["name"], "manifests": service["manifests"], "artifact": service["artifact"]}
+    mine |= {"variables": {"level": "info", "host": ""}, "required_variables": ["host"]}
     assert client.put(f"/api/v1/services/{world.service.pk}", mine, format="json").status_code == 200
     run = f"/api/v1/pipelines/{world.pipeline.pk}/executions"
     refused = client.post(run, {}, format="json")

@@ -141,7 +141,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     key, _ = create_api_key(actor=member, user=member, name=f"{CANARY} api key")
     resource_group = ResourceGroup.objects.create(scope=scope, identifier="web", name=f"{CANARY} web")
     ResourceGroupEntry.objects.create(group=resource_group, resource="service", identifier="myapp")
-    program = User.objects.create(username=f"{CANARY}.program", kind=User.Kind.SERVICE_ACCOUNT)
+    program = User.objects.create(username=f"{CANARY}.program.{scope.pk}", kind=User.Kind.SERVICE_ACCOUNT)
     service_account = ServiceAccount.objects.create(
         scope=scope, identifier="program", name=f"{CANARY} program", user=program
     )
@@ -150,7 +150,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         role=role,
         email=f"{CANARY}@example.com",
         invited_by=member,
-        hash="0" * 64,
+        hash=f"{scope.pk:064d}",
         expires_at=timezone.now() + timedelta(days=7),
     )
     delegate = one_of_everything(scope, connector, CANARY)
