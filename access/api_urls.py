@@ -37,5 +37,6 @@ urlpatterns = [
         "service-accounts/<int:pk>", service_accounts.OneServiceAccount.as_view(), name="api-service-account"
     ),
     path("audit", audit.Audit.as_view(), name="api-audit"),
+    path("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
     path("audit/<int:pk>", audit.OneAuditEntry.as_view(), name="api-audit-entry"),
 ]

@@ -14,5 +14,6 @@ urlpatterns = [
     path("access/scopes/<int:pk>/archive/", scope_changes.archive_scope, name="archive-scope"),
     path("access/scopes/<int:pk>/restore/", scope_changes.restore_scope, name="restore-scope"),
     path("access/audit/", audit.audit_trail, name="audit-trail"),
+    path("access/audit/export/", audit.export_audit_trail, name="export-audit-trail"),
     path("access/audit/<int:pk>/", audit.audit_entry, name="audit-entry"),
 ]

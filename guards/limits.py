@@ -40,6 +40,7 @@ HEADER_KEY_CHARACTERS: Final = Limit(128, "characters", "an Idempotency-Key", OW
 CURSOR_CHARACTERS: Final = Limit(1024, "characters", "a cursor of a list", OWN)
 MERGED_LINES: Final = Limit(3000, "lines", "a merged manifest on its page; the API answers all", OWN)
 PAGE_ROWS: Final = Limit(200, "rows", "a page of a list", OWN)
+AUDIT_EXPORT_ROWS: Final = Limit(100_000, "entries", "an export of the audit trail, the newest first", OWN)
 REQUESTS_PER_MINUTE: Final = Limit(600, "requests", "one caller of the API in a minute", "ASVS 2.4.1")
 REQUESTS_AT_ONCE: Final = Limit(100, "requests", "one caller of the API in ten seconds", "ASVS 2.4.1")
 SIGN_INS_PER_ACCOUNT: Final = Limit(5, "failures", "signing in to one account in a minute", "ASVS 6.1.1")

@@ -3,12 +3,14 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.audit_export import FORMS, export_of
 from access.audit_trail import readable
 from access.forms.audit import SOURCES, AuditFilter, kinds_of_things
 from rbac.models import AuditEntry
@@ -55,12 +57,34 @@ CONDITIONS = [
 ]
 
 
+FORM = _condition("as", "The form of the file.", enum=FORMS, default="json")
+
+
+class ExportDocument(serializers.Serializer[Any]):
+    """An export as JSON."""
+
+    results = AuditDocument(many=True)
+    is_cut = serializers.BooleanField(help_text="Whether there are older entries that it has no room for.")
+
+
+EXPORTS = {(200, "application/json"): ExportDocument, (200, "text/csv"): OpenApiTypes.STR}
+
+
 class Audit(Route):
     """The audit trail of the scopes where one may read it, newest first."""
 
     @extend_schema(parameters=[ORG, PROJECT, *CONDITIONS, *PAGED], responses=AuditDocument(many=True))
     def get(self, request: Request) -> Response:
         return self.page(wanted_entries(request, self.principal), AuditDocument)
+
+
+class AuditExport(Route):
+    """The audit trail as a file: all entries that are asked for, up to what an export holds."""
+
+    @extend_schema(parameters=[ORG, PROJECT, FORM, *CONDITIONS], responses=EXPORTS)
+    def get(self, request: Request) -> StreamingHttpResponse:
+        entries = wanted_entries(request, self.principal)
+        return export_of(request._request, entries, request.GET.get("as", "json"))
 
 
 class OneAuditEntry(Route):

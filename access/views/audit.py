@@ -1,13 +1,15 @@
 """Pages of the audit trail: what was done, by whom, and what it changed."""
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from access.audit_changes import changes_of
+from access.audit_export import export_of
 from access.audit_links import page_of_thing
 from access.audit_trail import VIEW, readable
 from access.forms.audit import AuditFilter
+from guards.limits import AUDIT_EXPORT_ROWS
 from rbac.policy import NotVisible, can_anywhere
 from web.pages import PageRequest, page
 from web.paging import keyset
@@ -27,9 +29,18 @@ def audit_trail(request: PageRequest) -> HttpResponse:
     content = {
         "page": keyset(found, request),
         "filter": wanted,
+        "most_exported": str(AUDIT_EXPORT_ROWS),
         "may_read": can_anywhere(request.user, VIEW),
     }
     return render(request, "access/audit/trail.html", content, status=wanted.http_status)
+
+
+@page
+@require_safe
+def export_audit_trail(request: PageRequest) -> HttpResponseBase:
+    """This will give what the list shows, all pages of it, as a file."""
+    found = readable(request.user, request.current_scope).filter(AuditFilter(request.GET).condition)
+    return export_of(request, found, request.GET.get("as", ""))
 
 
 @page

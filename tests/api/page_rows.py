@@ -39,6 +39,7 @@ from tests.api.world import PIPELINE
 
 PAGES: dict[str, Row] = {
     "audit-trail": Row((get(PAGE), get(PAGE, "?who=admin&kind=deployments.pipeline&since=2026-01-01"))),
+    "export-audit-trail": Row((get(PAGE, "?as=csv&who=admin"), get(PAGE, "?as=json"))),
     # The deployer and the viewer may not read it; the stranger reads another project's.
     "audit-entry": only((302, 404, 404, 404, 200), audit_entry),
     "overview": only((302,) * 5),

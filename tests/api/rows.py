@@ -143,6 +143,7 @@ ROWS: dict[str, Row] = {
         of("service_account"),
     ),
     "api-audit": Row((get(ADMIN_LIST), get(ADMIN_LIST, "?who=admin&action=apikey&since=2026-01-01"))),
+    "api-audit-export": Row((get(ADMIN_LIST), get(ADMIN_LIST, "?as=csv"))),
     "api-audit-entry": only((401, 404, 404, 404, 200), audit_entry),
     # Connectors, secrets, files.
     "api-connectors": Row(

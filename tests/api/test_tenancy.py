@@ -44,7 +44,7 @@ def test_everybody_gets_what_is_theirs_and_no_more(
             transaction.set_rollback(True)
         found[who] = response.status_code
         if who in ("anonymous", "stranger"):
-            assert CANARY not in response.content.decode("utf-8", "replace"), f"{who} sees what is foreign"
+            assert CANARY not in response.getvalue().decode("utf-8", "replace"), f"{who} sees what is foreign"
     assert found == dict(zip(WHO, ask.statuses, strict=True))
 
 
