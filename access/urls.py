@@ -6,6 +6,7 @@ from access.views import audit, scope_changes, scopes
 
 urlpatterns = [
     path("access/scopes/", scopes.scopes, name="access-scopes"),
+    path("access/scopes/choices/", scopes.scope_choices, name="scope-choices"),
     path("access/scopes/archived/", scopes.archived, name="archived-scopes"),
     path("access/scopes/new/", scope_changes.new_organization, name="new-organization"),
     path("access/scopes/<int:pk>/", scopes.scope, name="access-scope"),

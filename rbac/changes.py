@@ -1,8 +1,10 @@
 """Tells every web process that somebody may have less access now; how much, each asks the policy."""
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -64,6 +66,17 @@ def _on_commit(message: dict[str, Any]) -> None:
 
 
 def _send(message: dict[str, Any]) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        _send_here(message)
+        return
+    # A loop that runs in this thread cannot be waited for in it.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(_send_here, message).result()
+
+
+def _send_here(message: dict[str, Any]) -> None:
     layer = get_channel_layer()
     if layer is None:
         return

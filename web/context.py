@@ -1,11 +1,11 @@
 """What the frame of every page shows: navigation, the scope switcher and the reader's theme."""
 
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from django.http import HttpRequest
 
-from rbac.models import Scope
-from rbac.policy import scopes_of_member
+from web.scope_choices import Choices, choices
 from web.theme import chosen_theme
 
 
@@ -59,8 +59,6 @@ class _Scopes:
     def __init__(self, request: HttpRequest) -> None:
         self._request = request
 
-    def __iter__(self) -> Any:
-        if not self._request.user.is_authenticated:
-            return iter(())
-        scopes: list[Scope] = list(scopes_of_member(self._request.user).order_by("path")[:200])
-        return iter([(scope, scope.path.count("/")) for scope in scopes])
+    @cached_property
+    def choices(self) -> Choices:
+        return choices(self._request.user)

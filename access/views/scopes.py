@@ -11,8 +11,8 @@ from rbac.models import Scope
 from rbac.policy import NotVisible, can, permissions_at, scopes_of_member, scopes_where
 from web.pages import PageRequest, page
 from web.paging import keyset
+from web.scope_choices import MOST_SOUGHT, choices
 
-MOST_SOUGHT = 128
 # What can be made inside a scope, and the permission for it.
 INSIDE = {Scope.Kind.ACCOUNT: "core_organization_edit", Scope.Kind.ORGANIZATION: "core_project_edit"}
 
@@ -72,6 +72,15 @@ def archived(request: PageRequest) -> HttpResponse:
     return render(
         request, "access/scopes/archived.html", {"page": keyset(found, request, order="archived_at")}
     )
+
+
+@page
+@require_safe
+def scope_choices(request: PageRequest) -> HttpResponse:
+    """This will draw the entries of the scope switcher for what is sought, as a fragment of any page."""
+    sought = request.GET.get("q", "")
+    content = {"choices": choices(request.user, sought), "sought": sought}
+    return render(request, "parts/_scope_choices.html", content)
 
 
 def member_scope(request: PageRequest, pk: int) -> Scope:

@@ -3,11 +3,13 @@
 import { wireDialogs } from "./dialogs.js";
 import { wireKeys } from "./keys.js";
 import { keepFresh } from "./refresh.js";
+import { wireScopes } from "./scopes.js";
 import { wireTheme } from "./theme.js";
 import { keepTime } from "./times.js";
 
 keepTime();
 wireDialogs();
 wireKeys();
+wireScopes();
 wireTheme();
 keepFresh();

@@ -282,6 +282,7 @@ PAGES: dict[str, Row] = {
     # Access.
     "access-scopes": only(PAGE),
     "archived-scopes": only(PAGE),
+    "scope-choices": only(PAGE),
     "new-organization": Row(
         (
             get((302, 404, 404, 404, 200)),
