@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from access.api import access_checks, assignments, audit, keys, me, roles, scopes, service_accounts
+from access.api import (
+    access_checks,
+    assignments,
+    audit,
+    keys,
+    me,
+    people,
+    resource_groups,
+    roles,
+    scopes,
+    service_accounts,
+)
 
 urlpatterns = [
     path("me", me.Me.as_view(), name="api-me"),
@@ -36,6 +47,12 @@ urlpatterns = [
     path(
         "service-accounts/<int:pk>", service_accounts.OneServiceAccount.as_view(), name="api-service-account"
     ),
+    path("resource-groups", resource_groups.ResourceGroups.as_view(), name="api-resource-groups"),
+    path("resource-groups/<int:pk>", resource_groups.OneResourceGroup.as_view(), name="api-resource-group"),
+    path("users", people.Users.as_view(), name="api-users"),
+    path("users/<int:pk>", people.OneUser.as_view(), name="api-user"),
+    path("user-groups", people.UserGroups.as_view(), name="api-user-groups"),
+    path("user-groups/<int:pk>", people.OneUserGroup.as_view(), name="api-user-group"),
     path("audit", audit.Audit.as_view(), name="api-audit"),
     path("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
     path("audit/<int:pk>", audit.OneAuditEntry.as_view(), name="api-audit-entry"),

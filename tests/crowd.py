@@ -77,8 +77,6 @@ def complete(world: World) -> None:
     )
     larger = {"identifier": "larger", "kind": "EcsTaskDefinition", "mode": "merge", "paths": []}
     ServiceOverride.objects.update(manifests=[larger | {"store": "Inline", "content": "memory: '512'\n"}])
-    group = UserGroup.objects.create(scope=world.scope, identifier="team", name="Team")
-    group.users.add(world.member)
 
 
 def grow(count: int) -> None:

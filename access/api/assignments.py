@@ -57,7 +57,7 @@ class RoleAssignments(Route):
 
     @extend_schema(request=AssignmentInput, responses={201: AssignmentDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(AssignmentInput, strict=True)
+        given = self.given(AssignmentInput)
         scope = self.scope_at(given["scope"])
         # Asked first: the answers below tell which principals there are.
         require(self.principal, "core_user_manage", scope)

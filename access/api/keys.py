@@ -104,7 +104,7 @@ class ApiKeys(KeysRoute):
 
     @extend_schema(request=KeyInput, responses={201: ShownKeyDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(KeyInput, strict=True)
+        given = self.given(KeyInput)
         account, path = given.pop("service_account"), given.pop("scope")
         made, token = operations.create_api_key(
             actor=self.principal,
@@ -135,7 +135,7 @@ class ApiKeyRotation(KeysRoute):
     @extend_schema(request=Rotation, responses=ShownKeyDocument)
     def post(self, request: Request, pk: int) -> Response:
         """Give the key a new token; the one before opens for the seconds of grace still."""
-        key, given = self.found(pk), self.given(Rotation, strict=True)
+        key, given = self.found(pk), self.given(Rotation)
         token = operations.rotate_api_key(actor=self.principal, key=key, **given)
         return _shown(key, token)
 

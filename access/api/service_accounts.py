@@ -52,7 +52,7 @@ class ServiceAccounts(Route):
 
     @extend_schema(request=ServiceAccountInput, responses={201: ServiceAccountDocument})
     def post(self, request: Request) -> Response:
-        given = self.given(ServiceAccountInput, strict=True)
+        given = self.given(ServiceAccountInput)
         scope = self.scope_at(given.pop("scope"))
         made = operations.create_service_account(actor=self.principal, scope=scope, **given)
         return Response(ServiceAccountDocument(made).data, status=201)
@@ -69,7 +69,7 @@ class OneServiceAccount(Route):
     def patch(self, request: Request, pk: int) -> Response:
         account = self._found(pk)
         given = {"name": account.name, "description": account.description}
-        given |= self.given(ServiceAccountChange, strict=True)
+        given |= self.given(ServiceAccountChange)
         changed = operations.update_service_account(actor=self.principal, account=account, **given)
         return Response(ServiceAccountDocument(changed).data)
 

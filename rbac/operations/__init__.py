@@ -2,6 +2,11 @@
 
 from rbac.operations.assignments import assign_role, remove_assignment
 from rbac.operations.keys import create_api_key, revoke_api_key, rotate_api_key
+from rbac.operations.resource_groups import (
+    create_resource_group,
+    delete_resource_group,
+    update_resource_group,
+)
 from rbac.operations.roles import create_role, delete_role, update_role
 from rbac.operations.scopes import (
     archive_scope,
@@ -15,6 +20,7 @@ from rbac.operations.service_accounts import (
     delete_service_account,
     update_service_account,
 )
+from rbac.operations.user_groups import create_user_group, delete_user_group, update_user_group
 
 __all__ = [
     "archive_scope",
@@ -22,15 +28,21 @@ __all__ = [
     "create_api_key",
     "create_organization",
     "create_project",
+    "create_resource_group",
     "create_role",
     "create_service_account",
+    "create_user_group",
+    "delete_resource_group",
     "delete_role",
     "delete_service_account",
+    "delete_user_group",
     "remove_assignment",
     "rename_scope",
     "restore_scope",
     "revoke_api_key",
     "rotate_api_key",
+    "update_resource_group",
     "update_role",
     "update_service_account",
+    "update_user_group",
 ]

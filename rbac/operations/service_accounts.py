@@ -1,9 +1,6 @@
 """What a person can do to service accounts."""
 
-import re
-from collections.abc import Iterator
-from itertools import count
-from typing import Any, Final
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -12,10 +9,7 @@ from django.utils import timezone
 from rbac import audit
 from rbac.models import ApiKey, RoleAssignment, Scope, ServiceAccount, User
 from rbac.operations.asking import require_of
-
-# A user name is shorter than what it is made of may be.
-_USERNAME: Final = 120
-_IDENTIFIER: Final = 120
+from rbac.operations.identifiers import first_free, identifier_of
 
 
 @transaction.atomic
@@ -28,10 +22,11 @@ def create_service_account(
     Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
     require_of(actor, "core_serviceaccount_edit", scope)
+    here = ServiceAccount.objects.filter(scope=scope)
     account = ServiceAccount(scope=scope, name=name, description=description)
-    account.identifier = identifier or _free_identifier(scope, name)
+    account.identifier = identifier or identifier_of(name, here, "service_account")
     account.full_clean(exclude=["user"], validate_constraints=False)
-    if ServiceAccount.objects.filter(scope=scope, identifier=account.identifier).exists():
+    if here.filter(identifier=account.identifier).exists():
         raise ValidationError({"identifier": f"There is a service account {account.identifier} already."})
     account.user = _new_user(account)
     account.save()
@@ -73,29 +68,12 @@ def delete_service_account(*, actor: User | None, account: ServiceAccount) -> No
 
 
 def _new_user(account: ServiceAccount) -> User:
-    stem = f"{account.identifier}@{account.scope.identifier}".replace("$", "_")[:_USERNAME]
-    user = User(username=_first_free(stem, User.objects, "username"), kind=User.Kind.SERVICE_ACCOUNT)
+    stem = f"{account.identifier}@{account.scope.identifier}".replace("$", "_")
+    user = User(username=first_free(stem, User.objects, "username"), kind=User.Kind.SERVICE_ACCOUNT)
     user.set_unusable_password()
     user.full_clean()
     user.save()
     return user
-
-
-def _free_identifier(scope: Scope, name: str) -> str:
-    stem = re.sub(r"[^A-Za-z0-9_$]+", "_", name).strip("_")[:_IDENTIFIER] or "service_account"
-    if stem[0].isdigit() or stem[0] == "$":
-        stem = f"_{stem}"
-    return _first_free(stem, ServiceAccount.objects.filter(scope=scope), "identifier")
-
-
-def _first_free(stem: str, rows: Any, column: str) -> str:
-    taken = set(rows.filter(**{f"{column}__startswith": stem}).values_list(column, flat=True))
-    return next(name for name in _numbered(stem) if name not in taken)
-
-
-def _numbered(stem: str) -> Iterator[str]:
-    yield stem
-    yield from (f"{stem}_{number}" for number in count(2))
 
 
 def _record(account: ServiceAccount) -> dict[str, Any]:

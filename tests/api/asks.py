@@ -89,6 +89,11 @@ def assignment_body(world: World) -> dict[str, Any]:
     return {"principal": principal, "role": "viewer", "scope": world.scope.path}
 
 
+def resource_group_body(world: World) -> dict[str, Any]:
+    entries = [{"resource": "pipeline", "identifier": "rolling"}, {"resource": "service"}]
+    return {"name": "X", "scope": world.scope.path, "entries": entries}
+
+
 def service_account_body(world: World) -> dict[str, Any]:
     return {"name": "X", "scope": world.scope.path}
 

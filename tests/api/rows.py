@@ -32,6 +32,7 @@ from tests.api.asks import (
     override,
     override_of_place,
     place,
+    resource_group_body,
     service_account_body,
     service_body,
     version_of,
@@ -131,6 +132,26 @@ ROWS: dict[str, Row] = {
     "api-keys": Row((get(LIST), Ask("post", (401, 201, 201, 201, 201), body=lambda world: {"name": "x"}))),
     "api-key": Row((get((401, 404, 404, 404, 200)), Ask("delete", (401, 404, 404, 404, 204))), of("key")),
     "api-key-rotation": Row((Ask("post", (401, 404, 404, 404, 200)),), of("key")),
+    "api-resource-groups": Row((get(LIST), Ask("post", (401, 404, 403, 404, 201), body=resource_group_body))),
+    "api-resource-group": Row(
+        (
+            get((401, 404, 200, 404, 200)),
+            Ask("patch", (401, 404, 403, 404, 200), body=lambda world: {"name": "X", "entries": []}),
+            Ask("delete", (401, 404, 403, 404, 204)),
+        ),
+        of("resource_group"),
+    ),
+    "api-users": Row((get(LIST), get(LIST, "?search=a"))),
+    "api-user": only((401, 404, 200, 404, 200), of("member")),
+    "api-user-groups": Row((get(LIST), Ask("post", (401, 404, 403, 404, 201), body=service_account_body))),
+    "api-user-group": Row(
+        (
+            get((401, 404, 200, 404, 200)),
+            Ask("patch", (401, 404, 403, 404, 200), body=lambda world: {"users": [world.member.pk]}),
+            Ask("delete", (401, 404, 403, 404, 204)),
+        ),
+        of("user_group"),
+    ),
     "api-service-accounts": Row(
         (get(LIST), Ask("post", (401, 404, 403, 404, 201), body=service_account_body))
     ),

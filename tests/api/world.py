@@ -29,6 +29,7 @@ from rbac.models import (
     Scope,
     ServiceAccount,
     User,
+    UserGroup,
 )
 from rbac.operations.keys import create_api_key
 from tests.delegates.making import make_token, one_of_everything
@@ -83,6 +84,7 @@ class World:
     assignment: RoleAssignment
     key: ApiKey
     resource_group: ResourceGroup
+    user_group: UserGroup
     service_account: ServiceAccount
     invitation: Invitation
     delegate: Delegate
@@ -142,6 +144,8 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     resource_group = ResourceGroup.objects.create(scope=scope, identifier="web", name=f"{CANARY} web")
     ResourceGroupEntry.objects.create(group=resource_group, resource="service", identifier="myapp")
     program = User.objects.create(username=f"{CANARY}.program.{scope.pk}", kind=User.Kind.SERVICE_ACCOUNT)
+    user_group = UserGroup.objects.create(scope=scope, identifier="crew", name=f"{CANARY} crew")
+    user_group.users.add(member)
     service_account = ServiceAccount.objects.create(
         scope=scope, identifier="program", name=f"{CANARY} program", user=program
     )
@@ -171,6 +175,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         assignment=assignment,
         key=key,
         resource_group=resource_group,
+        user_group=user_group,
         service_account=service_account,
         invitation=invitation,
         delegate=delegate,

@@ -1,0 +1,115 @@
+"""Routes about resource groups: which things a role assignment can be narrowed to."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from guards.limits import RESOURCE_GROUP_ENTRIES
+from rbac import operations
+from rbac.models import ResourceGroup
+from rbac.permissions import RESOURCES
+from web.rest import LISTED, Route
+
+VIEW = "core_resourcegroup_view"
+
+
+class EntryDocument(serializers.Serializer[Any]):
+    """A thing by its kind and identifier; without an identifier, all of the kind."""
+
+    resource = serializers.ChoiceField(choices=[resource.identifier for resource in RESOURCES])
+    identifier = serializers.CharField(required=False, default="", allow_blank=True, max_length=128)
+
+
+class ResourceGroupDocument(serializers.Serializer[Any]):
+    """A named choice of things."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    scope = serializers.CharField(source="scope.path")
+    entries = EntryDocument(source="entries.all", many=True)
+
+
+class ResourceGroupChange(serializers.Serializer[Any]):
+    """What can be changed of a resource group."""
+
+    name = serializers.CharField(required=False, max_length=128)
+    description = serializers.CharField(required=False, allow_blank=True, max_length=400)
+    entries = serializers.ListField(
+        child=EntryDocument(), required=False, max_length=int(RESOURCE_GROUP_ENTRIES)
+    )
+
+
+class ResourceGroupInput(serializers.Serializer[Any]):
+    """What a resource group is made of; without an identifier it gets one made of its name."""
+
+    name = serializers.CharField(max_length=128)
+    scope = serializers.CharField(max_length=400)
+    identifier = serializers.CharField(required=False, default="", max_length=128)
+    description = serializers.CharField(required=False, default="", allow_blank=True, max_length=400)
+    entries = serializers.ListField(
+        child=EntryDocument(), required=False, default=list, max_length=int(RESOURCE_GROUP_ENTRIES)
+    )
+
+
+class ResourceGroups(Route):
+    """Choices of things that role assignments can be narrowed to."""
+
+    @extend_schema(parameters=LISTED, responses=ResourceGroupDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, _rows(), ResourceGroupDocument)
+
+    @extend_schema(request=ResourceGroupInput, responses={201: ResourceGroupDocument})
+    def post(self, request: Request) -> Response:
+        given = self.given(ResourceGroupInput)
+        scope, entries = self.scope_at(given.pop("scope")), _pairs(given.pop("entries"))
+        made = operations.create_resource_group(actor=self.principal, scope=scope, entries=entries, **given)
+        return Response(_document(made.pk), status=201)
+
+
+class OneResourceGroup(Route):
+    """One resource group."""
+
+    @extend_schema(responses=ResourceGroupDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(ResourceGroupDocument(self._found(pk)).data)
+
+    @extend_schema(request=ResourceGroupChange, responses=ResourceGroupDocument)
+    def patch(self, request: Request, pk: int) -> Response:
+        """Change a resource group; `entries` replace those that it has."""
+        group = self._found(pk)
+        given = self.given(ResourceGroupChange)
+        entries = given.get("entries", list(group.entries.values("resource", "identifier")))
+        operations.update_resource_group(
+            actor=self.principal,
+            group=group,
+            name=given.get("name", group.name),
+            description=given.get("description", group.description),
+            entries=_pairs(entries),
+        )
+        return Response(_document(group.pk))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        operations.delete_resource_group(actor=self.principal, group=self._found(pk))
+        return Response(status=204)
+
+    def _found(self, pk: int) -> ResourceGroup:
+        return self.one(VIEW, _rows(), pk=pk)
+
+
+def _rows() -> QuerySet[ResourceGroup]:
+    return ResourceGroup.objects.select_related("scope").prefetch_related("entries")
+
+
+def _document(pk: int) -> dict[str, Any]:
+    return ResourceGroupDocument(_rows().get(pk=pk)).data
+
+
+def _pairs(entries: list[dict[str, str]]) -> list[tuple[str, str]]:
+    return [(entry["resource"], entry["identifier"]) for entry in entries]

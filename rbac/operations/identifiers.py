@@ -1,0 +1,31 @@
+"""Identifiers and user names that are made of what people call a thing."""
+
+import re
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, Final
+
+from django.db.models import Manager, QuerySet
+
+# Shorter than an identifier may be: there is room for a number behind it.
+_CHARACTERS: Final = 120
+
+
+def identifier_of(name: str, rows: QuerySet[Any], fallback: str) -> str:
+    """Return an identifier made of `name` that none of `rows` has."""
+    stem = re.sub(r"[^A-Za-z0-9_$]+", "_", name).strip("_") or fallback
+    if stem[0].isdigit() or stem[0] == "$":
+        stem = f"_{stem}"
+    return first_free(stem, rows, "identifier")
+
+
+def first_free(stem: str, rows: QuerySet[Any] | Manager[Any], column: str) -> str:
+    """Return `stem`, with a number behind it where one of `rows` has it in `column` already."""
+    stem = stem[:_CHARACTERS]
+    taken = set(rows.filter(**{f"{column}__startswith": stem}).values_list(column, flat=True))
+    return next(name for name in _numbered(stem) if name not in taken)
+
+
+def _numbered(stem: str) -> Iterator[str]:
+    yield stem
+    yield from (f"{stem}_{number}" for number in count(2))

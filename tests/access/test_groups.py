@@ -1,0 +1,144 @@
+"""Groups of people and of things by the API: what is in them, and who may say so."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
+
+pytestmark = pytest.mark.django_db
+Call = Callable[[User], APIClient]
+
+
+@pytest.fixture
+def org_admin(project: Scope) -> User:
+    """Somebody who may everything in one organization, but nothing above it."""
+    person = User.objects.create_user("org_admin", first_name="Olga")
+    role = Role.objects.get(identifier="organization_admin")
+    RoleAssignment.objects.create(user=person, role=role, scope=Scope.objects.get(path="account/default"))
+    return person
+
+
+def test_a_resource_group_is_made_changed_and_deleted(admin: User, project: Scope, call: Call):
+    client = call(admin)
+    entries = [{"resource": "service", "identifier": ""}, {"resource": "pipeline", "identifier": "web"}]
+    body = {"name": "Web things", "scope": project.path, "entries": entries}
+    made = client.post("/api/v1/resource-groups", body, format="json").json()
+    assert made["identifier"] == "Web_things"
+    assert sorted(one["resource"] for one in made["entries"]) == ["pipeline", "service"]
+
+    address = f"/api/v1/resource-groups/{made['id']}"
+    changed = client.patch(address, {"entries": entries[1:]}, format="json").json()
+    assert changed["entries"] == entries[1:]
+    assert changed["name"] == "Web things"
+    assert client.delete(address).status_code == 204
+    assert client.get(address).status_code == 404
+    recorded = AuditEntry.objects.filter(thing_type="rbac.resourcegroup").order_by("pk")
+    assert [entry.action for entry in recorded] == [
+        "resourcegroup.create",
+        "resourcegroup.update",
+        "resourcegroup.delete",
+    ]
+    update = recorded[1]
+    assert update.before["entries"] == ["pipeline: web", "service: all"]
+    assert update.after["entries"] == ["pipeline: web"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"entries": [{"resource": "moon"}]},
+        {"entries": [{"resource": "pipeline", "identifier": str(number)} for number in range(201)]},
+        {"entries": [{"identifier": "web"}]},
+        {"name": "a\nb"},
+        {"identifier": "no spaces"},
+        {"things": []},
+    ],
+)
+def test_bad_resource_groups_are_refused(admin: User, project: Scope, call: Call, change: dict[str, Any]):
+    body = {"name": "Web things", "scope": project.path} | change
+    response = call(admin).post("/api/v1/resource-groups", body, format="json")
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["path"]
+    assert not ResourceGroup.objects.exists()
+
+
+def test_an_assignment_names_its_resource_group_which_then_stays(
+    admin: User, viewer: User, project: Scope, call: Call
+):
+    client = call(admin)
+    group = ResourceGroup.objects.create(scope=project, identifier="web", name="Web")
+    body = {"principal": {"type": "user", "id": viewer.pk}, "role": "viewer", "scope": project.path}
+    made = client.post("/api/v1/role-assignments", body | {"resource_group": "web"}, format="json")
+    assert made.json()["resource_group"] == "web"
+    refused = client.delete(f"/api/v1/resource-groups/{group.pk}")
+    assert refused.status_code == 400
+    assert "Remove them first" in refused.json()["detail"]
+
+
+def test_a_resource_group_in_use_grows_by_those_only_who_could_give_the_role(
+    org_admin: User, viewer: User, project: Scope, call: Call
+):
+    group = ResourceGroup.objects.create(scope=project, identifier="web", name="Web")
+    mighty = Role.objects.get(identifier="account_admin")
+    RoleAssignment.objects.create(user=viewer, role=mighty, scope=project, resource_group=group)
+    address = f"/api/v1/resource-groups/{group.pk}"
+    grown = {"entries": [{"resource": "deploymentfreeze"}]}
+    assert call(org_admin).patch(address, grown, format="json").status_code == 403
+    assert call(org_admin).patch(address, {"name": "Renamed"}, format="json").status_code == 200
+
+
+def test_a_group_is_made_with_its_members_and_changed(admin: User, viewer: User, project: Scope, call: Call):
+    client = call(admin)
+    body = {"name": "Crew", "scope": project.path, "users": [viewer.pk]}
+    made = client.post("/api/v1/user-groups", body, format="json").json()
+    assert [one["username"] for one in made["users"]] == ["viewer"]
+    address = f"/api/v1/user-groups/{made['id']}"
+    assert client.patch(address, {"name": "Crew 2"}, format="json").json()["user_count"] == 1
+    assert client.patch(address, {"users": []}, format="json").json()["users"] == []
+    assert client.get("/api/v1/user-groups").json()["results"][0]["name"] == "Crew 2"
+    entry = AuditEntry.objects.filter(action="usergroup.update").order_by("pk").last()
+    assert entry is not None
+    assert (entry.before["users"], entry.after["users"]) == (["viewer"], [])
+    assert client.delete(address).status_code == 204
+
+
+def test_nobody_joins_a_group_that_may_more_than_who_decides(org_admin: User, project: Scope, call: Call):
+    group = UserGroup.objects.create(scope=project, identifier="mighty", name="Mighty")
+    role = Role.objects.get(identifier="account_admin")
+    RoleAssignment.objects.create(group=group, role=role, scope=project)
+    client, address = call(org_admin), f"/api/v1/user-groups/{group.pk}"
+    assert client.patch(address, {"users": [org_admin.pk]}, format="json").status_code == 403
+    assert client.patch(address, {"external_name": "everybody"}, format="json").status_code == 403
+    assert client.patch(address, {"name": "Renamed"}, format="json").status_code == 200
+    assert client.delete(address).status_code == 400
+    assert not group.users.exists()
+
+
+def test_a_group_of_the_provider_has_no_other_members(admin: User, project: Scope, call: Call):
+    body = {"name": "Crew", "scope": project.path, "external_name": "crew"}
+    client = call(admin)
+    made = client.post("/api/v1/user-groups", body, format="json").json()
+    refused = client.patch(f"/api/v1/user-groups/{made['id']}", {"users": [admin.pk]}, format="json")
+    assert refused.status_code == 400
+    assert refused.json()["errors"][0]["path"] == "users"
+    twin = client.post("/api/v1/user-groups", body | {"name": "Twin"}, format="json")
+    assert twin.json()["errors"][0]["path"] == "external_name"
+
+
+def test_people_are_listed_where_one_may_see_them(
+    admin: User, org_admin: User, viewer: User, stranger: User, deployer: User, call: Call
+):
+    def names(person: User, query: str = "") -> list[str]:
+        found = call(person).get(f"/api/v1/users{query}").json()["results"]
+        return sorted(one["username"] for one in found)
+
+    assert names(admin) == ["admin", "deployer", "org_admin", "stranger", "viewer"]
+    assert names(admin, "?search=OLG") == ["org_admin"]
+    assert names(org_admin) == ["deployer", "org_admin", "viewer"]
+    assert names(deployer) == []
+    assert call(org_admin).get(f"/api/v1/users/{stranger.pk}").status_code == 404
+    body = {"name": "Crew", "scope": "account/default", "users": [stranger.pk]}
+    assert call(org_admin).post("/api/v1/user-groups", body, format="json").status_code == 400
