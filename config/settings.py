@@ -334,6 +334,8 @@ SPECTACULAR_SETTINGS = {
 }
 
 # --- Logs of the processes themselves ---------------------------------------------------------------
+DEFAULT_EXCEPTION_REPORTER = "web.exception_reports.Report"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "web.exception_reports.NoValues"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
