@@ -24,6 +24,7 @@ from web.exception_reports import Report
 pytestmark = pytest.mark.django_db
 
 VALUE = "planted/wJalrXUtnFEMI+K7MDENG \"bPx'RfiCY"
+HERE = {"org": "default", "project": "demo"}
 LINES = "-----BEGIN PLANTED KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END-----"
 
 
@@ -66,7 +67,7 @@ def test_no_refusal_of_the_api_repeats_a_value(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client = call(admin)
-    right = {"identifier": "new", "name": "New", "scope": "account/default/demo", "value": VALUE}
+    right = {"identifier": "new", "name": "New", "value": VALUE} | HERE
     wrong: list[object] = [
         right | {"identifier": VALUE},
         right | {"identifier": "key"},
@@ -77,13 +78,13 @@ def test_no_refusal_of_the_api_repeats_a_value(
         right | {"value": VALUE * 2000},
         right | {"unknown": VALUE},
         right | {VALUE: "unknown"},
-        right | {"scope": VALUE},
+        right | {"project": VALUE},
         [VALUE],
         VALUE,
     ]
     texts = [*map(json.dumps, wrong), f'{{"value": {VALUE}', f'{{"value": "{VALUE}', "{" * 99 + VALUE]
     # Names of fields and things are no secrets; somebody who enters one as such reads it again.
-    repeated = (json.dumps(right | {VALUE: "unknown"}), json.dumps(right | {"scope": VALUE}))
+    repeated = (json.dumps(right | {VALUE: "unknown"}), json.dumps(right | {"project": VALUE}))
     for text in texts:
         for method, path in (
             ("post", "/api/v1/secrets"),
@@ -126,7 +127,7 @@ def _broken(**_values: object) -> None:
 
 
 def _by_program(program: APIClient, _browser: Client, given: dict[str, str]) -> tuple[int, bytes]:
-    text = json.dumps(given | {"scope": "account/default/demo"})
+    text = json.dumps(given | HERE)
     answer = program.post("/api/v1/secrets", text, content_type="application/json")
     return answer.status_code, answer.content
 
