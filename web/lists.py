@@ -1,10 +1,12 @@
-"""What a list page shows: things of the scope that the reader has chosen, at it or below it."""
+"""What a list page shows: things at or below the chosen scope, and what is shared with it from above."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 
+from rbac.models import Scope
+from rbac.permissions import SHARED_VIEWS
 from rbac.policy import Principal, at_or_below, visible_to
 from web.pages import PageRequest
 
@@ -12,13 +14,25 @@ Thing = TypeVar("Thing", bound=Model)
 
 
 def visible_here(request: PageRequest, permission: str, queryset: QuerySet[Thing]) -> QuerySet[Thing]:
-    """This will narrow a queryset to what the reader may see in the chosen scope."""
+    """This will narrow a queryset to what the reader may see in the chosen scope.
+
+    What is shared downwards, such as connectors, is there too where it hangs above the chosen scope.
+    """
     principal: Principal = request.user
     scope = request.current_scope
     if scope is None:
         return queryset.none()
     path = getattr(queryset.model, "SCOPE_PATH", "scope")
-    return visible_to(principal, permission, queryset).filter(at_or_below(scope, path))
+    here = at_or_below(scope, path)
+    if permission in SHARED_VIEWS:
+        here |= Q(**{f"{path}__in": keys_above(scope)})
+    return visible_to(principal, permission, queryset).filter(here)
+
+
+def keys_above(scope: Scope) -> list[int]:
+    """Return the keys of the scopes above `scope`; no query where its parent was read with it."""
+    above = (scope.parent_id, scope.parent.parent_id if scope.parent is not None else None)
+    return [key for key in above if key is not None]
 
 
 def granted(request: PageRequest, permission: str, model: type[Thing], items: Iterable[Thing]) -> set[Any]:

@@ -13,6 +13,7 @@ from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.views import APIView
 
 from rbac.models import Scope, User
+from rbac.permissions import SHARED_VIEWS
 from rbac.policy import NotVisible, scopes_of_member, visible_to
 from web.bodies import refuse_body, refuse_unknown, takes_nothing
 from web.pages import get_visible
@@ -37,6 +38,11 @@ ALTHOUGH_USED = OpenApiParameter(
 )
 PAGED = [PAGE_SIZE, CURSOR]
 LISTED = [ORG, PROJECT, IDENTIFIER, *PAGED]
+SHARED = OpenApiParameter(
+    "shared",
+    OpenApiTypes.BOOL,
+    description="Also what hangs above that scope and is shared with it.",
+)
 
 
 class Route(APIView):
@@ -82,9 +88,14 @@ class Route(APIView):
         *,
         by_identifier: bool = True,
     ) -> Response:
-        """Answer with what `permission` is granted on, narrowed by ?org=, ?project= and ?identifier=."""
+        """Answer with what `permission` is granted on, narrowed by ?org=, ?project= and ?identifier=.
+
+        With ?shared=true a scope stands for what is shared with it from above too.
+        """
         visible = visible_to(self.principal, permission, queryset)
-        return self.page(narrowed(self.request, visible, by_identifier=by_identifier), document)
+        is_shared = permission in SHARED_VIEWS and self.is_set("shared")
+        found = narrowed(self.request, visible, by_identifier=by_identifier, with_shared=is_shared)
+        return self.page(found, document)
 
     def one(self, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
         """Return the row that is meant. Raises `NotVisible` (404) where there is none for this principal."""
@@ -139,7 +150,9 @@ class Route(APIView):
         return value
 
 
-def narrowed(request: Request, queryset: QuerySet[Thing], *, by_identifier: bool = True) -> QuerySet[Thing]:
+def narrowed(
+    request: Request, queryset: QuerySet[Thing], *, by_identifier: bool = True, with_shared: bool = False
+) -> QuerySet[Thing]:
     """Apply the filters that every list of resources has; a scope stands for itself and all below it."""
     if by_identifier and (identifier := request.GET.get("identifier")):
         queryset = queryset.filter(identifier=identifier)
@@ -148,10 +161,13 @@ def narrowed(request: Request, queryset: QuerySet[Thing], *, by_identifier: bool
         raise BadInput("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
     if org:
         path = path_of(org, project)
-        below = Scope.objects.filter(Q(path=path) | Q(parent__path=path) | Q(parent__parent__path=path))
+        near = Q(path=path) | Q(parent__path=path) | Q(parent__parent__path=path)
+        if with_shared:
+            near |= Q(path__in=[Scope.ROOT, path_of(org, "")])
         column = getattr(queryset.model, "SCOPE_PATH", "scope")
         # Asked first, as in `visible_below`: a planner has to know how many rows to expect.
-        queryset = queryset.filter(**{f"{column}__in": list(below.values_list("pk", flat=True))})
+        keys = Scope.objects.filter(near).values_list("pk", flat=True)
+        queryset = queryset.filter(**{f"{column}__in": list(keys)})
     return queryset
 
 

@@ -15,7 +15,7 @@ from connectors.uses import uses_of
 from rbac.models import Scope
 from rbac.policy import visible_to
 from web.problems import BadInput
-from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
+from web.rest import IF_MATCH, LISTED, SHARED, Route, check_version, versioned
 
 VIEW = "core_connector_view"
 
@@ -61,7 +61,7 @@ class ConnectorInput(ConnectorChange):
 class Connectors(Route):
     """Connectors."""
 
-    @extend_schema(parameters=LISTED, responses=ConnectorDocument(many=True))
+    @extend_schema(parameters=[*LISTED, SHARED], responses=ConnectorDocument(many=True))
     def get(self, request: Request) -> Response:
         return self.listed(VIEW, Connector.objects.select_related("scope", "secret"), ConnectorDocument)
 

@@ -11,7 +11,7 @@ from connectors import operations
 from connectors.api.uses import UsesDocument
 from connectors.models import Secret
 from connectors.uses import uses_of
-from web.rest import LISTED, Route
+from web.rest import LISTED, SHARED, Route
 
 VIEW = "core_secret_view"
 
@@ -54,7 +54,7 @@ class SecretInput(SecretChange):
 class Secrets(Route):
     """Secrets."""
 
-    @extend_schema(parameters=LISTED, responses=SecretDocument(many=True))
+    @extend_schema(parameters=[*LISTED, SHARED], responses=SecretDocument(many=True))
     def get(self, request: Request) -> Response:
         rows = Secret.objects.defer("value").select_related("scope")
         return self.listed(VIEW, rows, SecretDocument)

@@ -12,7 +12,7 @@ from delegates.operations import configurations as operations
 from delegates.queries.configurations import configurations_with_use, runs_of
 from rbac.policy import visible_to
 from web.problems import BadInput
-from web.rest import LISTED, Route
+from web.rest import LISTED, SHARED, Route
 
 VIEW = "core_delegateconfiguration_view"
 
@@ -88,7 +88,7 @@ class ConfigurationRunList(serializers.Serializer[Any]):
 class DelegateConfigurations(Route):
     """Configurations of delegates."""
 
-    @extend_schema(parameters=LISTED, responses=DelegateConfigurationDocument(many=True))
+    @extend_schema(parameters=[*LISTED, SHARED], responses=DelegateConfigurationDocument(many=True))
     def get(self, request: Request) -> Response:
         return self.listed(VIEW, configurations_with_use(), DelegateConfigurationDocument)
 

@@ -16,7 +16,17 @@ from guards.limits import DESCRIPTION_CHARACTERS
 from rbac.models import Scope
 from rbac.policy import visible_to
 from web.problems import BadInput
-from web.rest import ALTHOUGH_USED, IDENTIFIER, IF_MATCH, LISTED, PAGED, Route, check_version, versioned
+from web.rest import (
+    ALTHOUGH_USED,
+    IDENTIFIER,
+    IF_MATCH,
+    LISTED,
+    PAGED,
+    SHARED,
+    Route,
+    check_version,
+    versioned,
+)
 
 VIEW = "core_environment_view"
 
@@ -85,7 +95,7 @@ class InfrastructureInput(InfrastructureChange):
 class Environments(Route):
     """Environments."""
 
-    @extend_schema(parameters=LISTED, responses=EnvironmentDocument(many=True))
+    @extend_schema(parameters=[*LISTED, SHARED], responses=EnvironmentDocument(many=True))
     def get(self, request: Request) -> Response:
         return self.listed(VIEW, Environment.objects.select_related("scope"), EnvironmentDocument)
 

@@ -12,7 +12,7 @@ from deployments import catalog
 from deployments.manifests.stores import store_names
 from deployments.models import Manifest, Service
 from guards.limits import DESCRIPTION_CHARACTERS, PATH_CHARACTERS, SPEC_BYTES
-from web.rest import ALTHOUGH_USED, IF_MATCH, LISTED, Route, check_version, versioned
+from web.rest import ALTHOUGH_USED, IF_MATCH, LISTED, SHARED, Route, check_version, versioned
 
 VIEW = "core_service_view"
 
@@ -79,7 +79,7 @@ class ServiceInput(ServiceChange):
 class Services(Route):
     """Services."""
 
-    @extend_schema(parameters=LISTED, responses=ServiceDocument(many=True))
+    @extend_schema(parameters=[*LISTED, SHARED], responses=ServiceDocument(many=True))
     def get(self, request: Request) -> Response:
         return self.listed(VIEW, _services(), ServiceDocument)
 

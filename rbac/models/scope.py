@@ -26,11 +26,6 @@ class ScopeQuerySet(models.QuerySet["Scope"]):
         """Narrow to the account, one organization or one project."""
         return self.filter(path="/".join(part for part in (Scope.ROOT, org, project) if part))
 
-    def open(self) -> "ScopeQuerySet":
-        """Narrow to scopes that are not archived, nor lie below one that is."""
-        levels = ("archived_at", "parent__archived_at", "parent__parent__archived_at")
-        return self.filter(**{f"{level}__isnull": True for level in levels})
-
 
 class Scope(Named):
     """An account, an organization or a project."""

@@ -155,14 +155,16 @@ def test_what_is_taken_from_one_person_closes_their_sockets_and_nobody_elses(
     assert witness.is_watching()
 
 
-def test_an_archived_project_lets_go_of_its_agents(
-    live_broker: str, servers: Servers, admin: User, project: Scope
+def test_an_archived_project_lets_go_of_people_and_agents(
+    watch: Watch, servers: Servers, admin: User, project: Scope
 ):
     token: DelegateToken = make_token(project)
     session = register(servers[1], token, "eu")
+    watcher = watch(make_person("only_here", "viewer", project))
     with socket_to(servers[1], session) as agent:
         archive_scope(actor=admin, scope=project)
         began = time.monotonic()
+        assert watcher.codes() == [4403, 4403]
         assert code_of(agent) == 4401
         assert time.monotonic() - began < PROMISED_SECONDS
     refused = post(servers[0], "heartbeat", {"running": []}, session)

@@ -4,11 +4,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
+from django.template import Context
 from django.template.defaultfilters import stringfilter
 from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from rbac.models import Scope
 from web.statuses import ENDED, look_of
 
 register = template.Library()
@@ -131,3 +133,15 @@ def lines(text: str) -> list[str]:
 def depth(path: str) -> int:
     """How deep a path is indented in a tree: its folders, as far as there is room."""
     return min(path.count("/") - 1, DEEPEST)
+
+
+@register.simple_tag(takes_context=True)
+def shared_from(context: Context, scope: Scope) -> SafeString | str:
+    """This will say that a thing hangs above the chosen scope, where only its view is shared."""
+    chosen = getattr(context.get("request"), "current_scope", None)
+    if chosen is None or not chosen.path.startswith(f"{scope.path}/"):
+        return ""
+    level = scope.get_kind_display()
+    return format_html(
+        '<span class="shared" title="Shared with everything in {}">{}</span>', scope.path, level
+    )
