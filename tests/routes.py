@@ -35,7 +35,7 @@ def addresses(world: World) -> Iterator[Address]:
         for ask in row.asks:
             if ask.method == "get":
                 path = reverse(name, kwargs=row.kwargs(world))
-                yield Address(f"{name}{ask.query}", f"{path}{ask.query}", ask.statuses[-1])
+                yield Address(f"{name}{ask.query}", f"{path}{ask.query}", ask.as_admin)
     yield from _admin_addresses()
 
 

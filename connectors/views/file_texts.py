@@ -14,7 +14,7 @@ from connectors.models import FileNode
 from connectors.operations import restore_file, save_file
 from connectors.views.files import EDIT, VIEW, node_of
 from rbac.models import Scope
-from rbac.policy import require, scopes_where
+from rbac.policy import require, scopes_where, visible_to
 from web.page_forms import posted
 from web.pages import PageRequest, page
 from web.problems import ChangedMeanwhile, Problem
@@ -53,7 +53,9 @@ def new_file(request: PageRequest) -> HttpResponse:
 @require_http_methods(GET_OR_POST)
 def edit_file(request: PageRequest, pk: int) -> HttpResponse:
     """This will save a new version of a file; what somebody else saved meanwhile is shown, not lost."""
-    if request.method == "POST" and not FileNode.objects.filter(pk=pk, is_folder=False).exists():
+    # What one may not see is as gone as what is deleted: the answer must not tell them apart.
+    mine = visible_to(request.user, VIEW, FileNode.objects.filter(pk=pk, is_folder=False))
+    if request.method == "POST" and not mine.exists():
         return _deleted_meanwhile(request)
     node = node_of(request, pk, is_folder=False)
     require(request.user, EDIT, node)

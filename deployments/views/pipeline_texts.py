@@ -15,7 +15,7 @@ from deployments.models import Pipeline, PipelineVersion
 from deployments.pipeline_guide import pipeline_guide
 from deployments.pipelines import BadPipelineError, read_pipeline
 from rbac.models import Scope
-from rbac.policy import NotVisible, can, require, scopes_where
+from rbac.policy import NotVisible, can, require, scopes_where, visible_to
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
@@ -69,7 +69,9 @@ def new_pipeline(request: PageRequest) -> HttpResponse:
 @require_http_methods(GET_OR_POST)
 def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """This will save a new version of a pipeline; what somebody else saved meanwhile is shown, not lost."""
-    if request.method == "POST" and not Pipeline.objects.filter(pk=pk).exists():
+    # What one may not see is as gone as what is deleted: the answer must not tell them apart.
+    mine = visible_to(request.user, VIEW, Pipeline.objects.filter(pk=pk))
+    if request.method == "POST" and not mine.exists():
         return _deleted_meanwhile(request)
     found = pipeline_of(request, pk)
     require(request.user, EDIT, found)

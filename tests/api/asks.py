@@ -1,15 +1,16 @@
-"""What can be asked of an address, what it is asked with, and the status that each principal gets."""
+"""What can be asked of an address, what it is asked with, and what it needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.api.needs import ADMIN, GRANTED, HERE, STRANGER, Need, Needs, Standing
 from tests.api.world import CANARY, PIPELINE, World
 
-WHO = ("anonymous", "stranger", "viewer", "deployer", "admin")
+# Where an ask has no declared need yet: who gets what, anonymous first.
+WHO = (None, STRANGER, Standing("viewer", HERE), Standing("pipeline_executor", HERE), ADMIN)
 Statuses = tuple[int, int, int, int, int]
 
-# Who gets what, in the order of WHO. A stranger has every right in another project.
 EVERYBODY: Statuses = (200, 200, 200, 200, 200)
 SIGNED_IN: Statuses = (401, 200, 200, 200, 200)
 LIST: Statuses = SIGNED_IN
@@ -37,13 +38,18 @@ def nothing(world: World) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Ask:
-    """One request and the status that each principal gets."""
+    """One request and what it needs; the status that everybody gets is computed from that."""
 
     method: str
-    statuses: Statuses
+    need: Need | Statuses
     body: Build = nothing
     query: str = ""
     is_form: bool = False
+
+    @property
+    def as_admin(self) -> int:
+        """The status that an administrator of the account gets."""
+        return self.need[-1] if isinstance(self.need, tuple) else self.need.status(ADMIN)
 
 
 @dataclass(frozen=True)
@@ -62,22 +68,31 @@ def here(**body: Any) -> Build:
     return lambda world: {**body, "org": world.scope.org, "project": world.scope.project}
 
 
-def get(statuses: Statuses, query: str = "") -> Ask:
-    return Ask("get", statuses, query=query)
+def get(need: Need | Statuses, query: str = "") -> Ask:
+    return Ask("get", need, query=query)
 
 
-DELETE_USED = (Ask("delete", IN_USE), Ask("delete", DELETE, query="?although_used=true"))
+def delete_used(permission: str) -> tuple[Ask, Ask]:
+    """A thing that something else refers to goes only where that is agreed to."""
+    agreed = Ask("delete", Needs(permission, 204), query="?although_used=true")
+    return Ask("delete", Needs(permission, 409)), agreed
 
 
-def only(statuses: Statuses, kwargs: Build = nothing) -> Row:
-    return Row((get(statuses),), kwargs)
+def only(need: Need | Statuses, kwargs: Build = nothing) -> Row:
+    return Row((get(need),), kwargs)
 
 
-def to_delete(kwargs: Build) -> Row:
+def to_delete(permission: str, kwargs: Build) -> Row:
     """A page that asks before something goes which something else still refers to."""
-    agreed = Ask("post", FORM_TO_CHANGE, body=lambda world: {"although_used": "on"}, is_form=True)
-    refused = Ask("post", (302, 404, 403, 403, 400), is_form=True)
-    return Row((get(PAGE_TO_CHANGE), refused, agreed), kwargs)
+    body = {"although_used": "on"}
+    agreed = Ask("post", Needs(permission, 302), body=lambda world: body, is_form=True)
+    refused = Ask("post", Needs(permission, 400), is_form=True)
+    return Row((get(Needs(permission)), refused, agreed), kwargs)
+
+
+def granted_by(role: str) -> tuple[str, ...]:
+    """What somebody needs to have who hands out a built-in role."""
+    return tuple(sorted(GRANTED[role]))
 
 
 def service_body(world: World) -> dict[str, Any]:

@@ -2,13 +2,6 @@
 
 from tests.api.asked_things import audit_entry, decision, delegate_task, inquiry
 from tests.api.asks import (
-    FORM,
-    FORM_TO_CHANGE,
-    FORM_TO_MAKE,
-    PAGE,
-    PAGE_OF_ONE,
-    PAGE_TO_CHANGE,
-    PAGE_TO_MAKE,
     Ask,
     Row,
     configuration,
@@ -35,68 +28,109 @@ from tests.api.asks import (
     token_form,
     version_of,
 )
-from tests.api.world import PIPELINE
+from tests.api.needs import ACCOUNT, ORGANIZATION, Anywhere, Lists, Makes, Needs, Saves, SignedIn
+from tests.api.world import CANARY, PIPELINE
 
 PAGES: dict[str, Row] = {
-    "audit-trail": Row((get(PAGE), get(PAGE, "?who=admin&kind=deployments.pipeline&since=2026-01-01"))),
-    "export-audit-trail": Row((get(PAGE, "?as=csv&who=admin"), get(PAGE, "?as=json"))),
-    # The deployer and the viewer may not read it; the stranger reads another project's.
-    "audit-entry": only((302, 404, 404, 404, 200), audit_entry),
-    "overview": only((302,) * 5),
-    "executions": only(PAGE),
-    "execution": only(PAGE_OF_ONE, of("execution")),
-    "abort-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
-    "roll-back-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
-    "retry-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
+    "audit-trail": Row(
+        (
+            get(Lists("core_audit_view", sign='<span class="name">pipeline.execute</span>')),
+            get(Lists("core_audit_view", sign=""), "?who=admin&kind=deployments.pipeline&since=2026-01-01"),
+        )
+    ),
+    "export-audit-trail": Row(
+        (
+            get(Lists("core_audit_view", sign=""), "?as=csv&who=admin"),
+            get(Lists("core_audit_view", sign="pipeline.execute"), "?as=json"),
+        )
+    ),
+    "audit-entry": only(Needs("core_audit_view"), audit_entry),
+    "overview": only(SignedIn(302)),
+    "executions": only(Lists("core_pipeline_view")),
+    "execution": only(Needs("core_pipeline_view"), of("execution")),
+    "abort-execution": Row((Ask("post", Needs("core_pipeline_abort", 302), is_form=True),), of("execution")),
+    "roll-back-execution": Row(
+        (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), of("execution")
+    ),
+    "retry-execution": Row(
+        (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), of("execution")
+    ),
     "leftovers": Row(
         (
-            get((302, 404, 403, 409, 409)),
-            Ask("post", (302, 404, 403, 302, 302), body=lambda world: {"services": "x"}, is_form=True),
+            get(Needs("core_pipeline_execute", 409)),
+            Ask(
+                "post",
+                Needs("core_pipeline_execute", 302),
+                body=lambda world: {"services": "x"},
+                is_form=True,
+            ),
         ),
         of("execution"),
     ),
-    "decide-about-step": Row((Ask("post", FORM, body=decision, is_form=True),), of("execution")),
-    "pipelines": only(PAGE),
-    "pipeline": only(PAGE_OF_ONE, of("pipeline")),
+    "decide-about-step": Row(
+        (Ask("post", Needs("core_pipeline_execute", 302), body=decision, is_form=True),), of("execution")
+    ),
+    "pipelines": only(Lists("core_pipeline_view")),
+    "pipeline": only(Needs("core_pipeline_view"), of("pipeline")),
     "run-pipeline": Row(
         (
-            get((302, 404, 403, 200, 200)),
-            Ask("post", FORM, body=lambda world: {"tag": "v2"}, is_form=True),
+            get(Needs("core_pipeline_execute")),
+            Ask("post", Needs("core_pipeline_execute", 302), body=lambda world: {"tag": "v2"}, is_form=True),
         ),
         of("pipeline"),
     ),
     "preview-pipeline": Row(
         (
-            get((302, 404, 403, 200, 200)),
-            Ask("post", FORM, body=lambda world: {"tag": "v2"}, is_form=True),
+            get(Needs("core_pipeline_execute")),
+            Ask("post", Needs("core_pipeline_execute", 302), body=lambda world: {"tag": "v2"}, is_form=True),
         ),
         of("pipeline"),
     ),
-    "iam-policy": Row((get(PAGE),), lambda world: {"identifier": "ecs"}),
-    "iam-policies": only(PAGE),
-    "new-pipeline": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=pipeline_form, is_form=True))),
-    "check-pipeline": Row((Ask("post", (302, 404, 200, 200, 200), body=pipeline_form, is_form=True),)),
-    "choose-listeners": only((302, 200, 200, 200, 200)),
-    "draw-pipeline": Row((Ask("post", (302, 200, 200, 200, 200), body=pipeline_form, is_form=True),)),
+    "iam-policy": Row((get(SignedIn()),), lambda world: {"identifier": "ecs"}),
+    "iam-policies": only(SignedIn()),
+    "new-pipeline": Row(
+        (
+            get(Anywhere("core_pipeline_edit")),
+            Ask("post", Makes("core_pipeline_edit"), body=pipeline_form, is_form=True),
+        )
+    ),
+    "check-pipeline": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),
+    "choose-listeners": only(SignedIn()),
+    "draw-pipeline": Row((Ask("post", SignedIn(), body=pipeline_form, is_form=True),)),
     "edit-pipeline": Row(
         (
-            get(PAGE_TO_CHANGE),
-            Ask("post", FORM_TO_CHANGE, body=lambda world: {"yaml": PIPELINE, "version": 1}, is_form=True),
+            get(Needs("core_pipeline_edit")),
+            Ask(
+                "post",
+                Saves("core_pipeline_edit", offered=409),
+                body=lambda world: {"yaml": PIPELINE.replace(CANARY, "Another"), "version": 1},
+                is_form=True,
+            ),
         ),
         of("pipeline"),
     ),
-    "delete-pipeline": Row((get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, is_form=True)), of("pipeline")),
-    "pipeline-history": Row((get(PAGE_OF_ONE), get(PAGE_OF_ONE, "?show=1")), of("pipeline")),
-    "restore-pipeline": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), version_of),
-    "services": only(PAGE),
-    "service": only(PAGE_OF_ONE, of("service")),
-    "new-service": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=service_form, is_form=True))),
+    "delete-pipeline": Row(
+        (get(Needs("core_pipeline_delete")), Ask("post", Needs("core_pipeline_delete", 302), is_form=True)),
+        of("pipeline"),
+    ),
+    "pipeline-history": Row(
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?show=1")), of("pipeline")
+    ),
+    "restore-pipeline": Row((Ask("post", Needs("core_pipeline_edit", 302), is_form=True),), version_of),
+    "services": only(Lists("core_service_view")),
+    "service": only(Needs("core_service_view"), of("service")),
+    "new-service": Row(
+        (
+            get(Anywhere("core_service_edit")),
+            Ask("post", Makes("core_service_edit"), body=service_form, is_form=True),
+        )
+    ),
     "deploy-image": Row(
         (
-            get(PAGE_OF_ONE),
+            get(Needs("core_service_view")),
             Ask(
                 "post",
-                (302, 404, 200, 302, 302),
+                Needs("core_pipeline_execute", 302, seen_by="core_service_view", refused=200),
                 body=lambda world: {"tag": "v2", "pipeline": world.pipeline.pk},
                 is_form=True,
             ),
@@ -104,162 +138,256 @@ PAGES: dict[str, Row] = {
         of("service"),
     ),
     "edit-service": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=service_form, is_form=True)), of("service")
+        (
+            get(Needs("core_service_edit")),
+            Ask("post", Needs("core_service_edit", 302), body=service_form, is_form=True),
+        ),
+        of("service"),
     ),
-    "delete-service": to_delete(of("service")),
-    "manifest-words": Row(
-        (get((302, 200, 200, 200, 200), "?kind=EcsTaskDefinition"), get((302, 404, 404, 404, 404), "?kind=x"))
-    ),
+    "delete-service": to_delete("core_service_delete", of("service")),
+    "manifest-words": Row((get(SignedIn(), "?kind=EcsTaskDefinition"), get(SignedIn(404), "?kind=x"))),
     "check-manifest": Row(
-        (Ask("post", (302, 200, 200, 200, 200), body=service_form, is_form=True),),
+        (Ask("post", SignedIn(), body=service_form, is_form=True),),
     ),
     "new-environment": Row(
-        (get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=environment_form, is_form=True))
+        (
+            get(Anywhere("core_environment_edit")),
+            Ask("post", Makes("core_environment_edit"), body=environment_form, is_form=True),
+        )
     ),
-    "environment": only(PAGE_OF_ONE, of("environment")),
+    "environment": only(Needs("core_environment_view"), of("environment")),
     "edit-environment": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=environment_form, is_form=True)),
+        (
+            get(Needs("core_environment_edit")),
+            Ask("post", Needs("core_environment_edit", 302), body=environment_form, is_form=True),
+        ),
         of("environment"),
     ),
-    "delete-environment": to_delete(of("environment")),
+    "delete-environment": to_delete("core_environment_delete", of("environment")),
     "service-in-environment": Row(
-        (get(PAGE_OF_ONE), Ask("post", FORM_TO_CHANGE, body=override_form, is_form=True)), override
+        (
+            get(Needs("core_environment_view")),
+            Ask("post", Needs("core_environment_edit", 302), body=override_form, is_form=True),
+        ),
+        override,
     ),
     "service-in-infrastructure": Row(
-        (get(PAGE_OF_ONE), Ask("post", FORM_TO_CHANGE, body=new_override_form, is_form=True)),
+        (
+            get(Needs("core_environment_view")),
+            Ask("post", Needs("core_environment_edit", 302), body=new_override_form, is_form=True),
+        ),
         override_of_place,
     ),
     "check-override-in-environment": Row(
-        (Ask("post", PAGE_OF_ONE, body=service_form, is_form=True),), override
+        (Ask("post", Needs("core_environment_view"), body=service_form, is_form=True),), override
     ),
     "check-override-in-infrastructure": Row(
-        (Ask("post", PAGE_OF_ONE, body=service_form, is_form=True),), override_of_place
+        (Ask("post", Needs("core_environment_view"), body=service_form, is_form=True),), override_of_place
     ),
-    "manifests-in-environment": only(PAGE_OF_ONE, override),
-    "manifests-in-infrastructure": only(PAGE_OF_ONE, override_of_place),
-    "clusters": only(PAGE_TO_CHANGE, of("environment")),
+    "manifests-in-environment": only(Needs("core_environment_view"), override),
+    "manifests-in-infrastructure": only(Needs("core_environment_view"), override_of_place),
+    "clusters": only(Needs("core_environment_edit"), of("environment")),
     "new-infrastructure": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=place_form, is_form=True)), of("environment")
+        (
+            get(Needs("core_environment_edit")),
+            Ask("post", Needs("core_environment_edit", 302), body=place_form, is_form=True),
+        ),
+        of("environment"),
     ),
     "edit-infrastructure": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=place_form, is_form=True)), place
+        (
+            get(Needs("core_environment_edit")),
+            Ask("post", Needs("core_environment_edit", 302), body=place_form, is_form=True),
+        ),
+        place,
     ),
-    "delete-infrastructure": to_delete(place),
-    "environments": only(PAGE),
-    "delegates": only(PAGE),
+    "delete-infrastructure": to_delete("core_environment_delete", place),
+    "environments": only(Lists("core_environment_view")),
+    "delegates": only(Lists("core_delegate_view")),
     "check-delegate": Row(
-        (Ask("post", FORM_TO_CHANGE, body=lambda world: {"url": "https://example.com"}, is_form=True),),
+        (
+            Ask(
+                "post",
+                Needs("core_delegate_edit", 302),
+                body=lambda world: {"url": "https://example.com"},
+                is_form=True,
+            ),
+        ),
         of("delegate"),
     ),
-    "delegate-tasks": only(PAGE),
-    "delegate-task": only(PAGE_OF_ONE, delegate_task),
-    "abort-delegate-task": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), delegate_task),
+    "delegate-tasks": only(Lists("core_delegate_view")),
+    "delegate-task": only(Needs("core_delegate_view"), delegate_task),
+    "abort-delegate-task": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), delegate_task),
     "delegate": Row(
         tuple(
-            get(PAGE_OF_ONE, f"?tab={tab}")
+            get(Needs("core_delegate_view"), f"?tab={tab}")
             for tab in ("instances", "tasks", "lists", "log", "events", "spec")
         ),
         of("delegate"),
     ),
     "edit-delegate": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=edited_delegate_form, is_form=True)),
+        (
+            get(Needs("core_delegate_edit")),
+            Ask("post", Needs("core_delegate_edit", 302), body=edited_delegate_form, is_form=True),
+        ),
         of("delegate"),
     ),
-    "disable-delegate": Row((get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, is_form=True)), of("delegate")),
-    "delete-delegate": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("delegate")
+    "disable-delegate": Row(
+        (get(Needs("core_delegate_edit")), Ask("post", Needs("core_delegate_edit", 302), is_form=True)),
+        of("delegate"),
     ),
-    "approve-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
-    "reject-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
-    "enable-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
-    "drain-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
+    "delete-delegate": Row(
+        (get(Needs("core_delegate_delete")), Ask("post", Needs("core_delegate_delete", 409), is_form=True)),
+        of("delegate"),
+    ),
+    "approve-delegate": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")),
+    "reject-delegate": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")),
+    "enable-delegate": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")),
+    "drain-delegate": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")),
     "lift-block": Row(
-        (Ask("post", FORM_TO_CHANGE, is_form=True),),
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),),
         lambda world: {"pk": world.delegate.pk, "entry": 1},
     ),
-    "connectors": only(PAGE),
-    "help-with-delegates": only(PAGE),
-    "test-connector": Row((Ask("post", (302, 404, 403, 302, 302), is_form=True),), of("connector")),
-    "connector-test": only((302, 404, 403, 302, 302), inquiry),
-    "connector": only(PAGE_OF_ONE, of("connector")),
-    "new-connector": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=connector_form, is_form=True))),
+    "connectors": only(Lists("core_connector_view")),
+    "help-with-delegates": only(SignedIn()),
+    "test-connector": Row((Ask("post", Needs("core_connector_access", 302), is_form=True),), of("connector")),
+    "connector-test": only(Needs("core_connector_access", 302), inquiry),
+    "connector": only(Needs("core_connector_view"), of("connector")),
+    "new-connector": Row(
+        (
+            get(Anywhere("core_connector_edit")),
+            Ask("post", Makes("core_connector_edit"), body=connector_form, is_form=True),
+        )
+    ),
     "edit-connector": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 400), is_form=True)), of("connector")
+        (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 400), is_form=True)),
+        of("connector"),
     ),
     "delete-connector": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("connector")
+        (get(Needs("core_connector_delete")), Ask("post", Needs("core_connector_delete", 409), is_form=True)),
+        of("connector"),
     ),
-    "delegate-new": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=delegate_form, is_form=True))),
-    "install-delegate": only(PAGE_OF_ONE, of("delegate")),
-    "download-delegate": only(PAGE_OF_ONE, of("delegate")),
-    "change-token-of-delegate": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("delegate")),
-    "delegate-waiting": only(PAGE_OF_ONE, of("delegate")),
-    "delegate-configurations": only(PAGE),
+    "delegate-new": Row(
+        (
+            get(Anywhere("core_delegate_edit")),
+            Ask("post", Makes("core_delegate_edit"), body=delegate_form, is_form=True),
+        )
+    ),
+    "install-delegate": only(Needs("core_delegate_view"), of("delegate")),
+    "download-delegate": only(Needs("core_delegate_view"), of("delegate")),
+    "change-token-of-delegate": Row(
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")
+    ),
+    "delegate-waiting": only(Needs("core_delegate_view"), of("delegate")),
+    "delegate-configurations": only(Lists("core_delegateconfiguration_view")),
     # An executor of pipelines has no right to see these.
-    "delegate-configuration": only((302, 404, 200, 404, 200), configuration),
+    "delegate-configuration": only(Needs("core_delegateconfiguration_view"), configuration),
     "new-delegate-configuration": Row(
-        (get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=configuration_form, is_form=True))
+        (
+            get(Anywhere("core_delegateconfiguration_edit")),
+            Ask("post", Makes("core_delegateconfiguration_edit"), body=configuration_form, is_form=True),
+        )
     ),
     "edit-delegate-configuration": Row(
         (
-            get((302, 404, 403, 404, 200)),
-            Ask("post", (302, 404, 403, 404, 302), body=configuration_form, is_form=True),
+            get(Needs("core_delegateconfiguration_edit")),
+            Ask("post", Needs("core_delegateconfiguration_edit", 302), body=configuration_form, is_form=True),
         ),
         configuration,
     ),
     "apply-delegate-configuration": Row(
-        (Ask("post", (302, 404, 403, 404, 400), is_form=True),), configuration
+        (Ask("post", Needs("core_delegateconfiguration_edit", 400), is_form=True),), configuration
     ),
     "delete-delegate-configuration": Row(
-        (get((302, 404, 403, 404, 200)), Ask("post", (302, 404, 403, 404, 409), is_form=True)),
+        (
+            get(Needs("core_delegateconfiguration_edit")),
+            Ask("post", Needs("core_delegateconfiguration_delete", 409), is_form=True),
+        ),
         configuration,
     ),
-    "delegate-tokens": only(PAGE),
-    "delegate-token": only(PAGE_OF_ONE, of("token")),
-    "new-delegate-token": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=token_form, is_form=True))),
-    "show-delegate-token": Row((Ask("post", PAGE_TO_CHANGE, is_form=True),), of("token")),
+    "delegate-tokens": only(Lists("core_delegate_view")),
+    "delegate-token": only(Needs("core_delegate_view"), of("token")),
+    "new-delegate-token": Row(
+        (
+            get(Anywhere("core_delegate_edit")),
+            Ask("post", Makes("core_delegate_edit"), body=token_form, is_form=True),
+        )
+    ),
+    "show-delegate-token": Row((Ask("post", Needs("core_delegate_edit"), is_form=True),), of("token")),
     "rename-delegate-token": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=token_form, is_form=True)), of("token")
+        (
+            get(Needs("core_delegate_edit")),
+            Ask("post", Needs("core_delegate_edit", 302), body=token_form, is_form=True),
+        ),
+        of("token"),
     ),
     "revoke-delegate-token": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, is_form=True)), of("token")
+        (get(Needs("core_delegate_edit")), Ask("post", Needs("core_delegate_edit", 302), is_form=True)),
+        of("token"),
     ),
     "delete-delegate-token": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("token")
+        (get(Needs("core_delegate_delete")), Ask("post", Needs("core_delegate_delete", 409), is_form=True)),
+        of("token"),
     ),
-    "secrets": only(PAGE),
-    "secret": only(PAGE_OF_ONE, of("secret")),
-    "new-secret": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=secret_form, is_form=True))),
+    "secrets": only(Lists("core_secret_view")),
+    "secret": only(Needs("core_secret_view"), of("secret")),
+    "new-secret": Row(
+        (
+            get(Anywhere("core_secret_edit")),
+            Ask("post", Makes("core_secret_edit"), body=secret_form, is_form=True),
+        )
+    ),
     "rotate-secret": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=secret_form, is_form=True)), of("secret")
+        (
+            get(Needs("core_secret_edit")),
+            Ask("post", Needs("core_secret_edit", 302), body=secret_form, is_form=True),
+        ),
+        of("secret"),
     ),
     "rename-secret": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", FORM_TO_CHANGE, body=secret_form, is_form=True)), of("secret")
+        (
+            get(Needs("core_secret_edit")),
+            Ask("post", Needs("core_secret_edit", 302), body=secret_form, is_form=True),
+        ),
+        of("secret"),
     ),
     "delete-secret": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("secret")
+        (get(Needs("core_secret_delete")), Ask("post", Needs("core_secret_delete", 409), is_form=True)),
+        of("secret"),
     ),
-    "files": only(PAGE),
-    "file": only(PAGE_OF_ONE, of("file")),
-    "download-file": only(PAGE_OF_ONE, of("file")),
-    "file-history": only(PAGE_OF_ONE, of("file")),
-    "new-file": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=file_form, is_form=True))),
-    "new-folder": Row((get(PAGE_TO_MAKE), Ask("post", FORM_TO_MAKE, body=folder_form, is_form=True))),
-    "upload-files": Row((get(PAGE_TO_MAKE),)),
-    "check-file": Row((Ask("post", (302, 404, 200, 200, 200), body=file_form, is_form=True),)),
+    "files": only(Lists("core_file_view", sign="task.yaml")),
+    "file": only(Needs("core_file_view"), of("file")),
+    "download-file": only(Needs("core_file_view"), of("file")),
+    "file-history": only(Needs("core_file_view"), of("file")),
+    "new-file": Row(
+        (get(Anywhere("core_file_edit")), Ask("post", Makes("core_file_edit"), body=file_form, is_form=True))
+    ),
+    "new-folder": Row(
+        (
+            get(Anywhere("core_file_edit")),
+            Ask("post", Makes("core_file_edit"), body=folder_form, is_form=True),
+        )
+    ),
+    "upload-files": Row((get(Anywhere("core_file_edit")),)),
+    "check-file": Row((Ask("post", Needs("core_file_view"), body=file_form, is_form=True),)),
     "edit-file": Row(
         (
-            get(PAGE_TO_CHANGE),
-            Ask("post", FORM_TO_CHANGE, body=lambda world: {"content": "c: 3", "version": 1}, is_form=True),
+            get(Needs("core_file_edit")),
+            Ask(
+                "post",
+                Saves("core_file_edit", offered=200),
+                body=lambda world: {"content": "c: 3", "version": 1},
+                is_form=True,
+            ),
         ),
         of("file"),
     ),
     "move-file": Row(
         (
-            get(PAGE_TO_CHANGE),
+            get(Needs("core_file_edit")),
             Ask(
                 "post",
-                FORM_TO_CHANGE,
+                Needs("core_file_edit", 302),
                 body=lambda world: {"path": "/new.yaml", "although_used": "on"},
                 is_form=True,
             ),
@@ -268,45 +396,70 @@ PAGES: dict[str, Row] = {
     ),
     "delete-file": Row(
         (
-            get(PAGE_TO_CHANGE),
-            Ask("post", FORM_TO_CHANGE, body=lambda world: {"although_used": "on"}, is_form=True),
+            get(Needs("core_file_delete")),
+            Ask(
+                "post",
+                Needs("core_file_delete", 302),
+                body=lambda world: {"although_used": "on"},
+                is_form=True,
+            ),
         ),
         of("file"),
     ),
-    "deleted-files": only(PAGE),
-    "undelete-files": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("deletion")),
-    "forget-files": Row((Ask("post", FORM_TO_CHANGE, is_form=True),), of("deletion")),
+    "deleted-files": only(Lists("core_file_view")),
+    "undelete-files": Row((Ask("post", Needs("core_file_edit", 302), is_form=True),), of("deletion")),
+    "forget-files": Row((Ask("post", Needs("core_file_delete", 302), is_form=True),), of("deletion")),
     "restore-file": Row(
-        (Ask("post", FORM_TO_CHANGE, is_form=True),), lambda world: {"pk": world.file.pk, "version": 1}
+        (Ask("post", Needs("core_file_edit", 302), is_form=True),),
+        lambda world: {"pk": world.file.pk, "version": 1},
     ),
     # Access.
-    "access-scopes": only(PAGE),
-    "archived-scopes": only(PAGE),
-    "scope-choices": only(PAGE),
+    "access-scopes": only(SignedIn()),
+    "archived-scopes": only(SignedIn()),
+    "scope-choices": only(SignedIn()),
     "new-organization": Row(
         (
-            get((302, 404, 404, 404, 200)),
-            Ask("post", (302, 404, 404, 404, 302), body=lambda world: {"name": "Made here"}, is_form=True),
+            get(Needs("core_organization_edit", at=ACCOUNT)),
+            Ask(
+                "post",
+                Needs("core_organization_edit", 302, at=ACCOUNT),
+                body=lambda world: {"name": "Made here"},
+                is_form=True,
+            ),
         )
     ),
-    "access-scope": only(PAGE_OF_ONE, of("scope")),
+    "access-scope": only(Needs("core_project_view"), of("scope")),
     "new-project": Row(
         (
-            get((302, 404, 404, 404, 200)),
-            Ask("post", (302, 404, 404, 404, 302), body=lambda world: {"name": "Made here"}, is_form=True),
+            get(Needs("core_project_edit", at=ORGANIZATION)),
+            Ask(
+                "post",
+                Needs("core_project_edit", 302, at=ORGANIZATION),
+                body=lambda world: {"name": "Made here"},
+                is_form=True,
+            ),
         ),
         lambda world: {"pk": world.scope.parent_id},
     ),
     "rename-scope": Row(
         (
-            get(PAGE_TO_CHANGE),
-            Ask("post", FORM_TO_CHANGE, body=lambda world: {"name": "Made here"}, is_form=True),
+            get(Needs("core_project_edit")),
+            Ask(
+                "post",
+                Needs("core_project_edit", 302),
+                body=lambda world: {"name": "Made here"},
+                is_form=True,
+            ),
         ),
         of("scope"),
     ),
     # An execution is under way there.
     "archive-scope": Row(
-        (get(PAGE_TO_CHANGE), Ask("post", (302, 404, 403, 403, 409), is_form=True)), of("scope")
+        (
+            get(Needs("core_project_delete")),
+            Ask("post", Needs("core_project_delete", 409), is_form=True),
+        ),
+        of("scope"),
     ),
-    "restore-scope": Row((Ask("post", (302, 404, 404, 404, 404), is_form=True),), of("scope")),
+    "restore-scope": Row((Ask("post", SignedIn(404), is_form=True),), of("scope")),
 }

@@ -7,23 +7,15 @@ from django.urls import URLPattern, URLResolver
 
 from tests.api.asked_things import audit_entry, decision, delegate_task, inquiry
 from tests.api.asks import (
-    ADMIN_LIST,
-    CHANGE,
-    CREATE,
-    DELETE,
-    DELETE_USED,
-    EVERYBODY,
     IN_SCOPE,
-    IN_USE,
-    LIST,
     OTHER_PIPELINE,
-    READ,
-    SIGNED_IN,
     Ask,
     Row,
     assignment_body,
     configuration,
+    delete_used,
     get,
+    granted_by,
     here,
     infrastructure_body,
     infrastructure_change,
@@ -37,28 +29,29 @@ from tests.api.asks import (
     service_body,
     version_of,
 )
+from tests.api.needs import ACCOUNT, ORGANIZATION, Belongs, Lists, Needs, Open, Owner, SignedIn
 from tests.api.page_rows import PAGES
 from tests.api.world import PIPELINE
 
 ROWS: dict[str, Row] = {
     # Signing in, probes, descriptions: for everybody.
-    "sign-in": Row((get(EVERYBODY[:1] + (302,) * 4),)),
-    "sign-out": Row((Ask("post", (302,) * 5, is_form=True),)),
-    "admin-sign-in": Row((get((302, 403, 403, 403, 403)),)),
-    "theme": Row((Ask("post", (302,) * 5, is_form=True),)),
-    "healthz": only(EVERYBODY),
-    "readyz": Row((get((503,) * 5),)),
-    "schema": only(EVERYBODY),
-    "api-docs": only(EVERYBODY),
+    "sign-in": Row((get(Open(302, anonymous=200)),)),
+    "sign-out": Row((Ask("post", Open(302, anonymous=302), is_form=True),)),
+    "admin-sign-in": Row((get(Open(403, anonymous=302)),)),
+    "theme": Row((Ask("post", Open(302, anonymous=302), is_form=True),)),
+    "healthz": only(Open()),
+    "readyz": Row((get(Open(503, anonymous=503)),)),
+    "schema": only(Open()),
+    "api-docs": only(Open()),
     **PAGES,
     # Who one is.
-    "api-me": only(SIGNED_IN),
-    "api-my-permissions": Row((get(READ, IN_SCOPE),)),
+    "api-me": only(SignedIn()),
+    "api-my-permissions": Row((get(Belongs(), IN_SCOPE),)),
     "api-access-check": Row(
         (
             Ask(
                 "post",
-                SIGNED_IN,
+                SignedIn(),
                 body=lambda world: {
                     "permissions": [{"permission": "core_pipeline_view", "org": "default", "project": "demo"}]
                 },
@@ -68,290 +61,455 @@ ROWS: dict[str, Row] = {
     # Access.
     "api-orgs": Row(
         (
-            get(LIST),
-            Ask("post", (401, 404, 404, 404, 201), body=lambda world: {"identifier": "x", "name": "X"}),
+            get(SignedIn()),
+            Ask(
+                "post",
+                Needs("core_organization_edit", 201, at=ACCOUNT),
+                body=lambda world: {"identifier": "x", "name": "X"},
+            ),
         )
     ),
     "api-org": Row(
         (
-            get(READ),
-            Ask("patch", (401, 404, 404, 404, 200), body=lambda world: {"name": "X"}),
+            get(Belongs(at=ORGANIZATION)),
+            Ask("patch", Needs("core_organization_edit", at=ORGANIZATION), body=lambda world: {"name": "X"}),
         ),
         lambda world: {"org": "default"},
     ),
     "api-projects": Row(
         (
-            get(LIST),
-            Ask("post", (401, 404, 404, 404, 201), body=lambda world: {"identifier": "x", "name": "X"}),
+            get(Lists("core_project_view", sign='"demo"')),
+            Ask(
+                "post",
+                Needs("core_project_edit", 201, at=ORGANIZATION),
+                body=lambda world: {"identifier": "x", "name": "X"},
+            ),
         ),
         lambda world: {"org": "default"},
     ),
     "api-project": Row(
-        (get(READ), Ask("patch", CHANGE, body=lambda world: {"name": "X"})),
+        (
+            get(Needs("core_project_view")),
+            Ask("patch", Needs("core_project_edit"), body=lambda world: {"name": "X"}),
+        ),
         lambda world: {"org": "default", "project": "demo"},
     ),
     "api-all-projects": Row(
         (
-            get(LIST),
+            get(Lists("core_project_view", sign='"demo"')),
             Ask(
                 "post",
-                (401, 404, 404, 404, 201),
+                Needs("core_project_edit", 201, at=ORGANIZATION),
                 body=lambda world: {"identifier": "x", "name": "X", "org": "default"},
             ),
         )
     ),
     # An execution is under way there.
-    "api-archive-org": Row((Ask("post", (401, 404, 404, 404, 409)),), lambda world: {"org": "default"}),
-    "api-archive-project": Row((Ask("post", IN_USE),), lambda world: {"org": "default", "project": "demo"}),
-    "api-restore-org": Row((Ask("post", (401, 404, 404, 404, 404)),), lambda world: {"org": "default"}),
+    "api-archive-org": Row(
+        (Ask("post", Needs("core_organization_delete", 409, at=ORGANIZATION)),),
+        lambda world: {"org": "default"},
+    ),
+    "api-archive-project": Row(
+        (Ask("post", Needs("core_project_delete", 409)),),
+        lambda world: {"org": "default", "project": "demo"},
+    ),
+    "api-restore-org": Row((Ask("post", SignedIn(404)),), lambda world: {"org": "default"}),
     "api-restore-project": Row(
-        (Ask("post", (401, 404, 404, 404, 404)),), lambda world: {"org": "default", "project": "demo"}
+        (Ask("post", SignedIn(404)),), lambda world: {"org": "default", "project": "demo"}
     ),
     "api-roles": Row(
         (
-            get(LIST),
-            Ask("post", (401, 404, 403, 404, 201), body=here(identifier="x", name="X", permissions=[])),
+            get(Lists("core_role_view")),
+            Ask("post", Needs("core_role_edit", 201), body=here(identifier="x", name="X", permissions=[])),
         )
     ),
     "api-role": Row(
         (
-            get(READ[:3] + (404, 200)),
+            get(Needs("core_role_view")),
             Ask(
                 "put",
-                (401, 404, 403, 404, 200),
+                Needs("core_role_edit", 200),
                 body=lambda world: {"name": "X", "permissions": ["core_pipeline_view"]},
             ),
-            Ask("delete", (401, 404, 403, 404, 400)),
+            Ask("delete", Needs("core_role_delete", 400)),
         ),
         of("role"),
     ),
-    "api-role-assignments": Row((get(LIST), Ask("post", (401, 404, 403, 404, 201), body=assignment_body))),
-    "api-role-assignment": Row(
-        (get((401, 404, 200, 404, 200)), Ask("delete", (401, 404, 403, 404, 204))), of("assignment")
+    "api-role-assignments": Row(
+        (
+            get(Lists("core_user_view", sign='"own"')),
+            Ask("post", Needs("core_user_manage", 201, also=granted_by("viewer")), body=assignment_body),
+        )
     ),
-    "api-keys": Row((get(LIST), Ask("post", (401, 201, 201, 201, 201), body=lambda world: {"name": "x"}))),
-    "api-key": Row((get((401, 404, 404, 404, 200)), Ask("delete", (401, 404, 404, 404, 204))), of("key")),
-    "api-key-rotation": Row((Ask("post", (401, 404, 404, 404, 200)),), of("key")),
-    "api-resource-groups": Row((get(LIST), Ask("post", (401, 404, 403, 404, 201), body=resource_group_body))),
+    "api-role-assignment": Row(
+        (get(Needs("core_user_view")), Ask("delete", Needs("core_user_manage", 204))), of("assignment")
+    ),
+    "api-keys": Row((get(SignedIn()), Ask("post", SignedIn(201), body=lambda world: {"name": "x"}))),
+    "api-key": Row((get(Owner()), Ask("delete", Owner(204))), of("key")),
+    "api-key-rotation": Row((Ask("post", Owner()),), of("key")),
+    "api-resource-groups": Row(
+        (
+            get(Lists("core_resourcegroup_view")),
+            Ask("post", Needs("core_resourcegroup_edit", 201), body=resource_group_body),
+        )
+    ),
     "api-resource-group": Row(
         (
-            get((401, 404, 200, 404, 200)),
-            Ask("patch", (401, 404, 403, 404, 200), body=lambda world: {"name": "X", "entries": []}),
-            Ask("delete", (401, 404, 403, 404, 204)),
+            get(Needs("core_resourcegroup_view")),
+            Ask(
+                "patch",
+                Needs("core_resourcegroup_edit"),
+                body=lambda world: {"name": "X", "entries": []},
+            ),
+            Ask("delete", Needs("core_resourcegroup_delete", 204)),
         ),
         of("resource_group"),
     ),
-    "api-users": Row((get(LIST), get(LIST, "?search=a"))),
-    "api-user": only((401, 404, 200, 404, 200), of("member")),
-    "api-user-groups": Row((get(LIST), Ask("post", (401, 404, 403, 404, 201), body=service_account_body))),
+    "api-users": Row(
+        (get(Lists("core_user_view", sign="")), get(Lists("core_user_view", sign=""), "?search=a"))
+    ),
+    "api-user": only(Needs("core_user_view"), of("member")),
+    "api-user-groups": Row(
+        (
+            get(Lists("core_usergroup_view")),
+            Ask("post", Needs("core_usergroup_manage", 201), body=service_account_body),
+        )
+    ),
     "api-user-group": Row(
         (
-            get((401, 404, 200, 404, 200)),
-            Ask("patch", (401, 404, 403, 404, 200), body=lambda world: {"users": [world.member.pk]}),
-            Ask("delete", (401, 404, 403, 404, 204)),
+            get(Needs("core_usergroup_view")),
+            Ask(
+                "patch",
+                Needs("core_usergroup_manage"),
+                body=lambda world: {"users": [world.member.pk]},
+            ),
+            Ask("delete", Needs("core_usergroup_manage", 204)),
         ),
         of("user_group"),
     ),
     "api-service-accounts": Row(
-        (get(LIST), Ask("post", (401, 404, 403, 404, 201), body=service_account_body))
+        (
+            get(Lists("core_serviceaccount_view")),
+            Ask("post", Needs("core_serviceaccount_edit", 201), body=service_account_body),
+        )
     ),
     "api-service-account": Row(
         (
-            get((401, 404, 200, 404, 200)),
-            Ask("patch", (401, 404, 403, 404, 200), body=lambda world: {"name": "X"}),
-            Ask("delete", (401, 404, 403, 404, 204)),
+            get(Needs("core_serviceaccount_view")),
+            Ask("patch", Needs("core_serviceaccount_edit"), body=lambda world: {"name": "X"}),
+            Ask("delete", Needs("core_serviceaccount_delete", 204)),
         ),
         of("service_account"),
     ),
-    "api-audit": Row((get(ADMIN_LIST), get(ADMIN_LIST, "?who=admin&action=apikey&since=2026-01-01"))),
-    "api-audit-export": Row((get(ADMIN_LIST), get(ADMIN_LIST, "?as=csv"))),
-    "api-audit-entry": only((401, 404, 404, 404, 200), audit_entry),
+    "api-audit": Row(
+        (
+            get(Lists("core_audit_view", sign="pipeline.execute")),
+            get(Lists("core_audit_view", sign=""), "?who=admin&action=apikey&since=2026-01-01"),
+        )
+    ),
+    "api-audit-export": Row(
+        (
+            get(Lists("core_audit_view", sign="pipeline.execute")),
+            get(Lists("core_audit_view", sign="pipeline.execute"), "?as=csv"),
+        )
+    ),
+    "api-audit-entry": only(Needs("core_audit_view"), audit_entry),
     # Connectors, secrets, files.
     "api-connectors": Row(
         (
-            get(LIST),
-            Ask("post", CREATE, body=here(identifier="x", name="X", spec={"credentials": "DefaultChain"})),
+            get(Lists("core_connector_view")),
+            Ask(
+                "post",
+                Needs("core_connector_edit", 201),
+                body=here(identifier="x", name="X", spec={"credentials": "DefaultChain"}),
+            ),
         )
     ),
     "api-connector": Row(
         (
-            get(READ),
-            Ask("patch", CHANGE, body=lambda world: {"name": "X"}),
-            Ask("delete", IN_USE),
+            get(Needs("core_connector_view")),
+            Ask("patch", Needs("core_connector_edit"), body=lambda world: {"name": "X"}),
+            Ask("delete", Needs("core_connector_delete", 409)),
         ),
         of("connector"),
     ),
-    "api-connector-uses": only(READ, of("connector")),
-    "api-secret-uses": only(READ, of("secret")),
+    "api-connector-uses": only(Needs("core_connector_view"), of("connector")),
+    "api-secret-uses": only(Needs("core_secret_view"), of("secret")),
     "api-connector-test": Row(
-        (Ask("post", (401, 404, 403, 400, 400), body=lambda world: {"region": "nowhere"}),), of("connector")
+        (Ask("post", Needs("core_connector_access", 400), body=lambda world: {"region": "nowhere"}),),
+        of("connector"),
     ),
-    "api-connector-clusters": Row((get((401, 404, 403, 400, 400)),), of("connector")),
-    "api-connector-load-balancers": Row((get((401, 404, 403, 400, 400)),), of("connector")),
-    "api-connector-listeners": Row((get((401, 404, 403, 400, 400)),), of("connector")),
-    "api-connector-rules": Row((get((401, 404, 403, 400, 400)),), of("connector")),
-    "api-connector-test-by-delegate": only((401, 404, 403, 200, 200), inquiry),
+    "api-connector-clusters": Row((get(Needs("core_connector_access", 400)),), of("connector")),
+    "api-connector-load-balancers": Row((get(Needs("core_connector_access", 400)),), of("connector")),
+    "api-connector-listeners": Row((get(Needs("core_connector_access", 400)),), of("connector")),
+    "api-connector-rules": Row((get(Needs("core_connector_access", 400)),), of("connector")),
+    "api-connector-test-by-delegate": only(Needs("core_connector_access"), inquiry),
     "api-check-delegate": Row(
-        (Ask("post", (401, 404, 403, 403, 202), body=lambda world: {"url": "https://example.com"}),),
+        (Ask("post", Needs("core_delegate_edit", 202), body=lambda world: {"url": "https://example.com"}),),
         of("delegate"),
     ),
-    "api-delegate-tasks": Row((get(LIST), get(LIST, "?status=QUEUED&delegate=1"))),
-    "api-delegate-task": only(READ, delegate_task),
-    "api-abort-delegate-task": Row((Ask("post", CHANGE),), delegate_task),
-    "api-delegate-task-decisions": only(READ, delegate_task),
-    "api-delegate-task-log": only(READ, delegate_task),
-    "api-aws-regions": only(SIGNED_IN),
-    "api-delegates": Row((get(LIST), get(LIST, "?name=eu&tag=x&status=CONNECTED"))),
+    "api-delegate-tasks": Row(
+        (
+            get(Lists("core_delegate_view")),
+            get(Lists("core_delegate_view", sign=""), "?status=QUEUED&delegate=1"),
+        )
+    ),
+    "api-delegate-task": only(Needs("core_delegate_view"), delegate_task),
+    "api-abort-delegate-task": Row((Ask("post", Needs("core_delegate_edit")),), delegate_task),
+    "api-delegate-task-decisions": only(Needs("core_delegate_view"), delegate_task),
+    "api-delegate-task-log": only(Needs("core_delegate_view"), delegate_task),
+    "api-aws-regions": only(SignedIn()),
+    "api-delegates": Row(
+        (
+            get(Lists("core_delegate_view")),
+            get(Lists("core_delegate_view", sign=""), "?name=eu&tag=x&status=CONNECTED"),
+        )
+    ),
     "api-delegate": Row(
         (
-            get(READ),
-            Ask("patch", CHANGE, body=lambda world: {"description": "X"}),
-            Ask("delete", IN_USE),
+            get(Needs("core_delegate_view")),
+            Ask("patch", Needs("core_delegate_edit"), body=lambda world: {"description": "X"}),
+            Ask("delete", Needs("core_delegate_delete", 409)),
         ),
         of("delegate"),
     ),
-    "api-approve-delegate": Row((Ask("post", IN_USE),), of("delegate")),
-    "api-reject-delegate": Row((Ask("post", IN_USE),), of("delegate")),
-    "api-enable-delegate": Row((Ask("post", IN_USE),), of("delegate")),
-    "api-disable-delegate": Row((Ask("post", CHANGE),), of("delegate")),
-    "api-drain-delegate": Row((Ask("post", CHANGE),), of("delegate")),
+    "api-approve-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), of("delegate")),
+    "api-reject-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), of("delegate")),
+    "api-enable-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), of("delegate")),
+    "api-disable-delegate": Row((Ask("post", Needs("core_delegate_edit")),), of("delegate")),
+    "api-drain-delegate": Row((Ask("post", Needs("core_delegate_edit")),), of("delegate")),
     "api-delegate-tags": Row(
-        (Ask("put", CHANGE, body=lambda world: {"tags": ["eu"]}), Ask("delete", CHANGE)), of("delegate")
+        (
+            Ask("put", Needs("core_delegate_edit"), body=lambda world: {"tags": ["eu"]}),
+            Ask("delete", Needs("core_delegate_edit")),
+        ),
+        of("delegate"),
     ),
-    "api-delegate-logs": Row((get(READ), get(READ, "?after=1")), of("delegate")),
-    "api-delegate-events": only(READ, of("delegate")),
+    "api-delegate-logs": Row(
+        (get(Needs("core_delegate_view")), get(Needs("core_delegate_view"), "?after=1")), of("delegate")
+    ),
+    "api-delegate-events": only(Needs("core_delegate_view"), of("delegate")),
     "api-delegate-configurations": Row(
-        (get(LIST), Ask("post", (401, 404, 403, 404, 201), body=here(identifier="x", name="X")))
+        (
+            get(Lists("core_delegateconfiguration_view")),
+            Ask("post", Needs("core_delegateconfiguration_edit", 201), body=here(identifier="x", name="X")),
+        )
     ),
     "api-delegate-configuration": Row(
         (
-            get((401, 404, 200, 404, 200)),
-            Ask("patch", (401, 404, 403, 404, 200), body=lambda world: {"name": "X"}),
-            Ask("delete", (401, 404, 403, 404, 409)),
+            get(Needs("core_delegateconfiguration_view")),
+            Ask("patch", Needs("core_delegateconfiguration_edit"), body=lambda world: {"name": "X"}),
+            Ask("delete", Needs("core_delegateconfiguration_delete", 409)),
         ),
         configuration,
     ),
-    "api-delegate-configuration-runs": only((401, 404, 200, 404, 200), configuration),
+    "api-delegate-configuration-runs": only(Needs("core_delegateconfiguration_view"), configuration),
     "api-apply-delegate-configuration": Row(
         (
             Ask(
                 "post",
-                (401, 404, 403, 404, 200),
+                Needs("core_delegateconfiguration_edit", 200),
                 body=lambda world: {"delegates": [world.delegate.pk]},
             ),
         ),
         configuration,
     ),
     "api-delegate-tokens": Row(
-        (get(LIST), get(LIST, "?status=REVOKED"), Ask("post", CREATE, body=here(name="new")))
+        (
+            get(Lists("core_delegate_view")),
+            get(Lists("core_delegate_view", sign=""), "?status=REVOKED"),
+            Ask("post", Needs("core_delegate_edit", 201), body=here(name="new")),
+        )
     ),
     "api-delegate-token": Row(
-        (get(READ), Ask("patch", CHANGE, body=lambda world: {"name": "other"}), Ask("delete", IN_USE)),
+        (
+            get(Needs("core_delegate_view")),
+            Ask("patch", Needs("core_delegate_edit"), body=lambda world: {"name": "other"}),
+            Ask("delete", Needs("core_delegate_delete", 409)),
+        ),
         of("token"),
     ),
-    "api-delegate-token-reveal": Row((Ask("post", CHANGE),), of("token")),
-    "api-delegate-token-revoke": Row((Ask("post", CHANGE),), of("token")),
-    "api-task-spec": Row((Ask("post", CHANGE, body=here(name="d1")),)),
-    "api-delegate-task-spec": Row((Ask("post", READ, body=lambda world: {"image": "x:1"}),), of("delegate")),
-    "api-task-spec-check": Row((Ask("post", SIGNED_IN, body=lambda world: {"task_definition": {}}),)),
+    "api-delegate-token-reveal": Row((Ask("post", Needs("core_delegate_edit")),), of("token")),
+    "api-delegate-token-revoke": Row((Ask("post", Needs("core_delegate_edit")),), of("token")),
+    "api-task-spec": Row((Ask("post", Needs("core_delegate_edit"), body=here(name="d1")),)),
+    "api-delegate-task-spec": Row(
+        (Ask("post", Needs("core_delegate_view"), body=lambda world: {"image": "x:1"}),), of("delegate")
+    ),
+    "api-task-spec-check": Row((Ask("post", SignedIn(), body=lambda world: {"task_definition": {}}),)),
     "api-secrets": Row(
-        (get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X", value="a good secret")))
+        (
+            get(Lists("core_secret_view")),
+            Ask(
+                "post",
+                Needs("core_secret_edit", 201),
+                body=here(identifier="x", name="X", value="a good secret"),
+            ),
+        )
     ),
     "api-secret": Row(
-        (get(READ), Ask("patch", CHANGE, body=lambda world: {"name": "X"}), Ask("delete", IN_USE)),
+        (
+            get(Needs("core_secret_view")),
+            Ask("patch", Needs("core_secret_edit"), body=lambda world: {"name": "X"}),
+            Ask("delete", Needs("core_secret_delete", 409)),
+        ),
         of("secret"),
     ),
-    "api-files": Row((get(LIST), Ask("post", CREATE, body=here(path="/x.yaml", content="a: 1")))),
+    "api-files": Row(
+        (
+            get(Lists("core_file_view", sign="task.yaml")),
+            Ask("post", Needs("core_file_edit", 201), body=here(path="/x.yaml", content="a: 1")),
+        )
+    ),
     "api-file": Row(
         (
-            get(READ, IN_SCOPE),
-            Ask("put", CHANGE, body=lambda world: {"content": "b: 2"}, query=IN_SCOPE),
-            Ask("delete", (401, 404, 403, 403, 409), query=IN_SCOPE),
-            Ask("delete", DELETE, query=f"{IN_SCOPE}&although_used=1"),
+            get(Needs("core_file_view"), IN_SCOPE),
+            Ask("put", Needs("core_file_edit"), body=lambda world: {"content": "b: 2"}, query=IN_SCOPE),
+            Ask("delete", Needs("core_file_delete", 409), query=IN_SCOPE),
+            Ask("delete", Needs("core_file_delete", 204), query=f"{IN_SCOPE}&although_used=1"),
         ),
         lambda world: {"path": "task.yaml"},
     ),
-    "api-file-deletions": only(LIST),
-    "api-file-deletion": Row((get(READ), Ask("delete", DELETE)), of("deletion")),
-    "api-file-undeletion": Row((Ask("post", CHANGE),), of("deletion")),
-    "api-file-checks": Row((Ask("post", READ, body=here(path="/x.yaml", content="a: 1")),)),
-    "api-file-versions": only(READ, of("file")),
-    "api-file-version": only(READ, lambda world: {"pk": world.file.pk, "version": 1}),
-    "api-file-diff": Row((get(READ, "?from=1"), get((401, 404, 404, 404, 404), "?from=7")), of("file")),
-    "api-file-restore": Row((Ask("post", CHANGE, body=lambda world: {"version": 1}),), of("file")),
+    "api-file-deletions": only(Lists("core_file_view")),
+    "api-file-deletion": Row(
+        (get(Needs("core_file_view")), Ask("delete", Needs("core_file_delete", 204))), of("deletion")
+    ),
+    "api-file-undeletion": Row((Ask("post", Needs("core_file_edit")),), of("deletion")),
+    "api-file-checks": Row(
+        (Ask("post", Needs("core_file_view"), body=here(path="/x.yaml", content="a: 1")),)
+    ),
+    "api-file-versions": only(Needs("core_file_view"), of("file")),
+    "api-file-version": only(Needs("core_file_view"), lambda world: {"pk": world.file.pk, "version": 1}),
+    "api-file-diff": Row(
+        (get(Needs("core_file_view"), "?from=1"), get(Needs("core_file_view", 404), "?from=7")), of("file")
+    ),
+    "api-file-restore": Row(
+        (Ask("post", Needs("core_file_edit"), body=lambda world: {"version": 1}),), of("file")
+    ),
     "api-file-move": Row(
         (
-            Ask("post", IN_USE, body=lambda world: {"path": "/new.yaml"}),
-            Ask("post", CHANGE, body=lambda world: {"path": "/new.yaml", "although_used": True}),
+            Ask("post", Needs("core_file_edit", 409), body=lambda world: {"path": "/new.yaml"}),
+            Ask(
+                "post",
+                Needs("core_file_edit"),
+                body=lambda world: {"path": "/new.yaml", "although_used": True},
+            ),
         ),
         of("file"),
     ),
-    "api-file-uses": only(READ, of("file")),
+    "api-file-uses": only(Needs("core_file_view"), of("file")),
     # Deployments.
-    "api-services": Row((get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X")))),
-    "api-service": Row((get(READ), Ask("put", CHANGE, body=service_body), *DELETE_USED), of("service")),
-    "api-environments": Row((get(LIST), Ask("post", CREATE, body=here(identifier="x", name="X")))),
-    "api-environment": Row(
-        (get(READ), Ask("put", CHANGE, body=service_body), *DELETE_USED), of("environment")
+    "api-services": Row(
+        (
+            get(Lists("core_service_view")),
+            Ask("post", Needs("core_service_edit", 201), body=here(identifier="x", name="X")),
+        )
     ),
-    "api-infrastructures": Row((get(READ), Ask("post", CREATE, body=infrastructure_body)), of("environment")),
+    "api-service": Row(
+        (
+            get(Needs("core_service_view")),
+            Ask("put", Needs("core_service_edit"), body=service_body),
+            *delete_used("core_service_delete"),
+        ),
+        of("service"),
+    ),
+    "api-environments": Row(
+        (
+            get(Lists("core_environment_view")),
+            Ask("post", Needs("core_environment_edit", 201), body=here(identifier="x", name="X")),
+        )
+    ),
+    "api-environment": Row(
+        (
+            get(Needs("core_environment_view")),
+            Ask("put", Needs("core_environment_edit"), body=service_body),
+            *delete_used("core_environment_delete"),
+        ),
+        of("environment"),
+    ),
+    "api-infrastructures": Row(
+        (
+            get(Needs("core_environment_view")),
+            Ask("post", Needs("core_environment_edit", 201), body=infrastructure_body),
+        ),
+        of("environment"),
+    ),
     "api-infrastructure": Row(
-        (get(READ), Ask("put", CHANGE, body=infrastructure_change), *DELETE_USED),
+        (
+            get(Needs("core_environment_view")),
+            Ask("put", Needs("core_environment_edit"), body=infrastructure_change),
+            *delete_used("core_environment_delete"),
+        ),
         place,
     ),
-    "api-overrides": only(READ, of("environment")),
+    "api-overrides": only(Needs("core_environment_view"), of("environment")),
     "api-override": Row(
         (
-            get(READ),
-            Ask("put", CHANGE, body=lambda world: {"variables": {"level": "debug"}}),
-            Ask("delete", CHANGE),
+            get(Needs("core_environment_view")),
+            Ask("put", Needs("core_environment_edit"), body=lambda world: {"variables": {"level": "debug"}}),
+            Ask("delete", Needs("core_environment_edit")),
         ),
         override,
     ),
-    "api-counting-manifests": only(READ, override),
-    "api-infrastructure-overrides": only(READ, place),
+    "api-counting-manifests": only(Needs("core_environment_view"), override),
+    "api-infrastructure-overrides": only(Needs("core_environment_view"), place),
     "api-infrastructure-override": Row(
         (
-            get(READ),
-            Ask("put", CHANGE, body=lambda world: {"variables": {"level": "debug"}}),
-            Ask("delete", CHANGE),
+            get(Needs("core_environment_view")),
+            Ask("put", Needs("core_environment_edit"), body=lambda world: {"variables": {"level": "debug"}}),
+            Ask("delete", Needs("core_environment_edit")),
         ),
         override_of_place,
     ),
-    "api-infrastructure-counting-manifests": only(READ, override_of_place),
-    "api-pipelines": Row((get(LIST), Ask("post", CREATE, body=here(yaml=OTHER_PIPELINE)))),
+    "api-infrastructure-counting-manifests": only(Needs("core_environment_view"), override_of_place),
+    "api-pipelines": Row(
+        (
+            get(Lists("core_pipeline_view")),
+            Ask("post", Needs("core_pipeline_edit", 201), body=here(yaml=OTHER_PIPELINE)),
+        )
+    ),
     "api-pipeline": Row(
-        (get(READ), Ask("put", CHANGE, body=lambda world: {"yaml": PIPELINE}), Ask("delete", DELETE)),
+        (
+            get(Needs("core_pipeline_view")),
+            Ask("put", Needs("core_pipeline_edit"), body=lambda world: {"yaml": PIPELINE}),
+            Ask("delete", Needs("core_pipeline_delete", 204)),
+        ),
         of("pipeline"),
     ),
-    "api-pipeline-checks": Row((Ask("post", READ, body=here(yaml=OTHER_PIPELINE)),)),
+    "api-pipeline-checks": Row((Ask("post", Needs("core_pipeline_view"), body=here(yaml=OTHER_PIPELINE)),)),
     "api-pipeline-diff": Row(
-        (get(READ, "?from=1"), get((401, 404, 404, 404, 404), "?from=7")), of("pipeline")
+        (get(Needs("core_pipeline_view"), "?from=1"), get(Needs("core_pipeline_view", 404), "?from=7")),
+        of("pipeline"),
     ),
-    "api-pipeline-versions": only(READ, of("pipeline")),
-    "api-pipeline-version": only(READ, version_of),
-    "api-restore-pipeline-version": Row((Ask("post", CHANGE),), version_of),
-    "api-pipeline-executions": Row((get(READ), Ask("post", (401, 404, 403, 201, 201))), of("pipeline")),
-    "api-preview": Row((Ask("post", (401, 404, 403, 200, 200)),), of("pipeline")),
-    "api-iam-policies": only(SIGNED_IN),
-    "api-pipeline-schema": only(SIGNED_IN),
-    "api-executions": only(LIST),
-    "api-execution": only(READ, of("execution")),
-    "api-abort": Row((Ask("post", (401, 404, 403, 202, 202)),), of("execution")),
-    "api-rollback": Row((Ask("post", (401, 404, 403, 202, 202)),), of("execution")),
-    "api-retry": Row((Ask("post", (401, 404, 403, 409, 409)),), of("execution")),
+    "api-pipeline-versions": only(Needs("core_pipeline_view"), of("pipeline")),
+    "api-pipeline-version": only(Needs("core_pipeline_view"), version_of),
+    "api-restore-pipeline-version": Row((Ask("post", Needs("core_pipeline_edit")),), version_of),
+    "api-pipeline-executions": Row(
+        (get(Needs("core_pipeline_view")), Ask("post", Needs("core_pipeline_execute", 201))), of("pipeline")
+    ),
+    "api-preview": Row((Ask("post", Needs("core_pipeline_execute")),), of("pipeline")),
+    "api-iam-policies": only(SignedIn()),
+    "api-pipeline-schema": only(SignedIn()),
+    "api-executions": only(Lists("core_pipeline_view")),
+    "api-execution": only(Needs("core_pipeline_view"), of("execution")),
+    "api-abort": Row((Ask("post", Needs("core_pipeline_abort", 202)),), of("execution")),
+    "api-rollback": Row((Ask("post", Needs("core_pipeline_execute", 202)),), of("execution")),
+    "api-retry": Row((Ask("post", Needs("core_pipeline_execute", 409)),), of("execution")),
     "api-leftovers": Row(
         (
-            get((401, 404, 403, 409, 409)),
-            Ask("post", (401, 404, 403, 409, 409), body=lambda world: {"services": ["shopCanary"]}),
+            get(Needs("core_pipeline_execute", 409)),
+            Ask("post", Needs("core_pipeline_execute", 409), body=lambda world: {"services": ["shopCanary"]}),
         ),
         of("execution"),
     ),
-    "api-undo-plan": only(READ, of("execution")),
-    "api-decide": Row((Ask("post", (401, 404, 403, 409, 409), body=decision),), of("execution")),
-    "api-log": Row((get(READ), get(READ, "?download=1")), of("execution")),
-    "api-log-search": Row((get(READ), get(READ, "?q=x")), of("execution")),
-    "api-calls": only(READ, of("execution")),
+    "api-undo-plan": only(Needs("core_pipeline_view"), of("execution")),
+    "api-decide": Row((Ask("post", Needs("core_pipeline_execute", 409), body=decision),), of("execution")),
+    "api-log": Row(
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?download=1")), of("execution")
+    ),
+    "api-log-search": Row(
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=x")), of("execution")
+    ),
+    "api-calls": only(Needs("core_pipeline_view"), of("execution")),
 }
 
 

@@ -1,0 +1,1 @@
+"""Every door × every built-in role × own, neighbouring and parent scopes, against one declared need."""
