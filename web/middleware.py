@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponseBase
 
 from rbac.audit import RequestMark, current_request
+from rbac.busy import ScopeBusy
 from rbac.models import Scope
 from rbac.policy import scopes_of_member
 from web.outages import OUTAGES, is_outage
@@ -40,7 +41,7 @@ class RequestId:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
         if is_outage(exception):
             return unavailable(request)
-        is_told = isinstance(exception, Problem) or is_too_large(exception)
+        is_told = isinstance(exception, Problem | ScopeBusy) or is_too_large(exception)
         content = problem_of(exception) if is_told else None
         return refusal(request, content["status"], content=content) if content else None
 

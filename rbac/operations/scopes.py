@@ -29,7 +29,8 @@ def create_project(*, actor: User | None, organization: Scope, identifier: str, 
 def rename_scope(*, actor: User | None, scope: Scope, name: str) -> Scope:
     """Give `scope` another name; its identifier stays for ever."""
     require_of(actor, f"core_{scope.resource}_edit", scope)
-    before, scope.name = scope.name, name
+    # A form may have put the new name into `scope` already.
+    before, scope.name = Scope.objects.get(pk=scope.pk).name, name
     scope.full_clean()
     scope.save(update_fields=["name"])
     audit.record(

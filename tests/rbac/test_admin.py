@@ -197,6 +197,27 @@ def test_a_project_is_made_below_its_organization(admin: User, project: Scope, b
     assert AuditEntry.objects.filter(action="scope.create", thing_name="account/default/fresh").exists()
 
 
+def test_a_project_is_renamed_put_away_and_brought_back(admin: User, project: Scope, browse: Browse):
+    client, address = browse(admin), f"/admin/rbac/scope/{project.pk}/change/"
+    assert client.post(address, {"name": "Shop", "archived": "on"}).status_code == 302
+    project.refresh_from_db()
+    assert (project.name, project.archived_at is None) == ("Shop", False)
+    assert str(project) in client.get("/admin/rbac/scope/").content.decode()
+    assert client.post(address, {"name": "Shop", "archived": ""}).status_code == 302
+    project.refresh_from_db()
+    assert project.archived_at is None
+    told = AuditEntry.objects.filter(thing_id=str(project.pk)).order_by("pk").values_list("action", "before")
+    assert [action for action, _ in told] == ["scope.update", "scope.archive", "scope.restore"]
+    assert told[0][1] == {"name": "demo"}
+
+
+def test_an_identifier_that_is_taken_is_refused_beside_its_field(admin: User, project: Scope, browse: Browse):
+    form = {"parent": organization("default").pk, "identifier": "demo", "name": "Fresh"}
+    shown = browse(admin).post("/admin/rbac/scope/add/", form)
+    assert shown.status_code == 200
+    assert "demo exists already in account/default" in shown.content.decode()
+
+
 def test_the_audit_trail_can_only_be_read(admin: User, browse: Browse):
     client = browse(admin)
     client.post(
