@@ -1,6 +1,6 @@
 """Which entries of the audit trail somebody may read."""
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from rbac.models import AuditEntry, Scope
 from rbac.policy import Principal, can, visible_below
@@ -11,12 +11,11 @@ VIEW = "core_audit_view"
 def readable(principal: Principal, scope: Scope | None = None) -> QuerySet[AuditEntry]:
     """Return the entries that `principal` may read, at and below `scope` where one is given.
 
-    What hangs on no scope, such as a sign-in, belongs to the account.
+    Who may read the account's reads all: sign-ins too, which hang on no scope, and what was done in a scope
+    before it was archived.
     """
     entries = AuditEntry.objects.select_related("scope")
-    scoped = visible_below(principal, VIEW, entries, scope)
-    if scope is not None and scope.kind != Scope.Kind.ACCOUNT:
-        return scoped
-    if can(principal, VIEW, Scope.objects.account()):
-        return scoped | entries.filter(Q(scope__isnull=True))
-    return scoped
+    is_wide = scope is None or scope.kind == Scope.Kind.ACCOUNT
+    if is_wide and can(principal, VIEW, Scope.objects.account()):
+        return entries
+    return visible_below(principal, VIEW, entries, scope)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from access.views import audit, scope_changes, scopes
+from access.views import audit, invitations, joining, scope_changes, scopes
 
 urlpatterns = [
     path("access/scopes/", scopes.scopes, name="access-scopes"),
@@ -14,6 +14,14 @@ urlpatterns = [
     path("access/scopes/<int:pk>/rename/", scope_changes.rename_scope, name="rename-scope"),
     path("access/scopes/<int:pk>/archive/", scope_changes.archive_scope, name="archive-scope"),
     path("access/scopes/<int:pk>/restore/", scope_changes.restore_scope, name="restore-scope"),
+    path("access/invitations/", invitations.invitations, name="invitations"),
+    path("access/invitations/new/", invitations.new_invitation, name="new-invitation"),
+    path(
+        "access/invitations/<int:pk>/send/", invitations.send_invitation_again, name="send-invitation-again"
+    ),
+    path("access/invitations/<int:pk>/revoke/", invitations.revoke_invitation, name="revoke-invitation"),
+    path("join/", joining.join_here, name="join"),
+    path("join/<str:token>/", joining.join_by_link, name="join-by-link"),
     path("access/audit/", audit.audit_trail, name="audit-trail"),
     path("access/audit/export/", audit.export_audit_trail, name="export-audit-trail"),
     path("access/audit/<int:pk>/", audit.audit_entry, name="audit-entry"),

@@ -1,6 +1,9 @@
 """Invitations: a role that waits for a person to come."""
 
+from typing import ClassVar, Final
+
 from django.db import models
+from django.utils import timezone
 
 from rbac.models.role import Role
 from rbac.models.scope import Scope
@@ -9,6 +12,9 @@ from rbac.models.user import User
 
 class Invitation(models.Model):
     """Somebody was asked by e-mail to join a scope with a role; only the hash of the link's token is kept."""
+
+    OPEN: Final = "open"
+    STATES: ClassVar = (OPEN, "accepted", "revoked", "expired")
 
     email = models.EmailField(max_length=254)
     scope = models.ForeignKey(Scope, on_delete=models.CASCADE, related_name="invitations")
@@ -36,3 +42,17 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.email}: {self.role} at {self.scope}"
+
+    @property
+    def state(self) -> str:
+        """One of `STATES`; open is what somebody can accept now."""
+        if self.accepted_at:
+            return "accepted"
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at <= timezone.now() else self.OPEN
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is open, or would be if it were sent again."""
+        return self.state in (self.OPEN, "expired")

@@ -1,6 +1,13 @@
 """What a person can do to scopes, roles, principals and keys; page, API and admin site all call these."""
 
 from rbac.operations.assignments import assign_role, remove_assignment
+from rbac.operations.invitations import (
+    accept_invitation,
+    invite,
+    join,
+    renew_invitation,
+    revoke_invitation,
+)
 from rbac.operations.keys import create_api_key, revoke_api_key, rotate_api_key
 from rbac.operations.resource_groups import (
     create_resource_group,
@@ -23,6 +30,11 @@ from rbac.operations.service_accounts import (
 from rbac.operations.user_groups import create_user_group, delete_user_group, update_user_group
 
 __all__ = [
+    "accept_invitation",
+    "invite",
+    "join",
+    "renew_invitation",
+    "revoke_invitation",
     "archive_scope",
     "assign_role",
     "create_api_key",

@@ -67,6 +67,11 @@ def delete_role(*, actor: User | None, role: Role) -> None:
     require_of(actor, "core_role_delete", _own_scope(role))
     if role.assignments.exists():
         raise ValidationError("This role is assigned. Remove its assignments first.")
+    invitations = role.invitations.all()
+    if any(invitation.is_waiting for invitation in invitations):
+        raise ValidationError("Somebody is invited with this role. Take the invitation back first.")
+    # What came of the others is in the audit trail.
+    invitations.delete()
     audit.record(actor=actor, action="role.delete", thing=role)
     role.delete()
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.utils import timezone
 
 from delegates.models import DelegateTask, Inquiry
-from rbac.models import AuditEntry, User
+from rbac.models import AuditEntry, Role, User
 from tests.api.world import World
 from tests.delegates.making import make_task
 
@@ -36,3 +36,14 @@ def inquiry(world: World) -> dict[str, Any]:
 def audit_entry(world: World) -> dict[str, Any]:
     """What the audit trail says of the world's execution."""
     return {"pk": AuditEntry.objects.filter(scope=world.scope).earliest("pk").pk}
+
+
+def invitation_form(world: World) -> dict[str, Any]:
+    """To make somebody a viewer of the world's project."""
+    role = Role.objects.get(identifier="viewer", scope=None).pk
+    return {"in_scope": world.scope.path, "email": "new@example.com", "role": role, "days": 7}
+
+
+def invitation_body(world: World) -> dict[str, Any]:
+    """The same by API."""
+    return {"email": "new@example.com", "role": "viewer", "scope": world.scope.path}

@@ -1,6 +1,6 @@
 """Every named page with all that can be asked of it."""
 
-from tests.api.asked_things import audit_entry, decision, delegate_task, inquiry
+from tests.api.asked_things import audit_entry, decision, delegate_task, inquiry, invitation_form
 from tests.api.asks import (
     Ask,
     Row,
@@ -28,10 +28,27 @@ from tests.api.asks import (
     token_form,
     version_of,
 )
-from tests.api.needs import ACCOUNT, ORGANIZATION, Anywhere, Lists, Makes, Needs, Saves, SignedIn
+from tests.api.needs import ACCOUNT, ORGANIZATION, Anywhere, Lists, Makes, Needs, Open, Saves, SignedIn
 from tests.api.world import CANARY, PIPELINE
 
 PAGES: dict[str, Row] = {
+    "invitations": only(Lists("core_user_view")),
+    "new-invitation": Row(
+        (
+            get(Anywhere("core_user_manage")),
+            Ask("post", Makes("core_user_manage"), body=invitation_form, is_form=True),
+        )
+    ),
+    "send-invitation-again": Row(
+        (Ask("post", Needs("core_user_manage", 302), is_form=True),), of("invitation")
+    ),
+    "revoke-invitation": Row(
+        (get(Needs("core_user_manage")), Ask("post", Needs("core_user_manage", 302), is_form=True)),
+        of("invitation"),
+    ),
+    # Who holds the link of an invitation may see what it offers, whoever that is; nobody else.
+    "join-by-link": Row((get(Open(302, 302)),), lambda world: {"token": f"invitation-{world.scope.pk}"}),
+    "join": Row((get(Open(404, 404)), Ask("post", Open(404, 404), is_form=True))),
     "audit-trail": Row(
         (
             get(Lists("core_audit_view", sign='<span class="name">pipeline.execute</span>')),

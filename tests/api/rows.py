@@ -5,7 +5,7 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver
 
-from tests.api.asked_things import audit_entry, decision, delegate_task, inquiry
+from tests.api.asked_things import audit_entry, decision, delegate_task, inquiry, invitation_body
 from tests.api.asks import (
     IN_SCOPE,
     OTHER_PIPELINE,
@@ -200,6 +200,18 @@ ROWS: dict[str, Row] = {
             Ask("delete", Needs("core_serviceaccount_delete", 204)),
         ),
         of("service_account"),
+    ),
+    "api-invitations": Row(
+        (
+            get(Lists("core_user_view")),
+            Ask("post", Needs("core_user_manage", 201, also=granted_by("viewer")), body=invitation_body),
+        )
+    ),
+    "api-invitation": Row(
+        (get(Needs("core_user_view")), Ask("delete", Needs("core_user_manage", 204))), of("invitation")
+    ),
+    "api-send-invitation": Row(
+        (Ask("post", Needs("core_user_manage"), body=lambda world: {"days": 3}),), of("invitation")
     ),
     "api-audit": Row(
         (

@@ -31,6 +31,7 @@ from rbac.models import (
     User,
     UserGroup,
 )
+from rbac.models.api_key import hash_of
 from rbac.operations.keys import create_api_key
 from tests.delegates.making import make_token, one_of_everything
 
@@ -154,7 +155,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         role=role,
         email=f"{CANARY}@example.com",
         invited_by=member,
-        hash=f"{scope.pk:064d}",
+        hash=hash_of(f"invitation-{scope.pk}"),
         expires_at=timezone.now() + timedelta(days=7),
     )
     delegate = one_of_everything(scope, connector, CANARY)

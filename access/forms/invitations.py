@@ -1,0 +1,81 @@
+"""Forms of invitations."""
+
+from typing import Any, Final
+
+from django import forms
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+
+from guards.limits import INVITATION_DAYS
+from rbac.models import Role, Scope, User
+from rbac.policy import Principal, scopes_where
+from web.page_forms import PageForm, ScopeField
+
+DAYS: Final = 7
+EMAIL_CHARACTERS: Final = 254
+
+
+class RoleField(forms.ModelChoiceField):
+    """A role by its key; the built-in ones first."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name} ({obj.scope.path})" if obj.scope else str(obj.name)
+
+
+class InvitationForm(PageForm):
+    """Whom to invite, where and as what."""
+
+    email = forms.EmailField(max_length=EMAIL_CHARACTERS, label="E-mail address")
+    in_scope = ScopeField(help_text="The role counts there and everywhere below.")
+    role = RoleField(Role.objects.none(), empty_label=None, help_text="You can give what you have yourself.")
+    days = forms.IntegerField(
+        min_value=1, max_value=int(INVITATION_DAYS), initial=DAYS, label="Days until it ends"
+    )
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.offer(person, "core_user_manage", scope)
+        here = scopes_where(person, "core_user_manage").values("pk")
+        roles = Role.objects.filter(Q(scope=None) | Q(scope__in=here)).select_related("scope")
+        self.fields["role"].queryset = roles.order_by("-builtin", "name")  # type: ignore[attr-defined]
+
+
+class JoinForm(PageForm):
+    """What somebody who is new here calls themselves, and their password."""
+
+    username = forms.CharField(
+        max_length=150,
+        label="User name",
+        help_text="Letters, digits and @ . + - _",
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+    )
+    password = forms.CharField(
+        max_length=128, strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+    )
+    again = forms.CharField(
+        max_length=128,
+        strip=False,
+        label="Password again",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def __init__(self, *args: Any, email: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._email = email
+
+    def clean(self) -> dict[str, Any]:
+        """What was entered, if the password is a good one and was typed the same twice."""
+        given: dict[str, Any] = super().clean() or {}
+        password = given.get("password")
+        if password and password != given.get("again"):
+            self.add_error("again", "This is not the same password.")
+        if password:
+            person = User(username=given.get("username", ""), email=self._email)
+            try:
+                validate_password(password, person)
+            except ValidationError as error:
+                self.add_error("password", error)
+        return given

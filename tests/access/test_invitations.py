@@ -1,0 +1,214 @@
+"""Invitations: a link by e-mail that gives one person one role once."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.conf import settings
+from django.core import mail
+from django.core.exceptions import ValidationError
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from rbac import operations
+from rbac.models import AuditEntry, Invitation, Role, Scope, User
+from rbac.operations.invitations import PREFIX, invitation_of_token
+from rbac.policy import Forbidden, can
+from tests.fixtures.people import PASSWORD, make_person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+NEW = {"username": "bea", "password": "correct horse staple", "again": "correct horse staple"}
+
+
+def role(identifier: str) -> Role:
+    return Role.objects.get(identifier=identifier, scope=None)
+
+
+def invited(
+    actor: User, scope: Scope, *, to: str = "Bea@Example.com", as_: str = "viewer"
+) -> tuple[Invitation, str]:
+    return operations.invite(actor=actor, email=to, scope=scope, role=role(as_), days=7)
+
+
+def opened(token: str, person: User | None = None) -> tuple[Client, Any]:
+    """A browser that has followed the link."""
+    client = Client()
+    if person:
+        client.force_login(person)
+    return client, client.get(f"/join/{token}/", follow=True)
+
+
+def test_who_is_invited_on_the_page_joins_by_the_link_of_the_mail(
+    project: Scope, admin: User, browse: Callable[[User], Client]
+):
+    form = {"email": "Bea@Example.com", "in_scope": project.path, "role": role("viewer").pk, "days": 3}
+    answer = browse(admin).post("/access/invitations/new/", form, follow=True)
+    assert "An invitation is on its way to bea@example.com." in answer.content.decode()
+    (letter,) = mail.outbox
+    assert (letter.to, letter.subject) == (["bea@example.com"], "Join demo in Slipway")
+    link = re.search(rf"{re.escape(settings.PUBLIC_URL)}(/join/\S+/)", str(letter.body))
+    assert link is not None
+
+    client = Client()
+    shown = client.get(link[1], follow=True)
+    assert shown.redirect_chain == [("/join/", 302)]
+    assert "Viewer" in shown.content.decode()
+    client.post("/join/", NEW)
+    bea = User.objects.get(username="bea")
+    assert (bea.email, bea.is_staff, bea.check_password(NEW["password"])) == ("bea@example.com", False, True)
+    assert can(bea, "core_pipeline_view", project)
+    assert client.get("/pipelines/").status_code == 200
+    assert Client().get(link[1]).status_code == 404, "the link counts once"
+
+
+def test_who_is_here_already_accepts_as_who_they_are(project: Scope, admin: User, stranger: User):
+    made, token = invited(admin, project)
+    client, shown = opened(token, stranger)
+    assert "Accept as stranger" in shown.content.decode()
+    assert not can(stranger, "core_pipeline_view", project), "looking gives nothing"
+    client.post("/join/")
+    made.refresh_from_db()
+    assert (made.state, made.accepted_by) == ("accepted", stranger)
+    assert can(stranger, "core_pipeline_view", project)
+
+
+def test_signing_in_leads_back_to_the_invitation(project: Scope, admin: User, stranger: User):
+    _, token = invited(admin, project)
+    client, shown = opened(token)
+    assert "/sign-in/?next=/join/" in shown.content.decode()
+    form = {"username": "stranger", "password": PASSWORD, "next": "/join/"}
+    assert "Accept as stranger" in client.post("/sign-in/", form, follow=True).content.decode()
+
+
+def test_nobody_invites_to_more_than_they_have(project: Scope, account: Scope, deployer: User):
+    manager = make_person("manager", "project_admin", project)
+    with pytest.raises(Forbidden):
+        invited(manager, project, as_="account_admin")
+    with pytest.raises(Exception, match="may see"):
+        invited(manager, account)
+    with pytest.raises(Exception, match="may see"):
+        invited(deployer, project)
+    client = Client()
+    client.force_login(manager)
+    form = {"email": "a@example.com", "in_scope": project.path, "role": role("account_admin").pk, "days": 3}
+    answer = client.post("/access/invitations/new/", form)
+    assert (answer.status_code, "you lack core_" in answer.content.decode()) == (400, True)
+    assert not Invitation.objects.exists()
+
+
+def test_an_invitation_gives_no_more_than_its_sender_has_when_it_is_accepted(project: Scope, stranger: User):
+    manager = make_person("manager", "project_admin", project)
+    _, token = invited(manager, project)
+    manager.assignments.all().delete()
+    client, _ = opened(token, stranger)
+    answer = client.post("/join/")
+    assert answer.status_code == 409
+    assert "may not give this role any more" in answer.content.decode()
+    assert not can(stranger, "core_pipeline_view", project)
+    assert opened(token)[0].post("/join/", NEW).status_code == 400
+    assert not User.objects.filter(username="bea").exists(), "nobody is made who could not join"
+
+
+@pytest.mark.parametrize("how", ["revoke", "renew", "expire", "archive"])
+def test_a_link_ends(project: Scope, admin: User, how: str):
+    made, token = invited(admin, project)
+    client, _ = opened(token)
+    later = timezone.now()
+    if how == "revoke":
+        operations.revoke_invitation(actor=admin, invitation=made)
+    elif how == "renew":
+        fresh = operations.renew_invitation(actor=admin, invitation=made, days=1)
+        assert invitation_of_token(fresh) == made
+    elif how == "archive":
+        operations.archive_scope(actor=admin, scope=project)
+    else:
+        later += timedelta(days=7, seconds=1)
+    with time_machine.travel(later, tick=False):
+        assert client.post("/join/", NEW).status_code in (400, 404)
+    assert not User.objects.filter(username="bea").exists()
+
+
+@pytest.mark.parametrize(
+    ("entered", "message"),
+    [
+        ({"username": "admin"}, "already exists"),
+        ({"username": "no spaces"}, "valid username"),
+        ({"again": "another"}, "not the same password"),
+        ({"password": "short", "again": "short"}, "too short"),
+        ({"password": "bea@example.com", "again": "bea@example.com"}, "too similar"),
+    ],
+)
+def test_what_cannot_be_entered_is_said_beside_its_field(
+    project: Scope, admin: User, entered: dict[str, str], message: str
+):
+    client, _ = opened(invited(admin, project)[1])
+    answer = client.post("/join/", NEW | entered)
+    assert (answer.status_code, message in answer.content.decode()) == (400, True)
+    assert User.objects.filter(username="bea").count() == 0
+
+
+def test_the_same_address_is_invited_once_at_a_time(project: Scope, admin: User):
+    made, _ = invited(admin, project)
+    with pytest.raises(ValidationError, match="Send that invitation again"):
+        invited(admin, project, to="bea@example.COM")
+    Invitation.objects.filter(pk=made.pk).update(expires_at=timezone.now())
+    assert invited(admin, project)[0].state == "open"
+
+
+def test_the_mail_server_may_be_away(
+    project: Scope, admin: User, browse: Callable[[User], Client], settings: Any
+):
+    settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = (
+        "django.core.mail.backends.smtp.EmailBackend",
+        "127.0.0.1",
+        9,
+    )
+    form = {"email": "a@example.com", "in_scope": project.path, "role": role("viewer").pk, "days": 3}
+    answer = browse(admin).post("/access/invitations/new/", form, follow=True)
+    assert "the mail server did not take the e-mail" in answer.content.decode()
+    assert Invitation.objects.get().state == "open"
+
+
+def test_the_api_invites_sends_again_and_takes_back(
+    project: Scope, admin: User, call: Callable[[User], APIClient]
+):
+    client = call(admin)
+    body = {"email": "a@example.com", "role": "viewer", "scope": project.path}
+    made = client.post("/api/v1/invitations", body, format="json").json()
+    assert (made["state"], made["is_sent"], made["invited_by"]) == ("open", True, "admin")
+    assert client.post(f"/api/v1/invitations/{made['id']}/send", {}, format="json").status_code == 200
+    assert len(mail.outbox) == 2
+    assert client.delete(f"/api/v1/invitations/{made['id']}").status_code == 204
+    assert client.get(f"/api/v1/invitations/{made['id']}").json()["state"] == "revoked"
+    assert client.post(f"/api/v1/invitations/{made['id']}/send", {}, format="json").status_code == 400
+    refused = client.post("/api/v1/invitations", body | {"days": 31, "email": "x"}, format="json").json()
+    assert {error["path"] for error in refused["errors"]} == {"days", "email"}
+
+
+def test_the_trail_has_every_step_and_no_token(project: Scope, admin: User, stranger: User):
+    made, token = invited(admin, project)
+    fresh = operations.renew_invitation(actor=admin, invitation=made, days=1)
+    operations.accept_invitation(person=stranger, invitation=made)
+    entries = AuditEntry.objects.filter(scope=project).order_by("pk")
+    assert [entry.action for entry in entries] == [
+        "invitation.create",
+        "invitation.renew",
+        "roleassignment.create",
+        "invitation.accept",
+    ]
+    assert token.startswith(PREFIX)
+    assert not [entry for entry in entries.values() if token in str(entry) or fresh in str(entry)]
+
+
+def test_a_role_that_waits_for_somebody_is_not_deleted(project: Scope, admin: User):
+    own = operations.create_role(actor=admin, scope=project, identifier="own", name="Own", permissions=[])
+    made, _ = operations.invite(actor=admin, email="a@example.com", scope=project, role=own, days=1)
+    with pytest.raises(ValidationError, match="invited with this role"):
+        operations.delete_role(actor=admin, role=own)
+    operations.revoke_invitation(actor=admin, invitation=made)
+    operations.delete_role(actor=admin, role=own)
+    assert not Role.objects.filter(pk=own.pk).exists()
