@@ -78,7 +78,7 @@ MISSING_KEYS = {"int": 999_999, "UUID": "00000000-0000-4000-8000-000000000000", 
 KEYED = [
     (name, ask)
     for name, ask in ASKS
-    if ROWS[name].kwargs is not nothing and not isinstance(ask.need, SignedIn)
+    if ROWS[name].kwargs is not nothing and not isinstance(ask.need, SignedIn | Open)
 ]
 CHANGING = re.compile(
     rb'"request_id": ?"[^"]*"|nonce="[^"]*"|value="[A-Za-z0-9]{64}"|<code>[0-9a-f]{32}</code>'
