@@ -17,6 +17,7 @@ class Connector(models.Model):
 
         AWS = "Aws", "AWS"
 
+    THING_TYPE: ClassVar[str] = "connector"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="connectors")

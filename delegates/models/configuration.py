@@ -15,6 +15,7 @@ class DelegateConfiguration(Named):
 
     PRIMARY = "primary"
 
+    THING_TYPE: ClassVar[str] = "delegateconfiguration"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegateconfiguration": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="delegate_configurations")

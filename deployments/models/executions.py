@@ -21,6 +21,7 @@ class Execution(models.Model):
     operations may only bring `look_at` forward.
     """
 
+    THING_TYPE: ClassVar[str] = "execution"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "pipeline__identifier"}
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

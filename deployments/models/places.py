@@ -17,6 +17,7 @@ class Environment(Resource):
         PRODUCTION = "Production", "Production"
         PRE_PRODUCTION = "PreProduction", "Pre-production"
 
+    THING_TYPE: ClassVar[str] = "environment"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "identifier"}
 
     kind = models.CharField(max_length=20, choices=Kind, default=Kind.PRE_PRODUCTION)
@@ -30,6 +31,7 @@ class Infrastructure(models.Model):
     """One cluster in one region, reached by one connector (R183)."""
 
     SCOPE_PATH = "environment__scope"
+    THING_TYPE: ClassVar[str] = "infrastructure"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "environment__identifier"}
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="infrastructures")

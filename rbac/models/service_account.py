@@ -12,6 +12,7 @@ from rbac.models.user import User
 class ServiceAccount(Named):
     """A program of a scope; it acts as a user of its own that has no password and signs in by API key."""
 
+    THING_TYPE: ClassVar[str] = "serviceaccount"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"serviceaccount": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="service_accounts")

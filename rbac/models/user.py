@@ -80,6 +80,7 @@ class User(AbstractUser):
 class UserGroup(Named):
     """People who get their roles together."""
 
+    THING_TYPE: ClassVar[str] = "usergroup"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"usergroup": "identifier"}
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="user_groups")

@@ -1,5 +1,6 @@
 """Answers who may do what: every page, route, socket and admin form asks here and nowhere else."""
 
+from rbac.policy.explaining import Verdict, explain
 from rbac.policy.principals import Principal
 from rbac.policy.questions import (
     Forbidden,
@@ -20,9 +21,11 @@ __all__ = [
     "NotVisible",
     "Principal",
     "Scoped",
+    "Verdict",
     "at_or_below",
     "can",
     "can_anywhere",
+    "explain",
     "live",
     "permissions_anywhere",
     "permissions_at",

@@ -53,7 +53,17 @@ ROWS: dict[str, Row] = {
                 "post",
                 SignedIn(),
                 body=lambda world: {
-                    "permissions": [{"permission": "core_pipeline_view", "org": "default", "project": "demo"}]
+                    "permission": "core_pipeline_view",
+                    "resource": {"type": "pipeline", "id": str(world.pipeline.pk)},
+                },
+            ),
+            Ask(
+                "post",
+                Needs("core_user_view", seen_by="core_delegate_view"),
+                body=lambda world: {
+                    "principal": {"type": "service_account", "id": world.service_account.pk},
+                    "permission": "core_pipeline_view",
+                    "resource": {"scope": world.scope.path},
                 },
             ),
         )

@@ -74,26 +74,6 @@ def test_a_foreign_scope_is_404_for_permissions(viewer: User, other_project: Sco
     assert response.status_code == 404
 
 
-def test_access_check_answers_each_question(deployer: User, other_project: Scope, call: Call):
-    asked = [
-        {"permission": "core_pipeline_execute", "org": "default", "project": "demo"},
-        {"permission": "core_pipeline_edit", "org": "default", "project": "demo"},
-        {"permission": "core_pipeline_view", "org": "other", "project": "elsewhere"},
-        {"permission": "core_pipeline_view", "org": "no", "project": "where"},
-        {"permission": "core_pipeline_view"},
-    ]
-    results = call(deployer).post("/api/v1/access-check", {"permissions": asked}, format="json").json()
-    assert [one["permitted"] for one in results["results"]] == [True, False, False, False, False]
-
-
-def test_access_check_refuses_unknown_permissions(deployer: User, call: Call):
-    response = call(deployer).post(
-        "/api/v1/access-check", {"permissions": [{"permission": "core_moon_land"}]}, format="json"
-    )
-    assert response.status_code == 400
-    assert response.json()["errors"][0]["path"] == "permissions.0.permission"
-
-
 def test_a_member_sees_the_own_organization_and_project_only(viewer: User, other_project: Scope, call: Call):
     client = call(viewer)
     assert [one["identifier"] for one in client.get("/api/v1/orgs").json()["results"]] == ["default"]

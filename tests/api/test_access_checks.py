@@ -1,0 +1,146 @@
+"""One can ask whether somebody may do something, and is told by which assignment or what is missing."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from deployments.models import Pipeline
+from rbac.models import Role, RoleAssignment, Scope, ServiceAccount, User, UserGroup
+from tests.api.world import World
+
+pytestmark = pytest.mark.django_db
+Call = Callable[[User], APIClient]
+ADDRESS = "/api/v1/access-check"
+
+
+def asked(client: APIClient, permission: str, resource: Any, status: int = 200, about: Any = None) -> Any:
+    body = {"permission": permission, "resource": resource}
+    if about is not None:
+        body["principal"] = about
+    response = client.post(ADDRESS, body, format="json")
+    assert response.status_code == status, response.content
+    return response.json()
+
+
+@pytest.fixture
+def pipeline(project: Scope) -> Pipeline:
+    return Pipeline.objects.create(scope=project, identifier="web", name="Web", yaml="")
+
+
+def test_a_yes_names_the_assignment_that_it_comes_from(deployer: User, pipeline: Pipeline, call: Call):
+    resource = {"type": "pipeline", "id": pipeline.pk}
+    found = asked(call(deployer), "core_pipeline_execute", resource)
+
+    given = RoleAssignment.objects.get(user=deployer)
+    assert found["permitted"] is True
+    assert found["principal"] == {"type": "user", "id": deployer.pk, "name": deployer.username}
+    assert found["resource"] == {"type": "pipeline", "id": str(pipeline.pk)}
+    assert found["assignment"]["id"] == given.pk
+    assert found["assignment"]["role"] == "pipeline_executor"
+    assert found["reason"] == "Pipeline Executor at account/default/demo."
+
+
+def test_a_thing_can_be_named_by_its_identifier_and_scope(deployer: User, pipeline: Pipeline, call: Call):
+    resource = {"type": "pipeline", "identifier": "web", "scope": pipeline.scope.path}
+
+    assert asked(call(deployer), "core_pipeline_execute", resource)["permitted"] is True
+    found = asked(call(deployer), "core_pipeline_delete", resource)
+    assert (found["permitted"], found["assignment"]) == (False, None)
+    assert found["reason"] == "No role gives core_pipeline_delete here."
+
+
+def test_a_scope_is_asked_about_by_its_path(viewer: User, project: Scope, other_project: Scope, call: Call):
+    client = call(viewer)
+
+    assert asked(client, "core_pipeline_view", {"scope": project.path})["permitted"] is True
+    assert asked(client, "core_pipeline_edit", {"scope": project.path})["permitted"] is False
+    assert asked(client, "core_pipeline_view", {"scope": "account"})["permitted"] is False
+
+
+def test_what_is_foreign_is_told_as_what_never_was(viewer: User, other_project: Scope, call: Call):
+    hidden = Pipeline.objects.create(scope=other_project, identifier="web", name="Web", yaml="")
+    foreign = asked(call(viewer), "core_pipeline_view", {"type": "pipeline", "id": hidden.pk})
+    missing = asked(call(viewer), "core_pipeline_view", {"type": "pipeline", "id": 999999})
+    path = asked(call(viewer), "core_pipeline_view", {"scope": other_project.path})
+
+    assert foreign["permitted"] is False
+    assert foreign | {"resource": None} == missing | {"resource": None} == path | {"resource": None}
+
+
+def test_about_others_one_asks_as_who_may_see_users_there(
+    admin: User, viewer: User, deployer: User, pipeline: Pipeline, call: Call
+):
+    resource = {"type": "pipeline", "id": pipeline.pk}
+    about = {"type": "user", "id": deployer.pk}
+
+    assert asked(call(admin), "core_pipeline_execute", resource, about=about)["permitted"] is True
+    assert asked(call(viewer), "core_pipeline_execute", resource, about=about)["permitted"] is True
+    about_viewer = {"type": "user", "id": viewer.pk}
+    refused = asked(call(deployer), "core_pipeline_view", resource, status=403, about=about_viewer)
+    assert "core_user_view" in str(refused)
+
+
+def test_groups_and_service_accounts_are_asked_about_by_their_own_id(
+    admin: User, deployer: User, project: Scope, pipeline: Pipeline, call: Call
+):
+    resource, client = {"scope": project.path}, call(admin)
+    group = UserGroup.objects.create(scope=project, identifier="ops", name="Ops")
+    group.users.add(deployer)
+    role = Role.objects.get(identifier="viewer", scope=None)
+    RoleAssignment.objects.create(scope=project, role=role, group=group)
+    user = User.objects.create(username="ci", kind=User.Kind.SERVICE_ACCOUNT)
+    program = ServiceAccount.objects.create(scope=project, identifier="ci", name="CI", user=user)
+
+    about_group = {"type": "group", "id": group.pk}
+    found = asked(client, "core_audit_view", resource, about=about_group)
+    assert (found["permitted"], found["principal"]["name"]) == (False, "Ops")
+    assert (
+        asked(client, "core_role_view", resource, about=about_group)["reason"] == f"Viewer at {project.path}."
+    )
+    about_member = {"type": "user", "id": deployer.pk}
+    found = asked(client, "core_role_view", resource, about=about_member)
+    assert found["reason"] == f"Viewer at {project.path}, as a member of Ops."
+    assert found["assignment"]["principal"] == {"type": "group", "id": group.pk, "name": "Ops"}
+    about_program = {"type": "service_account", "id": program.pk}
+    assert asked(client, "core_role_view", resource, about=about_program)["permitted"] is False
+
+
+def test_a_role_that_ended_is_said_to_have_ended(admin: User, viewer: User, project: Scope, call: Call):
+    RoleAssignment.objects.filter(user=viewer).update(expires_at=timezone.now() - timedelta(days=1))
+    about = {"type": "user", "id": viewer.pk}
+
+    found = asked(call(admin), "core_pipeline_view", {"scope": project.path}, about=about)
+    assert found["permitted"] is False
+    assert found["reason"].startswith("Viewer at account/default/demo expired at ")
+
+
+@pytest.mark.parametrize(
+    ("resource", "message"),
+    [
+        ({}, "Give a scope alone"),
+        ({"type": "pipeline"}, "Give a scope alone"),
+        ({"id": "1"}, "Give a scope alone"),
+        ({"type": "moon", "id": "1"}, "is not a valid choice"),
+        ({"type": "execution", "identifier": "x", "scope": "account"}, "Name the execution by its id"),
+        ("account", "Expected a dictionary"),
+    ],
+)
+def test_what_makes_no_sense_is_said_to_make_none(viewer: User, resource: Any, message: str, call: Call):
+    found = asked(call(viewer), "core_pipeline_view", resource, status=400)
+    assert message in str(found)
+
+
+def test_an_unknown_permission_is_refused(viewer: User, project: Scope, call: Call):
+    found = asked(call(viewer), "core_moon_land", {"scope": project.path}, status=400)
+    assert found["errors"][0]["path"] == "permission"
+
+
+def test_a_text_that_is_no_id_means_nothing(world: World, viewer: User, call: Call):
+    for kind, key in product(("pipeline", "execution"), ("../etc", "9" * 40, "-1")):
+        found = asked(call(viewer), "core_pipeline_view", {"type": kind, "id": key})
+        assert found["permitted"] is False
