@@ -81,7 +81,7 @@ def test_no_field_makes_a_form_fail(address: str, world: World, client: Client, 
 
 
 def test_no_field_makes_a_change_fail(world: World, client: Client, send: Send, admin: User) -> None:
-    group = UserGroup.objects.create(scope=world.scope, identifier="crew", name="Crew")
+    group = UserGroup.objects.create(scope=world.scope, identifier="hands", name="Hands")
     for row in (world.scope, world.role, world.member, group):
         address = f"/admin/rbac/{row._meta.model_name}/{row.pk}/change/"
         forms = forms_of(client, address)
