@@ -318,6 +318,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "web.described.close_bodies",
+        "web.described.add_problems",
     ],
     "ENUM_NAME_OVERRIDES": {
         "ScopeKind": "rbac.models.Scope.Kind",

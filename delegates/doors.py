@@ -17,10 +17,10 @@ from delegates.models import Delegate
 from delegates.owners import Payload
 from rbac.policy import Principal
 from web.outgoing import own_reach
-from web.problems import NotAvailable
+from web.problems import Conflict
 
 
-class DoorClosed(NotAvailable):
+class DoorClosed(Conflict):
     """A connector cannot be used as it is; the text says what to change."""
 
     code = "connector_not_usable"

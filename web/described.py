@@ -3,7 +3,31 @@
 from collections.abc import Iterator
 from typing import Any
 
+from web.problems import MEDIA_TYPE
+
 _SCHEMAS = "#/components/schemas/"
+PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "description": "Why something was refused.",
+    "required": ["type", "title", "status", "code", "detail", "request_id"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "description": "The same for the same kind of refusal; for programs."},
+        "detail": {"type": "string", "description": "A sentence for people."},
+        "request_id": {"type": "string", "description": "Names the request in the logs."},
+        "errors": {
+            "type": "array",
+            "description": "Each place that is wrong.",
+            "items": {
+                "type": "object",
+                "required": ["path", "message"],
+                "properties": {"path": {"type": "string"}, "message": {"type": "string"}},
+            },
+        },
+    },
+}
 
 
 def close_bodies(result: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -18,6 +42,29 @@ def close_bodies(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         if schemas.get(name, {}).get("properties"):
             schemas[name]["additionalProperties"] = False
     return result
+
+
+def add_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add to every operation the refusals that it may answer with, all of one shape."""
+    components = result.setdefault("components", {})
+    components.setdefault("schemas", {})["Problem"] = PROBLEM
+    components.setdefault("responses", {})["Problem"] = {
+        "description": "What is wrong, and what to do (RFC 9457).",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": f"{_SCHEMAS}Problem"}}},
+    }
+    for path, methods in result.get("paths", {}).items():
+        for method, operation in methods.items():
+            for status in _refusals(path, method, operation):
+                operation["responses"].setdefault(str(status), {"$ref": "#/components/responses/Problem"})
+    return result
+
+
+def _refusals(path: str, method: str, operation: dict[str, Any]) -> Iterator[int]:
+    yield from (400, 401, 403, 404, 406, 414, 429, 503)
+    if method != "get":
+        yield from (408, 409, 412, 413, 415)
+    elif "{" in path:
+        yield 409
 
 
 def _operations(result: dict[str, Any]) -> Iterator[dict[str, Any]]:

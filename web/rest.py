@@ -23,6 +23,7 @@ from web.rate import RATE_SENTENCE, WINDOW_SECONDS, ApiRate, add_headers, most_a
 
 Thing = TypeVar("Thing", bound=Model)
 
+_TRUE, _FALSE = ("1", "true"), ("", "0", "false")
 ORG = OpenApiParameter("org", OpenApiTypes.STR, description="Identifier of an organization.")
 PROJECT = OpenApiParameter("project", OpenApiTypes.STR, description="Identifier of a project of `org`.")
 IDENTIFIER = OpenApiParameter(
@@ -71,8 +72,8 @@ class Route(APIView):
         return user
 
     def is_set(self, name: str) -> bool:
-        """Whether ?name=true, or =1, is in the address."""
-        return self.request.GET.get(name, "").lower() in ("1", "true")
+        """Whether ?name=true, or =1, is in the address. Raises `BadInput` for what is neither yes nor no."""
+        return truth_of(self.request.GET.get(name, ""), name)
 
     def page(self, queryset: QuerySet[Any], document: Callable[[Any], Any]) -> Response:
         """Answer with the page of `queryset` that is asked for, each row as its document."""
@@ -148,6 +149,13 @@ class Route(APIView):
         if not isinstance(value, str):
             raise BadInput("The input is not valid.", errors=[{"path": name, "message": "must be a text"}])
         return value
+
+
+def truth_of(text: str, name: str) -> bool:
+    """Read a parameter that is true or false. Raises `BadInput`."""
+    if text.lower() not in _TRUE + _FALSE:
+        raise BadInput("The input is not valid.", errors=[{"path": name, "message": "use true or false"}])
+    return text.lower() in _TRUE
 
 
 def narrowed(

@@ -16,10 +16,12 @@ from deployments import log
 from deployments.api.executions import ExecutionRoute, number_of
 from deployments.models import Execution
 from web.problems import BadInput
+from web.rest import truth_of
 from web.streaming import streamed
 
 LEVELS = ("info", "warning", "error", "success", "event", "command")
 ORIGINS = tuple(one.value for one in log.Origin)
+DOWNLOADS = ("1", "gz", "raw")
 BLOCKS_BYTES = 256 * 1024
 LONGEST_QUERY = 512
 GZIP = 31
@@ -32,7 +34,7 @@ BLOCKS = OpenApiParameter(
 DOWNLOAD = OpenApiParameter(
     "download",
     OpenApiTypes.STR,
-    enum=["1", "gz", "raw"],
+    enum=DOWNLOADS,
     description="The whole log as plain text: as a file, as a compressed file, or to be read in the browser.",
 )
 CONDITIONS = [
@@ -83,10 +85,11 @@ class ExecutionLog(ExecutionRoute):
     @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LOG_ANSWERS)
     def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse | StreamingHttpResponse:
         execution = self.execution(pk)
-        if (how := request.GET.get("download", "")) not in ("", "0", "false"):
-            return _as_text(execution, how, request._request)
         after = number_of(request.GET.get("after") or "0", "after")
-        if request.GET.get("blocks") == "1":
+        wants_blocks = self.is_set("blocks")
+        if how := _download(request):
+            return _as_text(execution, how, request._request)
+        if wants_blocks:
             return _blocks(execution, after)
         # The state was read before the lines: what is over by then has written its last one.
         lines = log.read_lines(execution.pk, after=after)
@@ -106,6 +109,16 @@ class SearchLog(ExecutionRoute):
         return Response({"numbers": found.numbers, "next": found.next})
 
 
+def _download(request: Request) -> str:
+    """How the whole log is wanted; "" if it is not."""
+    how = request.GET.get("download", "")
+    if how in ("", "0", "false"):
+        return ""
+    if how not in DOWNLOADS:
+        raise _bad("download", f"use one of {', '.join(DOWNLOADS)}")
+    return how
+
+
 def _wanted(request: Request) -> log.Wanted:
     text = request.GET.get("q", "")
     if len(text) > LONGEST_QUERY:
@@ -116,7 +129,7 @@ def _wanted(request: Request) -> log.Wanted:
     origin = request.GET.get("origin", "")
     if origin and origin not in ORIGINS:
         raise _bad("origin", f"must be one of {', '.join(ORIGINS)}")
-    is_exact = request.GET.get("case", "") in ("1", "true")
+    is_exact = truth_of(request.GET.get("case", ""), "case")
     return log.Wanted(text, is_exact, levels, origin, request.GET.get("step", ""))
 
 

@@ -364,4 +364,4 @@ def test_testing_a_connector_says_what_is_wrong(world: World, client: APIClient)
     shown = client.get(f"/api/v1/connectors/{world.connector.pk}").json()
     assert shown["last_test_ok"] is False
     clusters = client.get(f"/api/v1/connectors/{world.connector.pk}/clusters?region=us-east-1")
-    assert clusters.status_code == 503
+    assert clusters.status_code == 409

@@ -1,4 +1,7 @@
-"""About a thousand requests made up from the API's description: no server error, and answers as described."""
+"""Requests made up from the API's description, by three people: no server error, and answers as described.
+
+`make soak` makes up some twenty times as many.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,8 +14,7 @@ from django.db import close_old_connections, transaction
 from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error, response_schema_conformance
-from schemathesis.specs.openapi.checks import content_type_conformance
+from schemathesis.checks import CHECKS, load_all_checks
 
 from rbac.models import User
 from rbac.operations.keys import create_api_key
@@ -20,11 +22,33 @@ from tests.api.world import World
 
 pytestmark = pytest.mark.django_db
 
-# Two kinds of requests for each of some eighty operations make a thousand.
-EACH = 6
+BOTH, GOOD = tuple(GenerationMode), (GenerationMode.POSITIVE,)
+# How often each person asks each of some hundred and forty operations, with what fits the description or not.
+EVERY_DAY = {"admin": (2, BOTH), "deployer": (1, GOOD), "viewer": (1, GOOD)}
+SOAK = {"admin": (40, BOTH), "deployer": (20, BOTH), "viewer": (20, BOTH)}
 # Trying a connector takes a second of waiting for AWS; what it reads of the body, others read too.
 SLOW = ("/test", "/preview", "/clusters", "/load-balancers", "/listeners", "/rules")
-OUTAGE = 503
+# These ask again by themselves, with what this transport does not give; tests/api has rows for all of it.
+ASKING_AGAIN = {
+    "ignored_auth",
+    "use_after_free",
+    "ensure_resource_availability",
+    "object_level_authorization",
+    "unsupported_method",
+}
+# A description cannot say that a name must exist, or that two fields belong together.
+UNSAYABLE = {"positive_data_acceptance"}
+# Refused for what it is not, as schemathesis sees it: it waits for other numbers.
+REFUSED = (412, 413, 414)
+
+
+def checks(case: Any, status: int) -> list[Any]:
+    """All checks of schemathesis that one answer can be asked for."""
+    load_all_checks()
+    # What is empty after its = counts as left out, as a form sends it.
+    is_fine = status in REFUSED or "" in (case.query or {}).values()
+    left_out = ASKING_AGAIN | UNSAYABLE | ({"negative_data_rejection"} if is_fine else set())
+    return CHECKS.get_by_names([name for name in CHECKS.get_all_names() if name not in left_out])
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +99,19 @@ def real(operation: Any, world: World) -> dict[str, Any]:
     return {name: value for values in named for name, value in values.items() if name in wanted}
 
 
-def try_out(operation: Any, mode: GenerationMode, token: str, path_parameters: dict[str, Any]) -> int:
-    """Ask an operation `EACH` times, and return how often it was asked."""
+def try_out(operation: Any, mode: GenerationMode, each: int, token: str, place: dict[str, Any]) -> int:
+    """Ask an operation `each` times, and return how often it was asked."""
     asked = 0
 
     @settings(
-        max_examples=EACH,
+        max_examples=each,
         deadline=None,
         database=None,
         derandomize=True,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(operation.as_strategy(mode, path_parameters=path_parameters or None))
+    @given(operation.as_strategy(mode, path_parameters=place or None))
     def ask(case: Any) -> None:
         nonlocal asked
         asked += 1
@@ -97,26 +121,49 @@ def try_out(operation: Any, mode: GenerationMode, token: str, path_parameters: d
                 headers={"x-api-key": token, "Authorization": "", "Accept-Encoding": "identity"}
             )
             transaction.set_rollback(True)
-        if response.status_code < 300:
-            case.validate_response(response, checks=[content_type_conformance, response_schema_conformance])
-        elif response.status_code != OUTAGE:
-            case.validate_response(response, checks=[not_a_server_error])
-            assert response.headers["content-type"] == ["application/problem+json"], response.content
+        case.validate_response(response, checks=checks(case, response.status_code))
+        if response.status_code >= 400:
             assert response.json()["detail"]
 
     ask()
     return asked
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("methods", [("get",), ("post",), ("put", "patch"), ("delete",)], ids="+".join)
-def test_made_up_requests_are_answered_as_described(
-    operations: list[Any], methods: tuple[str, ...], world: World, admin: User
-) -> None:
-    _, token = create_api_key(actor=admin, user=admin, name="fuzzing")
+def ask_all(
+    operations: list[Any],
+    world: World,
+    plan: dict[str, tuple[int, tuple[GenerationMode, ...]]],
+    people: tuple[User, ...],
+) -> int:
+    """Let each person ask each operation, and return how often they asked."""
     tried = 0
-    for operation in operations:
-        if operation.method in methods:
-            for mode in GenerationMode:
-                tried += try_out(operation, mode, token, real(operation, world))
-    assert tried >= EACH * len([one for one in operations if one.method in methods])
+    for person in people:
+        _, token = create_api_key(actor=person, user=person, name="fuzzing")
+        each, modes = plan[person.username]
+        for operation in operations:
+            for mode in modes:
+                tried += try_out(operation, mode, each, token, real(operation, world))
+    return tried
+
+
+METHODS = pytest.mark.parametrize(
+    "methods", [("get",), ("post",), ("put", "patch"), ("delete",)], ids="+".join
+)
+
+
+@METHODS
+@pytest.mark.timeout(300)
+def test_made_up_requests_are_answered_as_described(
+    operations: list[Any], methods: tuple[str, ...], world: World, admin: User, deployer: User, viewer: User
+) -> None:
+    meant = [one for one in operations if one.method in methods]
+    assert ask_all(meant, world, EVERY_DAY, (admin, deployer, viewer)) >= 3 * len(meant)
+
+
+@METHODS
+@pytest.mark.soak
+def test_many_more_of_them_are_answered_as_described(
+    operations: list[Any], methods: tuple[str, ...], world: World, admin: User, deployer: User, viewer: User
+) -> None:
+    meant = [one for one in operations if one.method in methods]
+    assert ask_all(meant, world, SOAK, (admin, deployer, viewer)) >= 20 * len(meant)
