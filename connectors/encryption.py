@@ -1,62 +1,14 @@
-"""Encrypts what must not be readable in the database; the first key writes, every key may read."""
+"""Columns that are encrypted in the database, each value bound to its row."""
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import sha256
 from typing import Any
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from django.conf import settings
 from django.db import models
 from django.db.models.query_utils import DeferredAttribute
 
-
-class WrongKey(Exception):
-    """A stored value was encrypted with a key that this process does not have."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "A stored secret cannot be read: FIELD_ENCRYPTION_KEY lacks the key it was written with."
-        )
-
-
-def encrypt(text: str) -> str:
-    """Make an opaque token of the text."""
-    return _keys(tuple(settings.FIELD_ENCRYPTION_KEYS)).encrypt(text.encode()).decode()
-
-
-def decrypt(token: str) -> str:
-    """Read a token of `encrypt`. Raises `WrongKey` if no key fits or the token was tampered with."""
-    try:
-        return _keys(tuple(settings.FIELD_ENCRYPTION_KEYS)).decrypt(token.encode()).decode()
-    except InvalidToken as exc:
-        raise WrongKey from exc
-
-
-def rotate(token: str) -> str:
-    """The same text under the first key."""
-    return encrypt(decrypt(token))
-
-
-def key_of(token: str) -> int | None:
-    """The number of the key that a token was written with: 0 is the first, None where no key fits."""
-    for number, key in enumerate(settings.FIELD_ENCRYPTION_KEYS):
-        try:
-            _keys((key,)).decrypt(token.encode())
-        except InvalidToken:
-            continue
-        return number
-    return None
-
-
-def key_names() -> list[str]:
-    """What to call the keys in front of people: the beginning of each one's hash, in their order."""
-    return [sha256(key.encode()).hexdigest()[:8] for key in settings.FIELD_ENCRYPTION_KEYS]
-
-
-@lru_cache(maxsize=16)
-def _keys(keys: tuple[str, ...]) -> MultiFernet:
-    return MultiFernet([Fernet(key) for key in keys])
+from rbac.encryption import decrypt, encrypt
 
 
 @dataclass(frozen=True)
@@ -74,7 +26,8 @@ class Opening(DeferredAttribute):
     def __get__(self, instance: Any, cls: Any = None) -> Any:
         value = super().__get__(instance, cls)
         if isinstance(value, Sealed):
-            value = instance.__dict__[self.field.attname] = decrypt(value.token)
+            opened = decrypt(value.token, self.field.place_of(instance))
+            value = instance.__dict__[self.field.attname] = opened
         return value
 
     def __set__(self, instance: Any, value: Any) -> None:
@@ -84,16 +37,46 @@ class Opening(DeferredAttribute):
 class EncryptedTextField(models.TextField):
     """A text that is plain on a model instance and a token in the database; it cannot be searched.
 
+    `bound_to` names columns that never change and tell the row from all others: a token that somebody copies
+    to another row cannot be read there. A bound column is written with its row, never by an update.
+    Without it, a token can be read in its column alone.
     Reading it may raise `WrongKey`; `values()` gives it `Sealed`.
     """
 
     descriptor_class = Opening
 
+    def __init__(self, *args: Any, bound_to: Iterable[str] = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+        # Not among what migrations write down: the column is the same.
+        self.bound_to = tuple(bound_to)
+
+    def place_of(self, instance: models.Model) -> str:
+        """Where the value of an instance belongs."""
+        return self.place([getattr(instance, name) for name in self.bound_to])
+
+    def place(self, values: Iterable[Any]) -> str:
+        """The place that is told by the values of the columns it is bound to."""
+        return json.dumps([self.model._meta.db_table, self.column, *map(str, values)])
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> Any:
+        """The token, bound to the row; what was never opened stays as it is."""
+        value = model_instance.__dict__.get(self.attname)
+        if isinstance(value, Sealed):
+            return value
+        value = super().pre_save(model_instance, add)
+        if value is None or value == "":
+            return value
+        return Sealed(encrypt(str(value), self.place_of(model_instance)))
+
     def get_prep_value(self, value: Any) -> Any:
         if isinstance(value, Sealed):
             return value.token
         prepared = super().get_prep_value(value)
-        return prepared if prepared is None or prepared == "" else encrypt(prepared)
+        if prepared is None or prepared == "":
+            return prepared
+        if self.bound_to:
+            raise TypeError(f"{self} is bound to its row: save the row instead of updating it")
+        return encrypt(prepared, self.place(()))
 
     def from_db_value(self, value: Any, _expression: Any, _connection: Any) -> Any:
         return value if value is None or value == "" else Sealed(value)

@@ -5,12 +5,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from django.apps import apps
+from django.conf import settings
 from django.db import models, transaction
 
-from connectors.encryption import EncryptedTextField, Sealed, key_of, rotate
+from connectors.encryption import EncryptedTextField, Sealed
+from rbac.encryption import WrongKey, decrypt, encrypt, is_current, key_of, name_of
 
 # One transaction each: a rotation that ends early has lost one batch, and holds nobody up for long.
 BATCH = 200
+UNREADABLE = "a key that is not here"
+# Under the first key, but not bound to its row yet.
+OLDER_FORM = " in the older form"
 
 
 @dataclass(frozen=True)
@@ -18,23 +23,45 @@ class Column:
     """One encrypted column of one table."""
 
     model: type[models.Model]
-    name: str
+    field: EncryptedTextField
 
     def __str__(self) -> str:
-        return f"{self.model._meta.db_table}.{self.name}"
+        return f"{self.model._meta.db_table}.{self.field.attname}"
 
-    def batches(self, size: int) -> Iterator[list[tuple[object, str]]]:
-        """Yield (primary key, token) of the rows that hold a value, in the order of their keys."""
-        rows = self.model._base_manager.exclude(**{self.name: ""}).order_by("pk")
-        found = list(rows.values_list("pk", self.name)[:size])
+    def batches(self, size: int) -> Iterator[list["Value"]]:
+        """Yield the values of the rows that hold one, in the order of their keys."""
+        name = self.field.attname
+        rows = self.model._base_manager.exclude(**{name: ""}).order_by("pk")
+        columns = rows.values_list("pk", name, *self.field.bound_to)
+        found = list(columns[:size])
         while found:
-            yield [(key, value.token) for key, value in found if isinstance(value, Sealed)]
-            found = list(rows.filter(pk__gt=found[-1][0]).values_list("pk", self.name)[:size])
+            yield [
+                Value(key, value.token, self.field.place(bound))
+                for key, value, *bound in found
+                if isinstance(value, Sealed)
+            ]
+            found = list(columns.filter(pk__gt=found[-1][0])[:size])
 
-    def replace(self, key: object, old: str, new: str) -> bool:
+    def replace(self, value: "Value", new: str) -> bool:
         """Put a token in the place of another; not where somebody has written since."""
-        unchanged = self.model._base_manager.filter(pk=key, **{self.name: Sealed(old)})
-        return bool(unchanged.update(**{self.name: Sealed(new)}))
+        name = self.field.attname
+        unchanged = self.model._base_manager.filter(pk=value.key, **{name: Sealed(value.token)})
+        return bool(unchanged.update(**{name: Sealed(new)}))
+
+    def again(self, value: "Value") -> "Value | None":
+        """The value as it is now, None where it is gone."""
+        rows = self.model._base_manager.filter(pk=value.key)
+        found = rows.values_list(self.field.attname, flat=True).first()
+        return Value(value.key, found.token, value.place) if isinstance(found, Sealed) else None
+
+
+@dataclass(frozen=True)
+class Value:
+    """One encrypted value: its row's primary key, its token, and the place that it is bound to."""
+
+    key: object
+    token: str
+    place: str
 
 
 @dataclass(frozen=True)
@@ -51,7 +78,7 @@ def encrypted_columns() -> list[Column]:
     """Return every encrypted column of every table, by name."""
     concrete = [model for model in apps.get_models(include_auto_created=True) if not model._meta.proxy]
     found = [
-        Column(model, field.attname)
+        Column(model, field)
         for model in concrete
         for field in model._meta.local_concrete_fields
         if isinstance(field, EncryptedTextField)
@@ -68,7 +95,7 @@ def rotate_column(column: Column, *, size: int = BATCH, told: Callable[[int], No
     values = rotated = unreadable = 0
     for batch in column.batches(size):
         with transaction.atomic():
-            ends = Counter(_rotate_one(column, key, token) for key, token in batch)
+            ends = Counter(_rotate_one(column, value) for value in batch)
         values += len(batch)
         rotated += ends["rotated"]
         unreadable += ends["unreadable"]
@@ -77,19 +104,35 @@ def rotate_column(column: Column, *, size: int = BATCH, told: Callable[[int], No
     return Rotated(column, values, rotated, unreadable)
 
 
-def keys_used(column: Column, *, size: int = BATCH) -> Counter[int | None]:
-    """Count the values of a column by the number of their key, from 0; None where no key fits."""
-    return Counter(key_of(token) for batch in column.batches(size) for _, token in batch)
+def keys_used(column: Column, *, size: int = BATCH) -> Counter[str]:
+    """Count the values of a column by the name of their key; see `UNREADABLE` and `OLDER_FORM`."""
+    return Counter(_key_used(one) for batch in column.batches(size) for one in batch)
 
 
-def _rotate_one(column: Column, key: object, token: str) -> str:
+def _key_used(value: Value) -> str:
+    name = key_of(value.token, value.place)
+    if name is None:
+        return UNREADABLE
+    is_older = name == first_key() and not is_current(value.token)
+    return f"{name}{OLDER_FORM}" if is_older else name
+
+
+def first_key() -> str:
+    """The name of the key that writes."""
+    return name_of(settings.FIELD_ENCRYPTION_KEYS[0])
+
+
+def _rotate_one(column: Column, value: Value) -> str:
     while True:
-        number = key_of(token)
-        if not number:
-            return "kept" if number == 0 else "unreadable"
-        if column.replace(key, token, rotate(token)):
-            return "rotated"
-        found = column.model._base_manager.filter(pk=key).values_list(column.name, flat=True).first()
-        if not isinstance(found, Sealed):
+        try:
+            text = decrypt(value.token, value.place)
+        except WrongKey:
+            return "unreadable"
+        if is_current(value.token):
             return "kept"
-        token = found.token
+        if column.replace(value, encrypt(text, value.place)):
+            return "rotated"
+        changed = column.again(value)
+        if changed is None:
+            return "kept"
+        value = changed

@@ -11,10 +11,10 @@ from aws.ecs import Ecs
 from aws.errors import AwsError
 from connectors.aws_accounts import OF_DELEGATE, ConnectorIncomplete, credentials_of, endpoint_of, read_spec
 from connectors.downstream import needs_of_connector, refuse_lacking
-from connectors.encryption import WrongKey
 from connectors.models import Connector
 from delegates.models import Delegate
 from delegates.owners import Payload
+from rbac.encryption import WrongKey
 from rbac.policy import Principal
 from web.outgoing import own_reach
 from web.problems import Conflict

@@ -27,7 +27,7 @@ class Secret(models.Model):
     name = models.CharField(max_length=128)
     kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.TEXT)
     file_name = models.CharField(max_length=255, blank=True)
-    value = EncryptedTextField()
+    value = EncryptedTextField(bound_to=["scope_id", "identifier"])
     # Rises with every new value; the old ones are forgotten.
     version = models.PositiveIntegerField(default=1)
     rotated_at = models.DateTimeField(default=timezone.now)

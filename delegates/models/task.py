@@ -44,7 +44,7 @@ class DelegateTask(models.Model):
     kind = models.CharField(max_length=16, choices=Kind)
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="delegate_tasks")
     title = models.CharField(max_length=255)
-    payload = EncryptedTextField()
+    payload = EncryptedTextField(bound_to=["id"])
     owner = models.CharField(max_length=32, blank=True, default="")
     owner_ref = models.CharField(max_length=64, blank=True, default="")
     is_write = models.BooleanField(default=False)
@@ -140,7 +140,7 @@ class LateAnswer(models.Model):
     instance = models.ForeignKey(DelegateInstance, on_delete=models.SET_NULL, null=True, related_name="+")
     fence = models.PositiveIntegerField()
     at = models.DateTimeField()
-    body = EncryptedTextField()
+    body = EncryptedTextField(bound_to=["task_id", "fence"])
 
     def __str__(self) -> str:
         return f"{self.task_id} under fence {self.fence}"

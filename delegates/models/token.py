@@ -21,7 +21,7 @@ class DelegateToken(Named):
 
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="delegate_tokens")
     name = models.CharField(max_length=128)
-    value = EncryptedTextField()
+    value = EncryptedTextField(bound_to=["token_hash"])
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
     prefix = models.CharField(max_length=16, editable=False)
     status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)

@@ -7,11 +7,11 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from connectors.encryption import WrongKey
 from connectors.operations.naming import clean_name
 from delegates.models import DelegateInstance, DelegateToken
 from delegates.protocol.revoking import end_sessions
 from rbac.audit import record
+from rbac.encryption import WrongKey
 from rbac.models import Scope, User
 from rbac.policy import require
 from web.problems import BadInput, Conflict, NotAvailable

@@ -33,7 +33,7 @@ class Call(models.Model):
     operation = models.CharField(max_length=128)
     is_write = models.BooleanField()
     params_hash = models.CharField(max_length=64)
-    parameters = EncryptedTextField()
+    parameters = EncryptedTextField(bound_to=["action_id", "attempt", "phase", "number"])
     preview = models.JSONField(default=dict)
     state = models.CharField(max_length=16, choices=CallState, default=CallState.PLANNED)
     send_number = models.PositiveIntegerField(default=0)
@@ -77,7 +77,7 @@ class Memory(models.Model):
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="memories")
     run = models.PositiveIntegerField()
     name = models.CharField(max_length=128)
-    value = EncryptedTextField()
+    value = EncryptedTextField(bound_to=["step_id", "run", "name"])
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["step", "run", "name"], name="memory_name_unique")]

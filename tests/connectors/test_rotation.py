@@ -9,12 +9,15 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from connectors import rotation
-from connectors.encryption import Sealed, key_of, rotate
+from connectors.encryption import EncryptedTextField, Sealed
 from connectors.models import Secret
-from connectors.rotation import Column, encrypted_columns, keys_used, rotate_column
+from connectors.rotation import OLDER_FORM, Column, encrypted_columns, first_key, keys_used, rotate_column
+from rbac.encryption import encrypt, name_of
 from rbac.models import Scope
 
-VALUES = Column(Secret, "value")
+FIELD = Secret._meta.get_field("value")
+assert isinstance(FIELD, EncryptedTextField)
+VALUES = Column(Secret, FIELD)
 
 
 def new_key() -> str:
@@ -59,7 +62,7 @@ def test_a_check_names_what_still_needs_an_older_key(
     settings: Settings, keys: Callable[..., None], secrets: list[Secret]
 ) -> None:
     keys(new_key(), *settings.FIELD_ENCRYPTION_KEYS)
-    with pytest.raises(CommandError, match="5 values are under an older key"):
+    with pytest.raises(CommandError, match="5 values are under an older key or form"):
         said("--check")
     keys(new_key())
     with pytest.raises(CommandError, match="a key that FIELD_ENCRYPTION_KEY lacks"):
@@ -75,10 +78,12 @@ def test_a_rotation_that_was_ended_goes_on_with_what_is_left(
     def end(_values: int) -> None:
         raise Ended
 
-    keys(new_key(), *settings.FIELD_ENCRYPTION_KEYS)
+    (old,) = settings.FIELD_ENCRYPTION_KEYS
+    new = new_key()
+    keys(new, old)
     with pytest.raises(Ended):
         rotate_column(VALUES, size=2, told=end)
-    assert keys_used(VALUES) == {0: 2, 1: 3}
+    assert keys_used(VALUES) == {name_of(new): 2, name_of(old): 3}
     assert rotate_column(VALUES, size=2).rotated == 3
     assert rotate_column(VALUES, size=2).rotated == 0
 
@@ -90,19 +95,19 @@ def test_a_value_that_is_replaced_meanwhile_stays_replaced(
     new = new_key()
     keys(new, old)
 
-    def replaced_meanwhile(token: str) -> str:
-        monkeypatch.setattr(rotation, "rotate", rotate)
+    def replaced_meanwhile(text: str, place: str) -> str:
+        monkeypatch.setattr(rotation, "encrypt", encrypt)
         # By a process that was not started with the new key yet.
         keys(old)
         secrets[0].value = "a fresh value"
         secrets[0].save()
         keys(new, old)
-        return rotate(token)
+        return encrypt(text, place)
 
-    monkeypatch.setattr(rotation, "rotate", replaced_meanwhile)
+    monkeypatch.setattr(rotation, "encrypt", replaced_meanwhile)
     rotate_column(VALUES)
     assert Secret.objects.get(pk=secrets[0].pk).value == "a fresh value"
-    assert keys_used(VALUES) == {0: 5}
+    assert keys_used(VALUES) == {name_of(new): 5}
 
 
 def test_what_no_key_reads_is_left_and_told(
@@ -143,4 +148,18 @@ def test_an_empty_value_has_no_key(project: Scope) -> None:
     empty = Secret.objects.create(scope=project, identifier="empty", name="E", value="")
     assert rotate_column(VALUES).values == 0
     assert not isinstance(Secret.objects.get(pk=empty.pk).value, Sealed)
-    assert key_of("") is None
+
+
+def test_values_from_before_they_were_bound_are_read_and_bound(
+    settings: Settings, secrets: list[Secret]
+) -> None:
+    (key,) = settings.FIELD_ENCRYPTION_KEYS
+    old = Fernet(key).encrypt(b"from before").decode()
+    Secret.objects.filter(pk=secrets[0].pk).update(value=Sealed(old))
+    assert Secret.objects.get(pk=secrets[0].pk).value == "from before"
+    assert keys_used(VALUES) == {first_key(): 4, f"{first_key()}{OLDER_FORM}": 1}
+    with pytest.raises(CommandError, match="1 values are under an older key or form"):
+        said("--check")
+    assert rotate_column(VALUES).rotated == 1
+    assert keys_used(VALUES) == {first_key(): 5}
+    assert Secret.objects.get(pk=secrets[0].pk).value == "from before"

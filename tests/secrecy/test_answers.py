@@ -47,7 +47,9 @@ def world(project: Scope, admin: User) -> World:
 def test_no_page_or_route_shows_a_value(world: World, admin: User, search: Search) -> None:
     complete(world)
     environment = [{"name": "TOKEN", "value": VALUE}]
-    Call.objects.update(parameters=json.dumps({"containerDefinitions": [{"environment": environment}]}))
+    for one in Call.objects.all():
+        one.parameters = json.dumps({"containerDefinitions": [{"environment": environment}]})
+        one.save()
     reader = Client()
     reader.force_login(admin)
     for address in addresses(world):

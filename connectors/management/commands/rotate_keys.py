@@ -7,8 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from connectors.encryption import key_names
-from connectors.rotation import Column, encrypted_columns, keys_used, rotate_column
+from connectors.rotation import UNREADABLE, Column, encrypted_columns, first_key, keys_used, rotate_column
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -35,19 +34,17 @@ class Command(BaseCommand):
             self._rotate()
 
     def _check(self) -> None:
-        names = key_names()
-        others: Counter[int | None] = Counter()
+        used: Counter[str] = Counter()
         for column in encrypted_columns():
-            used = keys_used(column)
-            shown = [f"{used[n]:,} under {names[n]}" for n in range(len(names)) if used[n]]
-            shown += [f"{used[None]:,} under a key that is not here"] if used[None] else []
+            found = keys_used(column)
+            used += found
+            shown = [f"{count:,} under {name}" for name, count in sorted(found.items())]
             self.stdout.write(f"{column}: {', '.join(shown) or 'no values'}")
-            others += used
-        if others[None]:
-            raise CommandError(_unreadable(others[None]))
-        if older := others.total() - others[0]:
-            raise CommandError(f"{older:,} values are under an older key. Run manage.py rotate_keys.")
-        self.stdout.write(f"Everything is under {names[0]}, the first key. No other is needed.")
+        if used[UNREADABLE]:
+            raise CommandError(_unreadable(used[UNREADABLE]))
+        if older := used.total() - used[first_key()]:
+            raise CommandError(f"{older:,} values are under an older key or form. Run manage.py rotate_keys.")
+        self.stdout.write(f"Everything is under {first_key()}, the first key. No other is needed.")
 
     def _rotate(self) -> None:
         unreadable = 0
@@ -57,7 +54,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{column}: {done.rotated:,} of {done.values:,} values written anew")
         if unreadable:
             raise CommandError(_unreadable(unreadable))
-        self.stdout.write(f"Everything is under {key_names()[0]}, the first key.")
+        self.stdout.write(f"Everything is under {first_key()}, the first key.")
 
 
 class _Progress:
@@ -75,6 +72,6 @@ class _Progress:
 
 def _unreadable(count: int) -> str:
     return (
-        f"{count:,} values were written with a key that FIELD_ENCRYPTION_KEY lacks. They were left as they "
-        "are: add that key behind the first one and run this again."
+        f"{count:,} values were written with a key that FIELD_ENCRYPTION_KEY lacks, or changed by hand. They "
+        "were left as they are: add that key behind the first one and run this again."
     )

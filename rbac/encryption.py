@@ -1,0 +1,95 @@
+"""Tokens of what must not be readable in the database; the first key writes, every key may read.
+
+A token is `2.<key>.<nonce and AES-256-GCM ciphertext>`. It is bound to its place, a text of the caller's:
+moved to another place it cannot be read. Tokens from before (Fernet) have no place, and are read until
+they are rotated.
+"""
+
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
+from hashlib import sha256
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+_VERSION: Final = "2."
+_NONCE_BYTES: Final = 12
+
+
+class WrongKey(Exception):
+    """A stored value was encrypted with a key that this process does not have, or belongs elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A stored secret cannot be read: FIELD_ENCRYPTION_KEY lacks the key it was written with, or it "
+            "was changed in the database."
+        )
+
+
+def encrypt(text: str, place: str = "") -> str:
+    """Make an opaque token of the text that can be read at `place` alone."""
+    key = settings.FIELD_ENCRYPTION_KEYS[0]
+    nonce = os.urandom(_NONCE_BYTES)
+    sealed = nonce + _cipher(key).encrypt(nonce, text.encode(), place.encode())
+    return f"{_VERSION}{name_of(key)}.{urlsafe_b64encode(sealed).decode()}"
+
+
+def decrypt(token: str, place: str = "") -> str:
+    """Read a token of `encrypt`.
+
+    Raises `WrongKey` if no key fits, the token was tampered with, or it was made for another place.
+    """
+    for key in _keys_for(token):
+        try:
+            return _opened(key, token, place)
+        except (InvalidTag, InvalidToken, ValueError):
+            continue
+    raise WrongKey
+
+
+def is_current(token: str) -> bool:
+    """Whether a token is under the first key, and bound to its place."""
+    return token.startswith(f"{_VERSION}{name_of(settings.FIELD_ENCRYPTION_KEYS[0])}.")
+
+
+def key_of(token: str, place: str = "") -> str | None:
+    """The name of the key that a token was written with, None where it cannot be read."""
+    for key in _keys_for(token):
+        try:
+            _opened(key, token, place)
+        except (InvalidTag, InvalidToken, ValueError):
+            continue
+        return name_of(key)
+    return None
+
+
+def name_of(key: str) -> str:
+    """What to call a key in tokens and in front of people: the beginning of its hash."""
+    return sha256(key.encode()).hexdigest()[:8]
+
+
+def _keys_for(token: str) -> list[str]:
+    keys = list(settings.FIELD_ENCRYPTION_KEYS)
+    if not token.startswith(_VERSION):
+        return keys
+    return [key for key in keys if token.startswith(f"{_VERSION}{name_of(key)}.")]
+
+
+def _opened(key: str, token: str, place: str) -> str:
+    if not token.startswith(_VERSION):
+        return Fernet(key).decrypt(token.encode()).decode()
+    sealed = urlsafe_b64decode(token.rpartition(".")[2])
+    return _cipher(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], place.encode()).decode()
+
+
+@lru_cache(maxsize=16)
+def _cipher(key: str) -> AESGCM:
+    """The cipher of a key; never with the key itself, which the older tokens use in another way."""
+    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"slipway fields 2")
+    return AESGCM(derived.derive(urlsafe_b64decode(key)))
