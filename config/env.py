@@ -15,6 +15,7 @@ from guards.addresses import networks
 ROOT = Path(__file__).resolve().parent.parent
 
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+MAIL_SCHEMES = ("smtp", "smtps")
 BROKER_SCHEMES = ("redis", "rediss")
 
 
@@ -55,6 +56,15 @@ class Environment(BaseSettings):
     # Where delegates come from; a legacy spec may need another image than the v3 one (R092).
     delegate_image: str = Field("slipway-delegate:latest", alias="SLIPWAY_DELEGATE_IMAGE", min_length=1)
     legacy_delegate_image: str = Field("", alias="SLIPWAY_LEGACY_DELEGATE_IMAGE")
+    oidc_issuer: str = Field("", alias="OIDC_ISSUER", max_length=200)
+    oidc_client_id: str = Field("", alias="OIDC_CLIENT_ID")
+    oidc_client_secret: str = Field("", alias="OIDC_CLIENT_SECRET")
+    oidc_name: str = Field("single sign-on", alias="OIDC_NAME", min_length=1, max_length=60)
+    oidc_scopes: str = Field("openid profile email", alias="OIDC_SCOPES", pattern=r"\bopenid\b")
+    oidc_groups_claim: str = Field("groups", alias="OIDC_GROUPS_CLAIM")
+    oidc_new_users_allowed: bool = Field(False, alias="OIDC_ALLOW_NEW_USERS")
+    email_url: str = Field("", alias="EMAIL_URL")
+    email_from: str = Field("", alias="EMAIL_FROM")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
 
     @field_validator("field_encryption_keys", "allowed_hosts", "private_networks", mode="before")
@@ -69,6 +79,14 @@ class Environment(BaseSettings):
             networks(value)
         except ValueError as exc:
             raise ValueError(f"{exc}: write networks as 10.0.0.0/8, with commas between") from exc
+        return value
+
+    @field_validator("email_url")
+    @classmethod
+    def _known_mail_server(cls, value: str) -> str:
+        url = urlsplit(value)
+        if value and (url.scheme not in MAIL_SCHEMES or not url.hostname):
+            raise ValueError("use smtp://user:password@host:587 (STARTTLS), smtps://…:465, or leave it empty")
         return value
 
     @field_validator("home")
@@ -116,6 +134,18 @@ class Environment(BaseSettings):
             }
             if missing := [name for name, value in needed.items() if not value]:
                 raise ValueError(f"SLIPWAY_MODE=production also needs {', '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _sign_on_is_whole(self) -> "Environment":
+        if not self.oidc_issuer:
+            return self
+        url = urlsplit(self.oidc_issuer)
+        if not url.hostname or url.scheme not in (("https", "http") if self.embedded else ("https",)):
+            raise ValueError("OIDC_ISSUER: use the https address that the provider calls itself")
+        needed = {"OIDC_CLIENT_ID": self.oidc_client_id, "OIDC_CLIENT_SECRET": self.oidc_client_secret}
+        if missing := [name for name, value in needed.items() if not value]:
+            raise ValueError(f"OIDC_ISSUER also needs {', '.join(missing)}")
         return self
 
     @property

@@ -77,6 +77,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "web.middleware.CurrentScope",
+    "access.people.sessions.KeepSession",
 ]
 
 TEMPLATES = [
@@ -197,6 +198,11 @@ CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE = {
     "dispatch": {"task": "deployments.tasks.dispatch", "schedule": 1.0, "options": {"expires": 3}},
     "delegates": {"task": "delegates.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},
+    "prune-sessions": {
+        "task": "access.tasks.prune_sessions",
+        "schedule": 3600.0,
+        "options": {"expires": 3600},
+    },
     "prune-delegates": {"task": "delegates.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
 }
 
@@ -240,6 +246,14 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_RATE_LIMITS = False
+MFA_ADAPTER = "access.people.adapter.TwoFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_TOLERANCE = 1
+MFA_RECOVERY_CODE_DIGITS = 10
+OIDC_ISSUER = ENV.oidc_issuer
+OIDC_CLIENT_ID, OIDC_CLIENT_SECRET = ENV.oidc_client_id, ENV.oidc_client_secret
+OIDC_NAME, OIDC_SCOPES, OIDC_GROUPS_CLAIM = ENV.oidc_name, ENV.oidc_scopes, ENV.oidc_groups_claim
+OIDC_ALLOW_NEW_USERS = ENV.oidc_new_users_allowed
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
@@ -259,7 +273,8 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_NAME = "__Host-slipway" if SECURE else "slipway"
-SESSION_COOKIE_AGE = 7 * 24 * 3600
+SESSION_COOKIE_AGE = int(limits.SESSION_SECONDS)
+PASSWORD_RESET_TIMEOUT = 3600
 SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
 SECURE_SSL_REDIRECT = SECURE
@@ -281,6 +296,18 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+
+# --- E-mail ----------------------------------------------------------------------------------------
+_mail = urlsplit(ENV.email_url)
+# Without a server letters are printed where the process logs, for whoever runs it to read.
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if ENV.email_url else 'console'}.EmailBackend"
+EMAIL_HOST, EMAIL_HOST_USER = _mail.hostname or "", unquote(_mail.username or "")
+EMAIL_HOST_PASSWORD = unquote(_mail.password or "")
+EMAIL_USE_SSL = _mail.scheme == "smtps"
+EMAIL_PORT = _mail.port or (465 if EMAIL_USE_SSL else 587)
+EMAIL_USE_TLS = _mail.scheme == "smtp" and _mail.hostname not in ("127.0.0.1", "localhost")
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = ENV.email_from or f"Slipway <slipway@{_public.hostname}>"
 
 # --- Static files ----------------------------------------------------------------------------------
 STATIC_URL = "/static/"

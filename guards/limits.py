@@ -50,7 +50,18 @@ SIGN_INS_PER_ADDRESS: Final = Limit(20, "failures", "signing in from one address
 SIGN_INS_PATIENT: Final = Limit(
     20, "failures", "signing in to one account in a quarter of an hour", "ASVS 6.1.1"
 )
-
+SIGN_ONS_PER_ADDRESS: Final = Limit(
+    60, "requests", "single sign-on from one address in a minute", "ASVS 6.1.1"
+)
+SIGN_ON_GROUPS: Final = Limit(1000, "groups", "what the provider of single sign-on names", OWN)
+RESETS_PER_ADDRESS: Final = Limit(
+    10, "requests", "a new password asked for from one address in an hour", "ASVS 6.1.1"
+)
+RESETS_PER_ACCOUNT: Final = Limit(
+    3, "requests", "a new password asked for one e-mail in an hour", "ASVS 6.1.1"
+)
+SESSION_IDLE_SECONDS: Final = Limit(12 * 3600, "seconds", "a session without a request", "ASVS 7.3.1")
+SESSION_SECONDS: Final = Limit(7 * 24 * 3600, "seconds", "a session", "ASVS 7.3.2")
 KEY_GRACE_SECONDS: Final = Limit(604_800, "seconds", "how long the token before a rotation opens still", OWN)
 
 # --- Sockets ----------------------------------------------------------------------------------------

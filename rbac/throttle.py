@@ -54,3 +54,8 @@ def _count(limit: Limit, account: str, address: str) -> int:
 
 def _subject(limit: Limit, account: str, address: str) -> str:
     return account if limit.by == "account" else address
+
+
+def few(what: str, subject: str, *, at_most: int, seconds: int = 60) -> bool:
+    """Count one more of `what` for `subject`, and say whether it is still one of few."""
+    return counts.add(Limit(what, at_most, seconds).key(subject), seconds=seconds) <= at_most

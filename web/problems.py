@@ -75,6 +75,13 @@ class ChangedMeanwhile(Problem):
     code = "changed_meanwhile"
 
 
+class TooMany(Problem):
+    """The same was asked too often from one place."""
+
+    status = 429
+    code = "too_many"
+
+
 class TooLarge(Problem):
     """The body is larger than anything that Slipway stores."""
 

@@ -3,11 +3,14 @@
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.usersessions.models import UserSession
+from allauth.mfa.adapter import DefaultMFAAdapter
+from cryptography.fernet import Fernet, MultiFernet
+from django.conf import settings
 from django.contrib.auth import login
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 
+from access.people.sessions import begin_session
 from rbac import audit
 from rbac.models import User
 
@@ -20,7 +23,7 @@ class SignInAdapter(DefaultAccountAdapter):
     """Leads a sign-in through its steps; the library sends no mail and shows no message of its own."""
 
     def get_login_stages(self) -> list[str]:
-        return []
+        return ["access.people.two_factor.SecondStep"]
 
     def pre_login(self, request: HttpRequest, user: User, **_: Any) -> HttpResponse | None:
         if may_sign_in(user):
@@ -33,7 +36,7 @@ class SignInAdapter(DefaultAccountAdapter):
     def post_login(
         self, request: HttpRequest, user: User, *, redirect_url: str | None, **_: Any
     ) -> HttpResponse:
-        UserSession.objects.create_from_request(request)
+        begin_session(request)
         audit.record(actor=user, action="user.sign_in", thing=user)
         return HttpResponseRedirect(redirect_url or resolve_url("/"))
 
@@ -45,6 +48,26 @@ class SignInAdapter(DefaultAccountAdapter):
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return request.META.get("REMOTE_ADDR") or NO_ADDRESS
+
+
+class TwoFactorAdapter(DefaultMFAAdapter):
+    """Keeps what second factors are made of encrypted, as every secret of the database."""
+
+    def encrypt(self, text: str) -> str:
+        return _keys().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return _keys().decrypt(encrypted_text.encode()).decode()
+
+    def get_totp_issuer(self) -> str:
+        return "Slipway"
+
+    def get_totp_label(self, user: User) -> str:
+        return user.username
+
+
+def _keys() -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in settings.FIELD_ENCRYPTION_KEYS])
 
 
 def may_sign_in(user: User) -> bool:

@@ -6,13 +6,15 @@ from django.conf import settings
 from django.contrib.auth import logout
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render, resolve_url
+from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from access.forms.sign_in import SignInForm
+from access.people.sessions import forget_session
+from access.people.single_sign_on import is_offered
 from rbac import audit
 from rbac.models import User
 
@@ -25,16 +27,17 @@ TOO_MANY_REQUESTS = 429
 def sign_in(request: HttpRequest) -> HttpResponse:
     """Show the form, or check what was typed and go on to where the person was heading."""
     if request.method != "POST" and request.user.is_authenticated:
-        return HttpResponseRedirect(_target(request))
+        return HttpResponseRedirect(target_of(request))
     form = SignInForm(request, data=request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         user: User = form.get_user()
-        login = Login(user=user, redirect_url=_target(request))
+        login = Login(user=user, redirect_url=target_of(request))
         return perform_password_login(request, {"username": user.username}, login)
     if form.is_bound:
         _note_failure(form)
     status = TOO_MANY_REQUESTS if form.is_bound and form.is_throttled else 200
-    return render(request, "access/sign_in.html", {"form": form, "next": _asked_for(request)}, status=status)
+    content = {"form": form, "next": _asked_for(request), "provider": is_offered() and settings.OIDC_NAME}
+    return render(request, "access/sign_in.html", content, status=status)
 
 
 @require_POST
@@ -42,6 +45,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session, on this browser."""
     if isinstance(request.user, User):
         audit.record(actor=request.user, action="user.sign_out", thing=request.user)
+    forget_session(request.session.session_key)
     logout(request)
     return HttpResponseRedirect(resolve_url(settings.LOGOUT_REDIRECT_URL))
 
@@ -52,7 +56,8 @@ def _note_failure(form: SignInForm) -> None:
         audit.record(actor=None, action="user.sign_in_failed", thing=user)
 
 
-def _target(request: HttpRequest) -> str:
+def target_of(request: HttpRequest) -> str:
+    """Return where to go once signed in."""
     return _asked_for(request) or resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
@@ -68,3 +73,8 @@ def admin_sign_in(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         raise PermissionDenied("Your user may not enter the administration.")
     return HttpResponseRedirect(f"{resolve_url(settings.LOGIN_URL)}?{request.GET.urlencode()}")
+
+
+def admin_password(request: HttpRequest) -> HttpResponse:
+    """Lead to the one page that changes passwords, whose guesses are counted, instead of the admin site's."""
+    return redirect("change-password")

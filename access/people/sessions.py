@@ -1,0 +1,159 @@
+"""Sessions of people: how long one lasts, which there are, and how they are ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.auth import logout
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+
+from guards.limits import SESSION_IDLE_SECONDS, SESSION_SECONDS
+from rbac import audit
+from rbac.models import User
+
+STARTED, SEEN = "started_at", "seen_at"
+# How old "last seen" may be: each request is looked at, few are written down.
+WRITTEN_EACH = timedelta(minutes=5)
+
+
+class KeepSession:
+    """Ends sessions that idle too long or are too old, and remembers when and whence each was seen."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+            _keep(request)
+        return self.get_response(request)
+
+
+def begin_session(request: HttpRequest) -> None:
+    """Let the session of who just signed in last from now on."""
+    request.session[STARTED] = timezone.now().isoformat()
+    _note(request, timezone.now())
+
+
+def _keep(request: HttpRequest) -> None:
+    if STARTED not in request.session:
+        begin_session(request)
+    now, seen = timezone.now(), datetime.fromisoformat(request.session[SEEN])
+    if now - seen < WRITTEN_EACH:
+        return
+    if now >= _end(request, seen):
+        logout(request)
+    else:
+        _note(request, now)
+
+
+def _note(request: HttpRequest, now: datetime) -> None:
+    request.session[SEEN] = now.isoformat()
+    # The database forgets it by itself then, for sockets too.
+    request.session.set_expiry(_end(request, now))
+    UserSession.objects.create_from_request(request)
+
+
+def _end(request: HttpRequest, seen: datetime) -> datetime:
+    started = datetime.fromisoformat(request.session[STARTED])
+    return min(seen + timedelta(seconds=SESSION_IDLE_SECONDS), started + timedelta(seconds=SESSION_SECONDS))
+
+
+@dataclass(frozen=True)
+class Place:
+    """One session as its person sees it."""
+
+    pk: int
+    device: str
+    address: str
+    began_at: datetime
+    seen_at: datetime
+    is_this: bool
+
+
+def sessions_of(person: User, current: str | None) -> list[Place]:
+    """The sessions in which `person` is signed in; the one with the key `current` first, then the latest."""
+    found = [
+        Place(
+            pk=row.pk,
+            device=device_of(row.user_agent),
+            address=row.ip,
+            began_at=row.created_at,
+            seen_at=row.last_seen_at,
+            is_this=row.session_key == current,
+        )
+        for row in _alive(person).order_by("-last_seen_at")[:200]
+    ]
+    return sorted(found, key=lambda place: not place.is_this)
+
+
+@transaction.atomic
+def end_session(*, actor: User, pk: int) -> bool:
+    """End one of the actor's own sessions, and say whether there was one."""
+    row = UserSession.objects.filter(user=actor, pk=pk).first()
+    if row is not None:
+        row.end()
+        audit.record(actor=actor, action="user.session_end", thing=actor, before={"address": row.ip})
+    return row is not None
+
+
+@transaction.atomic
+def end_other_sessions(*, actor: User, current: str | None) -> int:
+    """End all sessions of the actor but the one with the key `current`, and return how many there were."""
+    others = list(_alive(actor).exclude(session_key=current or ""))
+    for row in others:
+        row.end()
+    if others:
+        after = {"sessions": len(others)}
+        audit.record(actor=actor, action="user.sessions_end", thing=actor, after=after)
+    return len(others)
+
+
+def forget_session(session_key: str | None) -> None:
+    """Take a session off the list whose person signs out."""
+    if session_key:
+        UserSession.objects.filter(session_key=session_key).delete()
+
+
+def prune() -> None:
+    """Delete what is left of sessions that have ended."""
+    Session.objects.filter(expire_date__lt=timezone.now()).delete()
+    UserSession.objects.exclude(Exists(Session.objects.filter(session_key=OuterRef("session_key")))).delete()
+
+
+def _alive(person: User) -> QuerySet[Any]:
+    alive = Session.objects.filter(session_key=OuterRef("session_key"), expire_date__gt=timezone.now())
+    return UserSession.objects.filter(Exists(alive), user=person)
+
+
+# What each sends contains the names of those after it too.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR", "Opera"),
+    ("Firefox", "Firefox"),
+    ("Chrome", "Chrome"),
+    ("Safari", "Safari"),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+def device_of(user_agent: str) -> str:
+    """What a browser says it is, in words: "Firefox on Linux"."""
+    browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
+    system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or system or user_agent[:60] or "Unknown"
