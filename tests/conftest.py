@@ -9,6 +9,7 @@ pytest_plugins = [
     "tests.fixtures.processes",
     "tests.fixtures.browser",
     "tests.fixtures.agents",
+    "tests.fixtures.provider",
 ]
 
 INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium awscli)."
