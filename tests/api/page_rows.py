@@ -29,9 +29,11 @@ from tests.api.asks import (
     version_of,
 )
 from tests.api.needs import ACCOUNT, ORGANIZATION, Anywhere, Lists, Makes, Needs, Open, Saves, SignedIn
+from tests.api.people_rows import PEOPLE
 from tests.api.world import CANARY, PIPELINE
 
 PAGES: dict[str, Row] = {
+    **PEOPLE,
     "invitations": only(Lists("core_user_view")),
     "new-invitation": Row(
         (
@@ -72,21 +74,6 @@ PAGES: dict[str, Row] = {
     "retry-execution": Row(
         (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), of("execution")
     ),
-from tests.api.people_rows import PEOPLE
-from tests.api.world import PIPELINE
-
-PAGES: dict[str, Row] = {
-    **PEOPLE,
-    "audit-trail": Row((get(PAGE), get(PAGE, "?who=admin&kind=deployments.pipeline&since=2026-01-01"))),
-    "export-audit-trail": Row((get(PAGE, "?as=csv&who=admin"), get(PAGE, "?as=json"))),
-    # The deployer and the viewer may not read it; the stranger reads another project's.
-    "audit-entry": only((302, 404, 404, 404, 200), audit_entry),
-    "overview": only((302,) * 5),
-    "executions": only(PAGE),
-    "execution": only(PAGE_OF_ONE, of("execution")),
-    "abort-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
-    "roll-back-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
-    "retry-execution": Row((Ask("post", FORM, is_form=True),), of("execution")),
     "leftovers": Row(
         (
             get(Needs("core_pipeline_execute", 409)),

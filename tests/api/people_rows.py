@@ -1,33 +1,35 @@
 """Every named page of signing in and of one's own account, with all that can be asked of it."""
 
-from tests.api.asks import EVERYBODY, PAGE, Ask, Row, Statuses, get, only
+from tests.api.asks import Ask, Row, get, only
+from tests.api.needs import Open, SignedIn
 
-AWAY: Statuses = (302,) * 5
-NOTHING_THERE: Statuses = (302, 404, 404, 404, 404)
-# What is posted lacks everything.
-INCOMPLETE: Statuses = (302, 400, 400, 400, 400)
+AWAY = Open(302, anonymous=302)
 
 
-def posting(statuses: Statuses) -> Ask:
-    return Ask("post", statuses, is_form=True)
+def posting(done: int) -> Ask:
+    """Nothing but the button."""
+    return Ask("post", SignedIn(done), is_form=True)
 
 
 PEOPLE: dict[str, Row] = {
     "second-step": only(AWAY),
-    "single-sign-on": only((404, 302, 302, 302, 302)),
-    "single-sign-on-callback": only((404,) * 5),
-    "forgotten-password": only(EVERYBODY),
-    "new-password": only((403,) * 5),
+    # No provider is set.
+    "single-sign-on": only(Open(302, anonymous=404)),
+    "single-sign-on-callback": only(Open(404, anonymous=404)),
+    "link-sign-on": Row((posting(404),)),
+    "unlink-sign-on": Row((posting(302),)),
+    "forgotten-password": only(Open()),
+    # No link was followed.
+    "new-password": only(Open(403, anonymous=403)),
     "new-password-link": only(AWAY, lambda world: {"number": "MQ", "token": "no-token"}),
-    "account": Row((get(PAGE), posting(AWAY))),
-    "change-password": Row((get(PAGE), posting(INCOMPLETE))),
-    "second-factor": Row((get(PAGE), posting(INCOMPLETE))),
-    "turn-off-second-factor": Row((posting(AWAY),)),
-    "renew-recovery-codes": Row((posting(AWAY),)),
-    "sessions": only(PAGE),
-    "end-sessions": Row((posting(AWAY),)),
-    "end-session": Row((posting(NOTHING_THERE),), lambda world: {"pk": 0}),
-    "link-sign-on": Row((posting(NOTHING_THERE),)),
-    "unlink-sign-on": Row((posting(AWAY),)),
+    "account": Row((get(SignedIn()), posting(302))),
+    # What is posted lacks everything.
+    "change-password": Row((get(SignedIn()), posting(400))),
+    "second-factor": Row((get(SignedIn()), posting(400))),
+    "turn-off-second-factor": Row((posting(302),)),
+    "renew-recovery-codes": Row((posting(302),)),
+    "sessions": only(SignedIn()),
+    "end-sessions": Row((posting(302),)),
+    "end-session": Row((posting(404),), lambda world: {"pk": 0}),
     "admin-change-password": only(AWAY),
 }
