@@ -38,7 +38,7 @@ def make_people() -> dict[Standing, User]:
     roles = {role.identifier: role for role in Role.objects.filter(scope=None)}
     people: dict[Standing, User] = {}
     for number, standing in enumerate(EVERY_STANDING):
-        person = User.objects.create_user(f"person{number}", is_staff=True)
+        person = User.objects.create_user(f"person{number}", password="correct horse battery", is_staff=True)
         if standing.role:
             role, scope = roles[standing.role], scopes[standing.place]
             RoleAssignment.objects.create(user=person, role=role, scope=scope)
