@@ -9,7 +9,9 @@ from django.forms import ModelChoiceField
 from django.http import HttpRequest
 
 from rbac.models import Scope, User
+from rbac.offers import offered
 from rbac.policy import can, permissions_anywhere, permissions_at, scopes_where, visible_to
+from rbac.refusals import RefusingAdmin
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -33,7 +35,7 @@ class OfferedFilters(ModelAdmin):
         return field in {*self.list_filter, self.date_hierarchy} and asked_by in _ASKED_BY
 
 
-class GatedAdmin(OfferedFilters):
+class GatedAdmin(RefusingAdmin, OfferedFilters):
     """Asks the policy instead of the framework's permissions, row by row."""
 
     view_permission = ""
@@ -64,6 +66,8 @@ class GatedAdmin(OfferedFilters):
     ) -> "ModelChoiceField[Any] | None":
         if db_field.name == "scope" and self.add_permission:
             kwargs["queryset"] = scopes_where(principal_of(request), self.add_permission).order_by("path")
+        elif (rows := offered(principal_of(request), db_field.related_model)) is not None:
+            kwargs.setdefault("queryset", rows)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:

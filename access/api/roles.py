@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from rbac import operations
 from rbac.models import Role
-from rbac.policy import can_anywhere, scopes_where
+from rbac.offers import visible_roles
 from web.rest import LISTED, Route, narrowed
 
 
@@ -51,11 +51,7 @@ class RolesRoute(Route):
 
     def visible_roles(self) -> QuerySet[Role]:
         """Return the built-in roles and those of scopes whose roles one may see."""
-        if not can_anywhere(self.principal, "core_role_view"):
-            return Role.objects.none()
-        scopes = scopes_where(self.principal, "core_role_view").values("pk")
-        mine = Role.objects.filter(Q(builtin=True) | Q(scope__in=scopes))
-        return mine.select_related("scope").prefetch_related("permissions")
+        return visible_roles(self.principal).select_related("scope").prefetch_related("permissions")
 
 
 class Roles(RolesRoute):

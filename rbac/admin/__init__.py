@@ -7,16 +7,20 @@ from rbac.admin.assignments import RoleAssignmentAdmin
 from rbac.admin.audit import AuditEntryAdmin
 from rbac.admin.groups import UserGroupAdmin
 from rbac.admin.keys import ApiKeyAdmin
+from rbac.admin.resource_groups import ResourceGroupAdmin
 from rbac.admin.roles import RoleAdmin
 from rbac.admin.scopes import ScopeAdmin
+from rbac.admin.service_accounts import ServiceAccountAdmin
 from rbac.admin.users import UserAdmin
 
 __all__ = [
     "ApiKeyAdmin",
     "AuditEntryAdmin",
+    "ResourceGroupAdmin",
     "RoleAdmin",
     "RoleAssignmentAdmin",
     "ScopeAdmin",
+    "ServiceAccountAdmin",
     "UserAdmin",
     "UserGroupAdmin",
 ]

@@ -15,9 +15,9 @@ class RoleAssignmentAdmin(GatedAdmin):
 
     view_permission = "core_user_view"
     add_permission = delete_permission = "core_user_manage"
-    fields = ("scope", "role", "user", "group", "expires_at")
-    list_display = ("user", "group", "role", "scope", "expires_at")
-    list_select_related = ("user", "group", "role", "scope")
+    fields = ("scope", "role", "user", "group", "resource_group", "expires_at")
+    list_display = ("user", "group", "role", "scope", "resource_group", "expires_at")
+    list_select_related = ("user", "group", "role", "scope", "resource_group")
     list_filter = ("role",)
     search_fields = ("user__username", "group__name", "scope__path")
     ordering = ("-pk",)
@@ -31,6 +31,7 @@ class RoleAssignmentAdmin(GatedAdmin):
             role=obj.role,
             user=obj.user,
             group=obj.group,
+            resource_group=obj.resource_group,
             expires_at=obj.expires_at,
         )
         obj.pk = made.pk

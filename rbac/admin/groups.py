@@ -2,12 +2,15 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
+from django.db.models import ManyToManyField, Q
 from django.http import HttpRequest
 
-from rbac import audit
+from rbac import operations
 from rbac.gated_admin import GatedAdmin, principal_of
-from rbac.models import UserGroup
+from rbac.models import User, UserGroup
+from rbac.people import visible_people
 
 
 @admin.register(UserGroup)
@@ -16,24 +19,39 @@ class UserGroupAdmin(GatedAdmin):
 
     view_permission = "core_usergroup_view"
     add_permission = change_permission = delete_permission = "core_usergroup_manage"
-    list_display = ("name", "identifier", "scope")
+    fields = ("scope", "identifier", "name", "external_name", "users")
+    list_display = ("name", "identifier", "scope", "external_name")
     list_select_related = ("scope",)
     filter_horizontal = ("users",)
     search_fields = ("name", "identifier")
     ordering = ("name",)
 
+    def get_readonly_fields(self, request: HttpRequest, obj: UserGroup | None = None) -> tuple[str, ...]:
+        return ("scope", "identifier") if obj else ()
+
+    def formfield_for_manytomany(
+        self, db_field: "ManyToManyField[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> "forms.ModelMultipleChoiceField[Any] | None":
+        people = Q(pk__in=visible_people(principal_of(request)).values("pk"))
+        if match := request.resolver_match:
+            # Who is in the group is seen with it, and stays unless taken out.
+            people |= Q(user_groups=match.kwargs.get("object_id"))
+        kwargs["queryset"] = User.objects.filter(people).distinct().order_by("username")
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def save_model(
+        self, request: HttpRequest, obj: UserGroup, form: "forms.ModelForm[UserGroup]", change: bool
+    ) -> None:
+        given = {field: form.cleaned_data[field] for field in ("name", "external_name", "users")}
+        actor = principal_of(request)
+        if change:
+            operations.update_user_group(actor=actor, group=obj, **given)
+            return
+        made = operations.create_user_group(actor=actor, scope=obj.scope, identifier=obj.identifier, **given)
+        obj.pk = made.pk
+
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        before = sorted(form.instance.users.values_list("username", flat=True))
-        super().save_related(request, form, formsets, change)
-        audit.record(
-            actor=principal_of(request),
-            action="usergroup.update" if change else "usergroup.create",
-            thing=form.instance,
-            before={"users": before},
-            after={"users": sorted(form.instance.users.values_list("username", flat=True))},
-            source="admin",
-        )
+        """The operation set the members already."""
 
     def delete_model(self, request: HttpRequest, obj: UserGroup) -> None:
-        audit.record(actor=principal_of(request), action="usergroup.delete", thing=obj, source="admin")
-        obj.delete()
+        operations.delete_user_group(actor=principal_of(request), group=obj)

@@ -4,12 +4,28 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.db.models import ForeignKey, Q
+from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from rbac.gated_admin import AccountAdmin, principal_of
-from rbac.models import ApiKey
-from rbac.operations.keys import create_api_key, revoke_api_key
+from rbac.models import ApiKey, ServiceAccount, User
+from rbac.operations.keys import MANAGE, create_api_key, revoke_api_key
+from rbac.permission_table import PermissionsField
+from rbac.policy import scopes_of_member, visible_to
+
+
+class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
+    """An API key, and what it is good for."""
+
+    permissions = PermissionsField(
+        label="Good for", help_text="Nothing ticked: whatever its user may, wherever the key is good for."
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = ("user", "name", "scope", "permissions", "expires_at")
 
 
 @admin.register(ApiKey)
@@ -18,17 +34,34 @@ class ApiKeyAdmin(AccountAdmin):
 
     view_permission = "core_user_view"
     add_permission = delete_permission = "core_user_manage"
-    fields = ("user", "name", "expires_at")
-    list_display = ("name", "user", "prefix", "created_at", "expires_at", "last_used_at", "revoked_at")
-    list_select_related = ("user",)
+    form = KeyForm
+    fields = ("user", "name", "scope", "permissions", "expires_at")
+    list_display = ("name", "user", "prefix", "scope", "expires_at", "last_used_at", "revoked_at")
+    list_select_related = ("user", "scope")
     search_fields = ("name", "user__username", "prefix")
     ordering = ("-pk",)
+
+    def formfield_for_foreignkey(
+        self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> "ModelChoiceField[Any] | None":
+        principal = principal_of(request)
+        if db_field.name == "scope":
+            kwargs["queryset"] = scopes_of_member(principal).order_by("path")
+            return admin.ModelAdmin.formfield_for_foreignkey(self, db_field, request, **kwargs)
+        mine = visible_to(principal, MANAGE, ServiceAccount.objects.all())
+        kwargs["queryset"] = User.objects.filter(Q(pk=principal.pk) | Q(pk__in=mine.values("user_id")))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(
         self, request: HttpRequest, obj: ApiKey, form: "forms.ModelForm[ApiKey]", change: bool
     ) -> None:
         made, token = create_api_key(
-            actor=principal_of(request), user=obj.user, name=obj.name, expires_at=obj.expires_at
+            actor=principal_of(request),
+            user=obj.user,
+            name=obj.name,
+            scope=obj.scope,
+            permissions=obj.permissions,
+            expires_at=obj.expires_at,
         )
         obj.pk, obj.prefix = made.pk, made.prefix
         request.new_token = token  # type: ignore[attr-defined]

@@ -4,10 +4,12 @@ from django import forms
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.safestring import SafeString
 
 from rbac import operations
 from rbac.gated_admin import GatedAdmin, principal_of
 from rbac.models import Role, User
+from rbac.permission_table import PermissionTable
 from rbac.permissions import ALWAYS_GRANTED
 from rbac.policy import can, can_anywhere, scopes_where
 from rbac.role_form import RoleForm
@@ -40,8 +42,9 @@ class RoleAdmin(GatedAdmin):
         return ("scope", "identifier", "permission_list")
 
     @admin.display(description="Permissions")
-    def permission_list(self, obj: Role) -> str:
-        return ", ".join(obj.permissions.order_by("permission").values_list("permission", flat=True))
+    def permission_list(self, obj: Role) -> SafeString:
+        granted = obj.permissions.values_list("permission", flat=True)
+        return PermissionTable(read_only=True).render("permission_list", granted)
 
     def _may_on(self, principal: User, permission: str, obj: Role) -> bool:
         if obj.scope is None:

@@ -6,7 +6,7 @@ import pytest
 from django.contrib import admin
 from django.test import Client
 
-from rbac.models import ApiKey, Role, Scope, User, UserGroup
+from rbac.models import ApiKey, Role, Scope, User
 from tests.api.world import World
 from tests.doors.conftest import Send
 from tests.doors.corpus import TEXTS
@@ -81,8 +81,13 @@ def test_no_field_makes_a_form_fail(address: str, world: World, client: Client, 
 
 
 def test_no_field_makes_a_change_fail(world: World, client: Client, send: Send, admin: User) -> None:
-    group = UserGroup.objects.create(scope=world.scope, identifier="hands", name="Hands")
-    for row in (world.scope, world.role, world.member, group):
+    for row in (
+        world.scope,
+        world.role,
+        world.member,
+        world.user_group,
+        world.resource_group,
+    ):
         address = f"/admin/rbac/{row._meta.model_name}/{row.pk}/change/"
         forms = forms_of(client, address)
         assert forms

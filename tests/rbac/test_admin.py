@@ -7,13 +7,34 @@ import pytest
 from django.test import Client
 
 from rbac.keys import key_of_token
-from rbac.models import ApiKey, AuditEntry, Role, RoleAssignment, Scope, User, UserGroup
+from rbac.models import (
+    ApiKey,
+    AuditEntry,
+    ResourceGroup,
+    Role,
+    RoleAssignment,
+    Scope,
+    ServiceAccount,
+    User,
+    UserGroup,
+)
+from rbac.permissions import PERMISSIONS
 from rbac.policy import can
 from tests.rbac.people import grant, organization
 
 pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]
-MODELS = ("user", "scope", "role", "usergroup", "roleassignment", "apikey", "auditentry")
+MODELS = (
+    "user",
+    "scope",
+    "role",
+    "usergroup",
+    "resourcegroup",
+    "serviceaccount",
+    "roleassignment",
+    "apikey",
+    "auditentry",
+)
 
 
 @pytest.fixture
@@ -71,9 +92,20 @@ def test_staff_of_an_organization_sees_its_rows_only(org_admin: User, other_proj
     assert client.get("/admin/rbac/user/").status_code == 403
 
 
-def test_the_boxes_of_a_role_are_grouped_and_delegate_view_is_locked(admin: User, browse: Browse):
+def test_the_boxes_of_a_role_are_a_table_and_delegate_view_is_locked(admin: User, browse: Browse):
     page = browse(admin).get("/admin/rbac/role/add/").content.decode()
     assert "Delegate configurations" in page
+    head = re.findall(r'<th scope="col">([^<]*)</th>', page)
+    assert head[head.index("Resource") :] == [
+        "Resource",
+        "View",
+        "Create/Edit",
+        "Delete",
+        "Access",
+        "Execute",
+        "Other",
+    ]
+    assert page.count('name="granted"') == len(PERMISSIONS)
     box = re.search(r'<input[^>]*value="core_delegate_view"[^>]*>', page)
     assert box is not None
     assert "disabled" in box.group()
@@ -261,3 +293,73 @@ def test_no_list_answers_guesses_about_what_it_does_not_show(admin: User, browse
 )
 def test_the_filters_that_a_list_offers_work(admin: User, browse: Browse, address: str):
     assert browse(admin).get(address).status_code == 200
+
+
+def test_what_an_operation_refuses_is_said_in_the_form(admin: User, project: Scope, browse: Browse):
+    form = {"scope": project.pk, "identifier": "viewer", "name": "Sly", "granted": ["core_pipeline_view"]}
+    page = browse(admin).post("/admin/rbac/role/add/", form)
+    assert page.status_code == 200
+    assert "viewer is a built-in role" in page.content.decode()
+    assert 'aria-label="Pipelines: View" title="core_pipeline_view" checked' in page.content.decode()
+
+
+def test_what_cannot_be_deleted_stays_and_the_page_says_why(admin: User, project: Scope, browse: Browse):
+    group = UserGroup.objects.create(scope=project, identifier="crew", name="Crew")
+    viewer = Role.objects.get(identifier="viewer")
+    RoleAssignment.objects.create(group=group, role=viewer, scope=project)
+    page = browse(admin).post(f"/admin/rbac/usergroup/{group.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "Remove their assignments first." in page.content.decode()
+    assert UserGroup.objects.filter(pk=group.pk).exists()
+
+
+def test_a_resource_group_is_made_and_changed_with_its_things(admin: User, project: Scope, browse: Browse):
+    client = browse(admin)
+    rows = {"entries-TOTAL_FORMS": 1, "entries-INITIAL_FORMS": 0}
+    rows |= {"entries-0-resource": "service", "entries-0-identifier": ""}
+    form = {"scope": project.pk, "identifier": "web", "name": "Web", "description": ""} | rows
+    assert client.post("/admin/rbac/resourcegroup/add/", form).status_code == 302
+    group = ResourceGroup.objects.get(identifier="web")
+    kept = group.entries.get()
+    assert (kept.resource, kept.identifier) == ("service", "")
+
+    rows = {"entries-TOTAL_FORMS": 2, "entries-INITIAL_FORMS": 1, "entries-0-id": kept.pk}
+    rows |= {"entries-0-group": group.pk, "entries-0-resource": "service", "entries-0-DELETE": "on"}
+    rows |= {"entries-1-group": group.pk, "entries-1-resource": "pipeline", "entries-1-identifier": "web"}
+    form = {"name": "Web things", "description": ""} | rows
+    assert client.post(f"/admin/rbac/resourcegroup/{group.pk}/change/", form).status_code == 302
+    assert list(group.entries.values_list("resource", "identifier")) == [("pipeline", "web")]
+    actions = AuditEntry.objects.filter(thing_type="rbac.resourcegroup").values_list("action", flat=True)
+    assert sorted(actions) == ["resourcegroup.create", "resourcegroup.update"]
+
+
+def test_a_service_account_is_made_and_deleted_by_its_operations(admin: User, project: Scope, browse: Browse):
+    client = browse(admin)
+    form = {"scope": project.pk, "identifier": "ci", "name": "CI", "description": ""}
+    assert client.post("/admin/rbac/serviceaccount/add/", form).status_code == 302
+    account = ServiceAccount.objects.get(identifier="ci")
+    assert account.user.kind == User.Kind.SERVICE_ACCOUNT
+    assert client.get(f"/admin/rbac/serviceaccount/{account.pk}/change/").status_code == 200
+    client.post(f"/admin/rbac/serviceaccount/{account.pk}/delete/", {"post": "yes"})
+    assert not ServiceAccount.objects.exists()
+    assert AuditEntry.objects.filter(action="serviceaccount.delete").exists()
+
+
+def test_members_of_a_group_change_by_the_operation(
+    admin: User, viewer: User, project: Scope, browse: Browse
+):
+    client = browse(admin)
+    form = {"scope": project.pk, "identifier": "crew", "name": "Crew", "external_name": ""}
+    client.post("/admin/rbac/usergroup/add/", form | {"users": [viewer.pk]})
+    group = UserGroup.objects.get(identifier="crew")
+    assert list(group.users.all()) == [viewer]
+    change = {"name": "Crew", "external_name": "", "users": []}
+    assert client.post(f"/admin/rbac/usergroup/{group.pk}/change/", change).status_code == 302
+    assert not group.users.exists()
+    entry = AuditEntry.objects.get(action="usergroup.update")
+    assert (entry.before["users"], entry.after["users"]) == (["viewer"], [])
+
+
+def test_forms_offer_only_what_one_may_see(org_admin: User, stranger: User, viewer: User, browse: Browse):
+    page = browse(org_admin).get("/admin/rbac/roleassignment/add/").content.decode()
+    assert ">viewer</option>" in page
+    assert ">stranger</option>" not in page
