@@ -164,8 +164,13 @@ def _ask(actor: User, execution: Execution, kind: str, *, step: str = "") -> Non
             raise Conflict("Somebody has asked for this already; it is about to happen.")
         Interrupt.objects.create(execution=execution, kind=kind, by=actor, step=step)
         wake(execution.pk, timezone.now())
-        about = {"step": step} if step else None
-        record(actor=actor, action=f"execution.{kind.lower()}", thing=execution, after=about)
+        record(
+            actor=actor,
+            action=f"execution.{kind.lower()}",
+            thing=execution,
+            before={"status": execution.status},
+            after={"step": step} if step else None,
+        )
         transaction.on_commit(lambda: wake_soon(execution.pk))
 
 

@@ -17,6 +17,8 @@ from web.views import refusal, unavailable
 Answer = Callable[[HttpRequest], HttpResponseBase]
 SENDABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 SCOPE_KEY = "scope"
+# Which door a request came by, as the audit trail calls it.
+_DOORS = {"/api/": "api", "/admin/": "admin"}
 
 
 class RequestId:
@@ -29,7 +31,7 @@ class RequestId:
         sent = request.headers.get("X-Request-Id", "")
         request_id = sent if SENDABLE_ID.fullmatch(sent) else uuid.uuid4().hex
         address = request.META.get("REMOTE_ADDR", "")
-        source = "api" if request.path.startswith("/api/") else "page"
+        source = next((name for start, name in _DOORS.items() if request.path.startswith(start)), "page")
         reset = current_request.set(RequestMark(request_id=request_id, address=address, source=source))
         try:
             response = self.get_response(request)

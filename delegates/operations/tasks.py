@@ -82,11 +82,12 @@ def withdraw_task(task: DelegateTask, reason: str) -> bool:
 def abort_task(*, actor: Principal, task: DelegateTask) -> DelegateTask:
     """End a queued task, or ask the delegate that runs it to stop; nothing happens to one that has ended."""
     require(actor, "core_delegate_edit", task)
+    before = {"status": task.status}
     with transaction.atomic():
         reason = f"Aborted by {actor.get_username()}."
         ended = end_queued(task, DelegateTask.Status.ABORTED, reason, database_now())
         if ended or _ask_to_stop(task):
-            record(actor=actor, action="delegate_task.abort", thing=task)
+            record(actor=actor, action="delegate_task.abort", thing=task, before=before)
     return task
 
 

@@ -72,7 +72,8 @@ def delete_role(*, actor: User | None, role: Role) -> None:
         raise ValidationError("Somebody is invited with this role. Take the invitation back first.")
     # What came of the others is in the audit trail.
     invitations.delete()
-    audit.record(actor=actor, action="role.delete", thing=role)
+    before = _role_record(role.name, role.permissions.values_list("permission", flat=True))
+    audit.record(actor=actor, action="role.delete", thing=role, before=before)
     role.delete()
 
 

@@ -1,0 +1,81 @@
+"""Every address that changes something leaves an entry: who, what, where and by which request."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.urls import reverse
+
+from rbac.models import AuditEntry
+from tests.api.asks import Ask
+from tests.api.needs import ADMIN
+from tests.api.rows import ROWS
+from tests.matrix.conftest import Stage
+
+pytestmark = pytest.mark.django_db
+ASKS = [(name, ask) for name, row in ROWS.items() for ask in row.asks if ask.method != "get"]
+WRITE = re.compile(r'^\s*(?:INSERT (?:OR IGNORE )?INTO|UPDATE|DELETE FROM) "?(\w+)"?', re.IGNORECASE)
+OURS = ("rbac_", "connectors_", "delegates_", "deployments_")
+# A question and its answer change nothing of what was asked about.
+QUESTIONS = {"deployments_previewquestion", "delegates_inquiry", "delegates_delegatetask"}
+CHANGING_NOTHING = {"user.sign_out", "delegatetoken.reveal"}
+REQUEST = "audit-request-1"
+SECRETS = ("a good secret", "wonderful-secret-value")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of one request."""
+
+    status: int
+    written: frozenset[str]
+    entries: tuple[AuditEntry, ...]
+
+
+class Watch:
+    """Notes which tables statements really changed: an UPDATE that finds no row changes nothing."""
+
+    def __init__(self) -> None:
+        self.tables: set[str] = set()
+
+    def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, params, many, context)
+        found = WRITE.match(sql)
+        if found and context["cursor"].rowcount and found[1].startswith(OURS):
+            self.tables.add(found[1])
+        return result
+
+
+def told_by(stage: Stage, name: str, ask: Ask) -> Told:
+    """Ask as an administrator, look at what was written, and take it back."""
+    address = reverse(name, kwargs=ROWS[name].kwargs(stage.world)) + ask.query
+    how = {} if ask.is_form else {"content_type": "application/json"}
+    method, watch = getattr(stage.browsers[ADMIN], ask.method), Watch()
+    with transaction.atomic():
+        with connection.execute_wrapper(watch):
+            response = method(address, ask.body(stage.world), HTTP_X_REQUEST_ID=REQUEST, **how)
+        entries = tuple(AuditEntry.objects.filter(request_id=REQUEST).order_by("pk"))
+        transaction.set_rollback(True)
+    written = frozenset(watch.tables) - QUESTIONS - {"rbac_auditentry"}
+    return Told(response.status_code, written, entries)
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [pytest.param(name, ask, id=f"{name}-{ask.method}{ask.query}") for name, ask in ASKS],
+)
+def test_who_changes_something_is_in_the_audit_trail(name: str, ask: Ask, stage: Stage) -> None:
+    told = told_by(stage, name, ask)
+    if told.written and told.status < 400:
+        assert told.entries, f"changes {sorted(told.written)} and says nothing"
+    for entry in told.entries:
+        assert entry.actor == stage.people[ADMIN]
+        assert entry.actor_name == stage.people[ADMIN].username
+        assert entry.address == "127.0.0.1"
+        assert entry.source == ("api" if name.startswith("api-") else "page")
+        assert (entry.thing_type, entry.thing_id, entry.thing_name) > ("", "", "")
+        says_what = entry.before is not None or entry.after is not None or entry.action in CHANGING_NOTHING
+        assert says_what, f"{entry.action} does not say what changed"
+        assert not [secret for secret in SECRETS if secret in f"{entry.before} {entry.after}"]
