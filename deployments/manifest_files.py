@@ -79,13 +79,18 @@ def overrides_with(thing: Thing, principal: Principal) -> Uses:
 
 @uses
 def infrastructures_with(thing: Thing, principal: Principal) -> Uses:
-    """The infrastructures that are reached by a connector."""
-    if not isinstance(thing, Connector):
+    """The infrastructures that are reached by a connector, or by one that enters with a secret."""
+    if isinstance(thing, FileNode):
         return Uses()
-    found = Infrastructure.objects.filter(connector=thing).select_related("environment")
+    by = {"connector": thing} if isinstance(thing, Connector) else {"connector__secret": thing}
+    found = Infrastructure.objects.filter(**by).select_related("environment")
     seen = visible_to(principal, "core_environment_view", found).order_by("environment__identifier", "name")
     shown = tuple(
-        Use(f"infrastructure {one.name} of {one.environment.name}", reverse("environments")) for one in seen
+        Use(
+            f"infrastructure {one.name} of {one.environment.name}",
+            reverse("environment", args=[one.environment_id]),
+        )
+        for one in seen
     )
     return Uses(shown, hidden=found.count() - len(shown))
 

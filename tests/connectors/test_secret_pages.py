@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from rest_framework.test import APIClient
 
 from connectors.models import Connector, Secret
 from connectors.operations import create_secret
-from rbac.models import AuditEntry, Scope, User
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
+from tests.api.world import CANARY, make_world
+from tests.fixtures.people import make_person
 
 Browse = Callable[[User], Client]
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----\n"
@@ -94,3 +97,29 @@ def test_a_used_secret_stays_until_nothing_uses_it(secret: Secret, admin: User, 
     connector.delete()
     client.post(f"/secrets/{secret.pk}/delete/")
     assert not Secret.objects.exists()
+
+
+def test_a_secret_tells_who_uses_it_through_its_connectors_too(
+    project: Scope, admin: User, browse: Browse, call: Callable[[User], APIClient]
+) -> None:
+    world = make_world(project, admin, admin)
+    page = text_of(browse(admin).get(f"/secrets/{world.secret.pk}/"))
+    assert f"connector {CANARY} AWS" in page
+    assert f"infrastructure {CANARY} sandbox of {CANARY} dev" in page
+    uses = call(admin).get(f"/api/v1/secrets/{world.secret.pk}/uses").json()
+    assert [one["url"] for one in uses["results"]] == [
+        f"/connectors/{world.connector.pk}/",
+        f"/environments/{world.environment.pk}/",
+    ]
+
+
+def test_uses_that_somebody_may_not_see_are_a_number(
+    project: Scope, admin: User, call: Callable[[User], APIClient]
+) -> None:
+    world = make_world(project, admin, admin)
+    reader = make_person("reader")
+    role = Role.objects.create(scope=project, identifier="reader", name="Reader")
+    role.set_permissions(["core_secret_view"])
+    RoleAssignment.objects.create(scope=project, role=role, user=reader)
+    uses = call(reader).get(f"/api/v1/secrets/{world.secret.pk}/uses").json()
+    assert uses == {"results": [], "hidden": 2}
