@@ -66,8 +66,10 @@ MIDDLEWARE = [
     # the length of an answer says nothing about what is secret in it.
     "django.middleware.gzip.GZipMiddleware",
     "csp.middleware.CSPMiddleware",
+    "web.browsing.AnswerHeaders",
     "web.middleware.RequestId",
     "web.guarding.Guard",
+    "web.browsing.OwnSite",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -294,6 +296,9 @@ CONTENT_SECURITY_POLICY = {
         "form-action": [SELF],
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
+        # The older word is what Firefox and Safari understand.
+        "report-uri": "/csp-reports",
+        "report-to": "csp",
     }
 }
 
@@ -337,6 +342,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Slipway API",
     "DESCRIPTION": "Delegates and Amazon ECS deployments.",
     "VERSION": "1",
+    "DEFAULT_GENERATOR_CLASS": "web.described.Description",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -8,6 +8,7 @@ from django.urls import include, path, re_path
 
 from delegates.consumers import DelegatesConsumer
 from deployments.consumers import ExecutionConsumer
+from web.csp_reports import csp_reports
 from web.sockets import no_socket
 from web.theme import choose_theme
 
@@ -18,6 +19,7 @@ urlpatterns = [
     path("", include("delegates.urls")),
     path("", include("connectors.urls")),
     path("", include("ops.urls")),
+    path("csp-reports", csp_reports, name="csp-reports"),
     path("theme/", choose_theme, name="theme"),
     path("admin/", admin.site.urls),
     path("api/", include("web.schema_urls")),

@@ -5,12 +5,16 @@ from dataclasses import replace
 from django.utils.translation import gettext_lazy
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
+from guards.limits import BAD_KEYS_PER_ADDRESS
 from rbac.audit import NO_REQUEST, current_request
+from rbac.counting import counts
 from rbac.keys import key_of_token, note_use
 from rbac.models import ApiKey, User
+
+_TOO_MANY = "Too many unknown API keys came from your address. Wait a minute, and use one that is valid."
 
 
 class ApiKeyAuthentication(BaseAuthentication):
@@ -22,6 +26,7 @@ class ApiKeyAuthentication(BaseAuthentication):
             return None
         key = key_of_token(token)
         if key is None:
+            _count_bad_key(request)
             raise AuthenticationFailed(gettext_lazy("This API key is unknown, revoked or expired."))
         note_use(key)
         key.user.key_limits = key.limits
@@ -31,6 +36,13 @@ class ApiKeyAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="slipway"'
+
+
+def _count_bad_key(request: Request) -> None:
+    """Raises `Throttled` where too many came from one address: a guess, or a broken program."""
+    address = request.META.get("REMOTE_ADDR", "")
+    if counts.add(f"bad-key:{address}", seconds=60) > BAD_KEYS_PER_ADDRESS:
+        raise Throttled(60, detail=_TOO_MANY)
 
 
 def token_of(request: Request) -> str | None:

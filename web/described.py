@@ -1,7 +1,11 @@
 """What the description of the API says beside what its serializers say by themselves."""
 
 from collections.abc import Iterator
-from typing import Any
+from functools import cache
+from typing import Any, cast
+
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.request import Request
 
 from web.problems import MEDIA_TYPE
 
@@ -28,6 +32,18 @@ PROBLEM: dict[str, Any] = {
         },
     },
 }
+
+
+class Description(SchemaGenerator):
+    """The description for everybody, made once by each process: it takes a second, and anybody may ask."""
+
+    def get_schema(self, request: Request | None = None, public: bool = False) -> dict[str, Any]:
+        return _for_everybody() if public else cast(dict[str, Any], super().get_schema(request, public))
+
+
+@cache
+def _for_everybody() -> dict[str, Any]:
+    return cast(dict[str, Any], SchemaGenerator().get_schema(None, public=True))
 
 
 def close_bodies(result: dict[str, Any], **_: Any) -> dict[str, Any]:

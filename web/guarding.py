@@ -12,6 +12,8 @@ from web.problems import document
 from web.views import refusal
 
 Answer = Callable[[HttpRequest], HttpResponseBase]
+# A few bytes may stand for gigabytes; only agents pack what they send, and are measured unpacked.
+_PACKED = "The body is packed. Send it as it is, without Content-Encoding."
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -24,6 +26,8 @@ class Guard:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if fault := text_fault(request.path):
             return _refused(request, [fault.as_error() | {"path": "path"}])
+        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            return refusal(request, 415, content=document(415, code="packed", detail=_PACKED))
         if request.META.get("QUERY_STRING", "").count("&") >= QUERY_FIELDS:
             what = Fault(f"an address may have {QUERY_FIELDS}", "leave out what is empty")
             return _refused(request, [what.as_error() | {"path": "query"}])

@@ -39,6 +39,7 @@ ROWS: dict[str, Row] = {
     "sign-out": Row((Ask("post", Open(302, anonymous=302), is_form=True),)),
     "admin-sign-in": Row((get(Open(403, anonymous=302)),)),
     "theme": Row((Ask("post", Open(302, anonymous=302), is_form=True),)),
+    "csp-reports": Row((Ask("post", Open(204, anonymous=204)),)),
     "healthz": only(Open()),
     "readyz": Row((get(Open(503, anonymous=503)),)),
     "schema": only(Open()),

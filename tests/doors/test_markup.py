@@ -40,7 +40,7 @@ KEPT = re.compile(
     r"|owner|group|outcome|ending|section|phase|service|operation|action|permission|source|address|value"
     r"|token|awaits|sight|quota|nudged|unit|event|request|content"
 )
-NOT_PAGES = re.compile(r"^/(api|sign-out|static)/|download|\.json$")
+NOT_PAGES = re.compile(r"^/(api|sign-out|static)/|download|/export/|\.json$")
 # What would run script, or shows that text became markup.
 TRACES = """() => [
     ...document.querySelectorAll('img[src=x], [onerror], [onclick], [onmouseover], [href^="javascript:"]'),
