@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from allauth.mfa.models import Authenticator
 from django.apps import apps
 from django.conf import settings
 from django.db import models, transaction
 
 from connectors.encryption import EncryptedTextField, Sealed
-from rbac.encryption import WrongKey, decrypt, encrypt, is_current, key_of, name_of
+from rbac.encryption import SECOND_FACTOR, WrongKey, decrypt, encrypt, is_current, key_of, name_of
 
 # One transaction each: a rotation that ends early has lost one batch, and holds nobody up for long.
 BATCH = 200
@@ -56,6 +57,39 @@ class Column:
 
 
 @dataclass(frozen=True)
+class SecondFactors:
+    """What makes the codes of people's second factors: tokens in JSON that a library keeps."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{Authenticator._meta.db_table}.data.{self.name}"
+
+    def batches(self, size: int) -> Iterator[list["Value"]]:
+        """Yield the values of the rows that hold one, in the order of their keys."""
+        rows = Authenticator.objects.filter(data__has_key=self.name).order_by("pk").values_list("pk", "data")
+        found = list(rows[:size])
+        while found:
+            yield [Value(key, data[self.name], SECOND_FACTOR) for key, data in found]
+            found = list(rows.filter(pk__gt=found[-1][0])[:size])
+
+    def replace(self, value: "Value", new: str) -> bool:
+        """Put a token in the place of another; not where somebody has written since."""
+        row = Authenticator.objects.select_for_update().filter(pk=value.key).first()
+        if row is None or row.data.get(self.name) != value.token:
+            return False
+        row.data[self.name] = new
+        row.save(update_fields=["data"])
+        return True
+
+    def again(self, value: "Value") -> "Value | None":
+        """The value as it is now, None where it is gone."""
+        row = Authenticator.objects.filter(pk=value.key).first()
+        token = row.data.get(self.name) if row else None
+        return Value(value.key, token, SECOND_FACTOR) if token else None
+
+
+@dataclass(frozen=True)
 class Value:
     """One encrypted value: its row's primary key, its token, and the place that it is bound to."""
 
@@ -68,10 +102,18 @@ class Value:
 class Rotated:
     """What became of one column; `unreadable` values were written with a key that is not there."""
 
-    column: Column
+    column: "Place"
     values: int
     rotated: int
     unreadable: int
+
+
+Place = Column | SecondFactors
+
+
+def encrypted_places() -> list[Place]:
+    """Return everything that is encrypted, by name."""
+    return sorted([*encrypted_columns(), SecondFactors("secret"), SecondFactors("seed")], key=str)
 
 
 def encrypted_columns() -> list[Column]:
@@ -86,7 +128,7 @@ def encrypted_columns() -> list[Column]:
     return sorted(found, key=str)
 
 
-def rotate_column(column: Column, *, size: int = BATCH, told: Callable[[int], None] | None = None) -> Rotated:
+def rotate_column(column: Place, *, size: int = BATCH, told: Callable[[int], None] | None = None) -> Rotated:
     """Write every value of a column anew under the first key; what is under it already is left alone.
 
     `told` hears after each batch how many values were looked at so far. A value that changes meanwhile is
@@ -104,7 +146,7 @@ def rotate_column(column: Column, *, size: int = BATCH, told: Callable[[int], No
     return Rotated(column, values, rotated, unreadable)
 
 
-def keys_used(column: Column, *, size: int = BATCH) -> Counter[str]:
+def keys_used(column: Place, *, size: int = BATCH) -> Counter[str]:
     """Count the values of a column by the name of their key; see `UNREADABLE` and `OLDER_FORM`."""
     return Counter(_key_used(one) for batch in column.batches(size) for one in batch)
 
@@ -122,7 +164,7 @@ def first_key() -> str:
     return name_of(settings.FIELD_ENCRYPTION_KEYS[0])
 
 
-def _rotate_one(column: Column, value: Value) -> str:
+def _rotate_one(column: Place, value: Value) -> str:
     while True:
         try:
             text = decrypt(value.token, value.place)

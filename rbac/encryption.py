@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
+# The place of what makes the codes of second factors: the library that keeps it does not say whose it is.
+SECOND_FACTOR: Final = "second factor"
 _VERSION: Final = "2."
 _NONCE_BYTES: Final = 12
 

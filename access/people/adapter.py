@@ -4,14 +4,13 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
-from cryptography.fernet import Fernet, MultiFernet
-from django.conf import settings
 from django.contrib.auth import login
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 
 from access.people.sessions import begin_session
 from rbac import audit
+from rbac.encryption import SECOND_FACTOR, decrypt, encrypt
 from rbac.models import User
 
 BACKEND = "access.people.backend.PeopleBackend"
@@ -54,20 +53,16 @@ class TwoFactorAdapter(DefaultMFAAdapter):
     """Keeps what second factors are made of encrypted, as every secret of the database."""
 
     def encrypt(self, text: str) -> str:
-        return _keys().encrypt(text.encode()).decode()
+        return encrypt(text, SECOND_FACTOR)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return _keys().decrypt(encrypted_text.encode()).decode()
+        return decrypt(encrypted_text, SECOND_FACTOR)
 
     def get_totp_issuer(self) -> str:
         return "Slipway"
 
     def get_totp_label(self, user: User) -> str:
         return user.username
-
-
-def _keys() -> MultiFernet:
-    return MultiFernet([Fernet(key) for key in settings.FIELD_ENCRYPTION_KEYS])
 
 
 def may_sign_in(user: User) -> bool:

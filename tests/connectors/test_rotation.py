@@ -4,6 +4,8 @@ from collections.abc import Callable
 from io import StringIO
 
 import pytest
+from allauth.mfa.adapter import get_adapter
+from allauth.mfa.models import Authenticator
 from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
@@ -11,9 +13,17 @@ from pytest_django import Settings
 from connectors import rotation
 from connectors.encryption import EncryptedTextField, Sealed
 from connectors.models import Secret
-from connectors.rotation import OLDER_FORM, Column, encrypted_columns, first_key, keys_used, rotate_column
+from connectors.rotation import (
+    OLDER_FORM,
+    Column,
+    SecondFactors,
+    encrypted_columns,
+    first_key,
+    keys_used,
+    rotate_column,
+)
 from rbac.encryption import encrypt, name_of
-from rbac.models import Scope
+from rbac.models import Scope, User
 
 FIELD = Secret._meta.get_field("value")
 assert isinstance(FIELD, EncryptedTextField)
@@ -108,6 +118,23 @@ def test_a_value_that_is_replaced_meanwhile_stays_replaced(
     rotate_column(VALUES)
     assert Secret.objects.get(pk=secrets[0].pk).value == "a fresh value"
     assert keys_used(VALUES) == {name_of(new): 5}
+
+
+def test_second_factors_are_rotated_too(settings: Settings, keys: Callable[..., None], admin: User) -> None:
+    adapter = get_adapter()
+    kinds = Authenticator.Type
+    for kind, name in ((kinds.TOTP, "secret"), (kinds.RECOVERY_CODES, "seed")):
+        Authenticator.objects.create(
+            user=admin, type=kind, data={name: adapter.encrypt(f"the {name}"), "used_mask": 3}
+        )
+    new = new_key()
+    keys(new, *settings.FIELD_ENCRYPTION_KEYS)
+    assert "mfa_authenticator.data.seed: 1 of 1 values" in said()
+    keys(new)
+    totp, codes = Authenticator.objects.order_by("pk")
+    assert adapter.decrypt(totp.data["secret"]) == "the secret"
+    assert (adapter.decrypt(codes.data["seed"]), codes.data["used_mask"]) == ("the seed", 3)
+    assert rotate_column(SecondFactors("secret")).rotated == 0
 
 
 def test_what_no_key_reads_is_left_and_told(

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from connectors.rotation import UNREADABLE, Column, encrypted_columns, first_key, keys_used, rotate_column
+from connectors.rotation import UNREADABLE, Place, encrypted_places, first_key, keys_used, rotate_column
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
     def _check(self) -> None:
         used: Counter[str] = Counter()
-        for column in encrypted_columns():
+        for column in encrypted_places():
             found = keys_used(column)
             used += found
             shown = [f"{count:,} under {name}" for name, count in sorted(found.items())]
@@ -48,7 +48,7 @@ class Command(BaseCommand):
 
     def _rotate(self) -> None:
         unreadable = 0
-        for column in encrypted_columns():
+        for column in encrypted_places():
             done = rotate_column(column, told=_Progress(self, column))
             unreadable += done.unreadable
             self.stdout.write(f"{column}: {done.rotated:,} of {done.values:,} values written anew")
@@ -60,7 +60,7 @@ class Command(BaseCommand):
 class _Progress:
     """Says now and then how far a large table has come."""
 
-    def __init__(self, command: Command, column: Column) -> None:
+    def __init__(self, command: Command, column: Place) -> None:
         self._command, self._column = command, column
         self._told_at = time.monotonic()
 
