@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from access.views import audit, invitations, joining, scope_changes, scopes
+from access.views import audit, invitations, joining, keys, scope_changes, scopes, service_accounts
 
 urlpatterns = [
     path("access/scopes/", scopes.scopes, name="access-scopes"),
@@ -14,6 +14,24 @@ urlpatterns = [
     path("access/scopes/<int:pk>/rename/", scope_changes.rename_scope, name="rename-scope"),
     path("access/scopes/<int:pk>/archive/", scope_changes.archive_scope, name="archive-scope"),
     path("access/scopes/<int:pk>/restore/", scope_changes.restore_scope, name="restore-scope"),
+    path("access/service-accounts/", service_accounts.service_accounts, name="service-accounts"),
+    path("access/service-accounts/new/", service_accounts.new_service_account, name="new-service-account"),
+    path("access/service-accounts/<int:pk>/", service_accounts.service_account, name="service-account"),
+    path(
+        "access/service-accounts/<int:pk>/edit/",
+        service_accounts.edit_service_account,
+        name="edit-service-account",
+    ),
+    path(
+        "access/service-accounts/<int:pk>/delete/",
+        service_accounts.delete_service_account,
+        name="delete-service-account",
+    ),
+    path("access/service-accounts/<int:pk>/keys/new/", keys.new_account_key, name="new-service-account-key"),
+    path("access/keys/", keys.my_keys, name="my-api-keys"),
+    path("access/keys/new/", keys.new_key, name="new-api-key"),
+    path("access/keys/<int:pk>/rotate/", keys.rotate_key, name="rotate-api-key"),
+    path("access/keys/<int:pk>/revoke/", keys.revoke_key, name="revoke-api-key"),
     path("access/invitations/", invitations.invitations, name="invitations"),
     path("access/invitations/new/", invitations.new_invitation, name="new-invitation"),
     path(

@@ -142,6 +142,10 @@ def secret_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "name": "Made here", "value": "a good secret"}
 
 
+def service_account_form(world: World) -> dict[str, Any]:
+    return {"in_scope": world.scope.path, "name": "Made here"}
+
+
 def token_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "name": "Made here"}
 

@@ -28,11 +28,13 @@ from tests.api.asks import (
     token_form,
     version_of,
 )
+from tests.api.key_rows import KEYS
 from tests.api.needs import ACCOUNT, ORGANIZATION, Anywhere, Lists, Makes, Needs, Open, Saves, SignedIn
 from tests.api.people_rows import PEOPLE
 from tests.api.world import CANARY, PIPELINE
 
 PAGES: dict[str, Row] = {
+    **KEYS,
     **PEOPLE,
     "invitations": only(Lists("core_user_view")),
     "new-invitation": Row(
