@@ -10,12 +10,13 @@ from channels.db import database_sync_to_async
 
 from deployments import log
 from deployments.models import Execution
-from deployments.queries import Rights, rights_on
+from deployments.queries import Rights, rights_among
 from deployments.watching import LARGEST_FRAME, Hub, frames_of, hub_of
 from rbac.models import User
-from rbac.policy import can
+from rbac.policy import permissions_at
 from web.live import BROKEN, FORBIDDEN, LiveConsumer
 
+VIEW = "core_pipeline_view"
 LOOK_AGAIN_SECONDS = 10
 # A viewer that is farther behind is told what it missed, and asks for it when somebody looks there.
 MOST_BEHIND = 2000
@@ -45,10 +46,9 @@ class ExecutionConsumer(LiveConsumer):
     def refusal(self, person: User) -> int | None:
         """Refuse who may not see the execution; what the person may do with it is noted."""
         execution = Execution.objects.filter(pk=self.execution_id).select_related("scope").first()
-        if execution is None or not can(person, "core_pipeline_view", execution):
-            return FORBIDDEN
-        self.rights = rights_on(execution, person)
-        return None
+        granted = permissions_at(person, execution) if execution is not None else frozenset()
+        self.rights = rights_among(granted)
+        return None if VIEW in granted else FORBIDDEN
 
     async def follow(self) -> None:
         async with hub_of(self.execution_id) as hub:

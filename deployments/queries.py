@@ -257,7 +257,11 @@ class Rights:
 
 def rights_on(execution: Execution, principal: User) -> Rights:
     """Ask for the permissions of a person on an execution."""
-    granted = permissions_at(principal, execution)
+    return rights_among(permissions_at(principal, execution))
+
+
+def rights_among(granted: frozenset[str]) -> Rights:
+    """Say what permissions on an execution come to."""
     return Rights(abort="core_pipeline_abort" in granted, run="core_pipeline_execute" in granted)
 
 

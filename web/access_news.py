@@ -23,11 +23,19 @@ class Attention:
     def __init__(self) -> None:
         self.person: int | None = None
         self.session: str = ""
+        # Set while nothing has changed since the last look: until then nothing more is shown.
+        self.settled = asyncio.Event()
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
         """Have the connection look again, at once or when its look under way is done."""
+        self.settled.clear()
         self._woken.set()
+
+    def settle(self) -> None:
+        """Note that a look found nothing against the connection, unless there was news meanwhile."""
+        if not self._woken.is_set():
+            self.settled.set()
 
     def is_concerned(self, people: list[int], sessions: list[str]) -> bool:
         """Whether a change is about this connection; one without names is about all."""

@@ -22,7 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
-    """One watcher: asks who it is and whether that may be, first and after each change of access."""
+    """One watcher: asks who it is and whether that may be, first and after each change of access.
+
+    From a change until the answer nothing is sent: with many watchers that can take a moment.
+    """
 
     # Hubs listen for all; a channel for each viewer would be one more queue to grow.
     channel_layer_alias = "none"
@@ -38,6 +41,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         self._key = session_key_of(self.scope)
+        self._access: Attention | None = None
         self._guard: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
         await self.accept()
@@ -51,10 +55,20 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """The page has nothing to say."""
 
+    async def send(
+        self, text_data: str | None = None, bytes_data: bytes | None = None, close: bool = False
+    ) -> None:
+        """Send once it is sure that the person may see it."""
+        if self._access is not None:
+            await self._access.settled.wait()
+        await super().send(text_data=text_data, bytes_data=bytes_data, close=close)
+
     async def _keep_checking(self) -> None:
         async with attention() as mine:
+            self._access = mine
             mine.session = mark_of(self._key)
             while (code := await self._check(mine)) is None:
+                mine.settle()
                 if self._following is None:
                     self._following = self._begin(self.follow())
                 await mine.news(LOOK_AGAIN_SECONDS)
