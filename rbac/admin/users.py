@@ -4,7 +4,8 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
-from django.http import HttpRequest
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from rbac import audit
 from rbac.gated_admin import AccountAdmin, principal_of
@@ -48,8 +49,17 @@ class UserAdmin(AccountAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     def save_model(
         self, request: HttpRequest, obj: User, form: "forms.ModelForm[User]", change: bool
     ) -> None:
-        obj.save()
         fields = sorted(name for name in form.changed_data if "password" not in name)
-        after = {name: str(form.cleaned_data.get(name)) for name in fields}
+        before = User.objects.filter(pk=obj.pk).values(*fields).first() if change else None
+        obj.save()
+        after = {name: form.cleaned_data.get(name) for name in fields}
         action = "user.update" if change else "user.create"
-        audit.record(actor=principal_of(request), action=action, thing=obj, after=after, source="admin")
+        audit.record(actor=principal_of(request), action=action, thing=obj, before=before, after=after)
+
+    @transaction.atomic
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        answer: HttpResponse = super().user_change_password(request, id, form_url)
+        if isinstance(answer, HttpResponseRedirect):
+            person = User.objects.get(pk=id)
+            audit.record(actor=principal_of(request), action="user.password_change", thing=person)
+        return answer

@@ -219,6 +219,19 @@ def test_a_user_is_made_and_changed_but_never_deleted(admin: User, browse: Brows
     carla.refresh_from_db()
     assert (carla.first_name, carla.is_active) == ("Carla", False)
     assert client.post(f"/admin/rbac/user/{carla.pk}/delete/", {"post": "yes"}).status_code == 403
+    password = {"password1": "correct horse staple", "password2": "correct horse staple"}
+    address = f"/admin/rbac/user/{carla.pk}/password/"
+    assert client.post(address, password | {"usable_password": "true"}).status_code == 302
+    entries = AuditEntry.objects.filter(thing_type="rbac.user").order_by("pk")
+    assert [(entry.action, entry.source) for entry in entries] == [
+        ("user.create", "admin"),
+        ("user.update", "admin"),
+        ("user.password_change", "admin"),
+    ]
+    assert (entries[1].before, entries[1].after) == (
+        {"first_name": "", "is_active": True},
+        {"first_name": "Carla", "is_active": False},
+    )
     assert "correct horse" not in str(list(AuditEntry.objects.values()))
 
 
