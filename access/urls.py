@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from access.views import audit, invitations, joining, keys, scope_changes, scopes, service_accounts
+from access.views import audit, effective, invitations, joining, keys, scope_changes, scopes, service_accounts
 
 urlpatterns = [
     path("access/scopes/", scopes.scopes, name="access-scopes"),
@@ -40,6 +40,7 @@ urlpatterns = [
     path("access/invitations/<int:pk>/revoke/", invitations.revoke_invitation, name="revoke-invitation"),
     path("join/", joining.join_here, name="join"),
     path("join/<str:token>/", joining.join_by_link, name="join-by-link"),
+    path("access/effective/", effective.effective_access, name="effective-access"),
     path("access/audit/", audit.audit_trail, name="audit-trail"),
     path("access/audit/export/", audit.export_audit_trail, name="export-audit-trail"),
     path("access/audit/<int:pk>/", audit.audit_entry, name="audit-entry"),

@@ -50,6 +50,9 @@ LOOKS: Final[dict[str, Look]] = {
     "ANSWERED": Look("Answered", "success", "success"),
     "NOT_SENT": Look("Not sent", "skipped", "queued"),
     "UNKNOWN": Look("No answer", "unknown", "waiting"),
+    # permissions
+    "GRANTED": Look("Granted", "success", "success"),
+    "NOT_GRANTED": Look("Not granted", "skipped", "queued"),
     # delegate tokens
     "ACTIVE": Look("Active", "success", "success"),
     "REVOKED": Look("Revoked", "aborted", "aborted"),

@@ -28,6 +28,11 @@ class Verdict:
     assignments: tuple[RoleAssignment, ...] = ()
     missing_from: tuple[str, ...] = ()
 
+    @property
+    def others(self) -> int:
+        """How many assignments grant it besides the first."""
+        return max(0, len(self.assignments) - 1)
+
 
 def explain(subject: Subject, thing: Scoped, permissions: Iterable[str] | None = None) -> list[Verdict]:
     """Return a verdict on each of `permissions`, which default to those that can be asked of `thing`.

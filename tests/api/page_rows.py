@@ -435,6 +435,7 @@ PAGES: dict[str, Row] = {
         lambda world: {"pk": world.file.pk, "version": 1},
     ),
     # Access.
+    "effective-access": only(SignedIn()),
     "access-scopes": only(SignedIn()),
     "archived-scopes": only(SignedIn()),
     "scope-choices": only(SignedIn()),
