@@ -24,6 +24,8 @@ class Standing:
 
     role: str = ""
     place: str = ""
+    # A scope that is archived: there and below nobody has anything, and no role given there counts.
+    archived: str = ""
 
     def __str__(self) -> str:
         return f"{self.role} at {self.place}" if self.role else "nobody"
@@ -32,13 +34,21 @@ class Standing:
         """Whether the role grants it there: at its own place and below; to members (R080) above too."""
         if permission == ALWAYS_GRANTED:
             return self.is_member(at)
-        return permission in GRANTED.get(self.role, ()) and _covers(self.place, at)
+        return permission in GRANTED.get(self.role, ()) and self.reaches(at)
+
+    def reaches(self, at: str) -> bool:
+        """Whether the role counts there at all."""
+        return bool(self.role) and _covers(self.place, at) and self._is_alive(at)
 
     def has_anywhere(self, permission: str) -> bool:
         return self.has(permission, self.place)
 
     def is_member(self, at: str) -> bool:
-        return bool(self.role) and (_covers(self.place, at) or _covers(at, self.place))
+        is_near = _covers(self.place, at) or _covers(at, self.place)
+        return bool(self.role) and is_near and self._is_alive(at) and self._is_alive(self.place)
+
+    def _is_alive(self, at: str) -> bool:
+        return not self.archived or not _covers(self.archived, at)
 
 
 def _covers(place: str, at: str) -> bool:
@@ -175,10 +185,10 @@ class Owner:
     done: int = 200
 
     def status(self, who: Standing) -> int:
-        return self.done if who == ADMIN else MISSING
+        return self.done if who.place == ACCOUNT and who.role == ADMIN.role else MISSING
 
     def shows(self, who: Standing) -> bool:
-        return who == ADMIN
+        return self.status(who) == self.done
 
 
 @dataclass(frozen=True)
@@ -198,22 +208,28 @@ class Open:
 Need = Needs | Belongs | Lists | Anywhere | Makes | Saves | SignedIn | Owner | Open
 
 
+# Between these three only what concerns an organization or the account differs.
+ADMINS = ("account_admin", "organization_admin", "project_admin")
+
+
 def sharpest(need: Need, turn: int) -> tuple[Standing, ...]:
     """Return the standings that tell most about a need; what is left out could only say the same again.
 
-    Here every role is asked, for a wrong permission shows with some role only. Next door it is the mightiest
-    one: whatever gets past would get past with it. From above, where only inheritance is left to see, it is
-    one role for each answer, another in each `turn`.
+    Here every role is asked, for a wrong permission shows with some role only, and of roles that are all but
+    the same another one in each `turn`. Next door it is the mightiest: whatever gets past would get past with
+    it. From above, where only inheritance is left to see, it is one who may and one who may not.
     """
     if isinstance(need, SignedIn | Open):
         return NOBODY, STRANGER, Standing("viewer", HERE), ADMIN
-    here = tuple(Standing(role, HERE) for role in GRANTED)
-    above: dict[tuple[str, int], list[Standing]] = {}
-    for who in EVERY_STANDING:
-        if who.place in (ORGANIZATION, ACCOUNT) and who.role:
-            above.setdefault((who.place, need.status(who)), []).append(who)
-    chosen = tuple(several[turn % len(several)] for several in above.values())
+    chosen = []
+    for place in (HERE, *((ORGANIZATION, ACCOUNT) if turn % 2 else (ACCOUNT, ORGANIZATION))):
+        alike: dict[tuple[bool, int], list[Standing]] = {}
+        for role in GRANTED:
+            who = Standing(role, place)
+            alike.setdefault((role in ADMINS or place != HERE, need.status(who)), []).append(who)
+        some = [several[turn % len(several)] for (is_alike, _), several in alike.items() if is_alike]
+        others = [who for (is_alike, _), several in alike.items() if not is_alike for who in several]
+        chosen += [*some, *others] if place == HERE else some[len(chosen) % 2 :][:1] or some[:1]
+    outside = (Standing("account_admin", SIBLING), STRANGER, NOBODY)[turn % 3]
     owner = (ADMIN,) if isinstance(need, Owner) else ()
-    return tuple(
-        dict.fromkeys((*here, *chosen, *owner, Standing("account_admin", SIBLING), STRANGER, NOBODY))
-    )
+    return (*chosen, *owner, outside)

@@ -3,27 +3,23 @@
 Every day the standings that tell most are asked; `make soak` asks all of them.
 """
 
-import os
 import re
-from typing import Any
+from collections.abc import Iterable
 
 import pytest
-from django.urls import get_resolver, reverse
+from django.urls import get_resolver
 
-from tests.api.asks import WHO, Ask, nothing
-from tests.api.needs import EVERY_STANDING, HERE, MISSING, STRANGER, Lists, Open, SignedIn, Standing, sharpest
+from tests.api.asks import Ask, nothing
+from tests.api.needs import EVERY_STANDING, STRANGER, Open, SignedIn, Standing, sharpest
 from tests.api.rows import ROWS, names_of
-from tests.api.world import CANARY, World
 from tests.matrix.conftest import Stage
-from tests.matrix.people import Browser
+from tests.matrix.sending import ASKS, fault_of, send
 
 pytestmark = pytest.mark.django_db
-ASKS = [(name, ask) for name, row in ROWS.items() for ask in row.asks]
 CELLS = [
     pytest.param(turn, name, ask, id=f"{name}-{ask.method}{ask.query}")
     for turn, (name, ask) in enumerate(ASKS)
 ]
-ALL = bool(os.environ.get("SLIPWAY_SOAK"))
 
 
 def test_every_address_has_a_row() -> None:
@@ -32,46 +28,27 @@ def test_every_address_has_a_row() -> None:
 
 @pytest.mark.parametrize(("turn", "name", "ask"), CELLS)
 def test_everybody_gets_what_is_theirs_and_no_more(turn: int, name: str, ask: Ask, stage: Stage) -> None:
-    expected = expectations(name, ask, turn)
-    found: dict[str, int] = {}
+    compare(name, ask, stage, sharpest(ask.need, turn))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("turn", "name", "ask"), CELLS)
+def test_every_role_at_every_place_gets_no_more(turn: int, name: str, ask: Ask, stage: Stage) -> None:
+    compare(name, ask, stage, EVERY_STANDING)
+
+
+def compare(name: str, ask: Ask, stage: Stage, standings: Iterable[Standing]) -> None:
+    """Ask as each of them and as nobody who signed in, and compare with what is computed."""
+    anonymous = ask.need.anonymous if isinstance(ask.need, Open) else 401 if name.startswith("api-") else 302
+    expected = {None: anonymous, **{who: ask.need.status(who) for who in standings}}
+    found: dict[Standing | None, int] = {}
     for who in expected:
         browser = stage.anonymous if who is None else stage.browsers[who]
         response = send(browser, name, ask, stage.world)
-        found[str(who)] = response.status_code
+        found[who] = response.status_code
         fault = fault_of(ask, who, response)
         assert not fault, f"{who}: {fault}"
-    assert found == {str(who): status for who, status in expected.items()}
-
-
-def expectations(name: str, ask: Ask, turn: int) -> dict[Standing | None, int]:
-    """The status that everybody has to get; None stands for who has not signed in."""
-    if isinstance(ask.need, tuple):
-        return dict(zip(WHO, ask.need, strict=True))
-    need = ask.need
-    anonymous = need.anonymous if isinstance(need, Open) else 401 if name.startswith("api-") else 302
-    standings = EVERY_STANDING if ALL else sharpest(need, turn)
-    return {None: anonymous, **{who: need.status(who) for who in standings}}
-
-
-def fault_of(ask: Ask, who: Standing | None, response: Any) -> str:
-    """What is wrong with what is shown: something of a project in which one has no part, or a list's gap."""
-    shown = response.getvalue().decode("utf-8", "replace")
-    has_part = who is not None and f"{HERE}/".startswith(f"{who.place or '-'}/")
-    if CANARY in shown and (response.status_code == MISSING or not has_part):
-        return "sees what is foreign"
-    if who is None or not isinstance(ask.need, Lists) or not ask.need.sign:
-        return ""
-    is_listed = ask.need.sign in shown
-    return "" if is_listed == ask.need.shows(who) else f"is listed: {is_listed}"
-
-
-def send(browser: Browser, name: str, ask: Ask, world: World, keys: dict[str, Any] | None = None) -> Any:
-    address = reverse(name, kwargs=ROWS[name].kwargs(world) if keys is None else keys) + ask.query
-    if ask.method == "get":
-        return browser.undone("get", address)
-    if ask.is_form:
-        return browser.undone("post", address, ask.body(world))
-    return browser.undone(ask.method, address, ask.body(world), content_type="application/json")
+    assert found == expected
 
 
 MISSING_KEYS = {"int": 999_999, "UUID": "00000000-0000-4000-8000-000000000000", "str": "nothing"}

@@ -1,0 +1,57 @@
+"""Every table of the admin site, and the permission that each of its pages needs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model
+
+from rbac.models import AuditEntry
+from tests.api.needs import ACCOUNT, HERE
+from tests.api.world import World
+
+
+def first_entry(world: World) -> Model:
+    return AuditEntry.objects.filter(scope=world.scope).earliest("pk")
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a table's pages need, "" where nobody gets one; and the row of the world that is asked for."""
+
+    row: Callable[[World], Any]
+    view: str
+    add: str = ""
+    delete: str = ""
+    at: str = HERE
+
+
+def of(attribute: str) -> Callable[[World], Any]:
+    return lambda world: getattr(world, attribute)
+
+
+TABLES: dict[str, Table] = {
+    "connectors.connector": Table(of("connector"), "core_connector_view"),
+    "connectors.filenode": Table(of("file"), "core_file_view"),
+    "connectors.secret": Table(of("secret"), "core_secret_view"),
+    "delegates.delegate": Table(of("delegate"), "core_delegate_view"),
+    "delegates.delegateconfiguration": Table(
+        lambda world: world.delegate.configuration, "core_delegateconfiguration_view"
+    ),
+    "delegates.delegateevent": Table(
+        lambda world: world.delegate.events.earliest("pk"), "core_delegate_view"
+    ),
+    "delegates.delegateinstance": Table(
+        lambda world: world.delegate.instances.earliest("pk"), "core_delegate_view"
+    ),
+    "delegates.delegatetoken": Table(of("token"), "core_delegate_view"),
+    "rbac.apikey": Table(of("key"), "core_user_view", "core_user_manage", "core_user_manage", at=ACCOUNT),
+    "rbac.auditentry": Table(first_entry, "core_audit_view"),
+    "rbac.role": Table(of("role"), "core_role_view", "core_role_edit", "core_role_delete"),
+    "rbac.roleassignment": Table(of("assignment"), "core_user_view", "core_user_manage", "core_user_manage"),
+    "rbac.scope": Table(of("scope"), "core_organization_view", "core_project_edit"),
+    "rbac.user": Table(of("member"), "core_user_view", "core_user_manage", at=ACCOUNT),
+    "rbac.usergroup": Table(
+        of("user_group"), "core_usergroup_view", "core_usergroup_manage", "core_usergroup_manage"
+    ),
+}

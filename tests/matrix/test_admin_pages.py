@@ -1,0 +1,69 @@
+"""Every page of the admin site × everybody: list, add, change, delete and history of every table."""
+
+import pytest
+from django.contrib import admin
+from django.urls import reverse
+
+from tests.api.needs import (
+    ACCOUNT,
+    ADMIN,
+    FORBIDDEN,
+    GRANTED,
+    HERE,
+    NOBODY,
+    SIBLING,
+    Standing,
+)
+from tests.matrix.admin_rows import TABLES, Table
+from tests.matrix.conftest import Stage
+
+pytestmark = pytest.mark.django_db
+# The framework leads away from a row that is not there, or may not be seen.
+LED_AWAY = 302
+FEW = (
+    *(Standing(role, HERE) for role in GRANTED),
+    Standing("account_admin", SIBLING),
+    Standing("viewer", ACCOUNT),
+    ADMIN,
+    NOBODY,
+)
+
+
+def test_every_table_has_a_row() -> None:
+    assert {model._meta.label_lower for model in admin.site._registry} == set(TABLES)
+
+
+@pytest.mark.parametrize("label", TABLES)
+def test_every_page_is_for_who_has_its_permission(label: str, stage: Stage) -> None:
+    table, stem = TABLES[label], f"admin:{label.replace('.', '_')}"
+    row = table.row(stage.world).pk
+    addresses = {
+        "list": reverse(f"{stem}_changelist"),
+        "add": reverse(f"{stem}_add"),
+        **{page: reverse(f"{stem}_{page}", args=[row]) for page in ("change", "delete", "history")},
+    }
+    wrong = []
+    for who in FEW:
+        for page, address in addresses.items():
+            response = stage.browsers[who].undone("get", address)
+            if response.status_code != expected(table, page, who):
+                wrong.append(f"{who}: {page} {response.status_code}, not {expected(table, page, who)}")
+            shows = response.status_code == 200 and addresses["change"] in response.getvalue().decode()
+            if page == "list" and shows != who.has(table.view, table.at):
+                wrong.append(f"{who}: the list {'shows' if shows else 'hides'} it")
+    assert wrong == []
+
+
+def expected(table: Table, page: str, who: Standing) -> int:
+    """The status that a page has to answer with; a row that may not be seen is as one that never was."""
+    if page in ("list", "add"):
+        return 200 if reaches_any(table, table.view if page == "list" else table.add, who) else FORBIDDEN
+    needed = table.delete if page == "delete" else table.view
+    if who.has(table.view, table.at):
+        return 200 if who.has(needed, table.at) else FORBIDDEN
+    return LED_AWAY if page == "history" or reaches_any(table, needed, who) else FORBIDDEN
+
+
+def reaches_any(table: Table, permission: str, who: Standing) -> bool:
+    """What belongs to the account needs the permission there; all else, anywhere."""
+    return who.has_anywhere(permission) if table.at.count("/") else who.has(permission, table.at)

@@ -1,0 +1,139 @@
+"""Every call of agents × what somebody shows: a call without a row fails, a task stays with its agent."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.utils import timezone
+
+from delegates.models import DelegateTask, DelegateToken
+from delegates.operations.tokens import revoke_token
+from delegates.protocol.door import CALLS, WAITS
+from delegates.protocol.threads import in_thread
+from rbac.models import Scope, User
+from rbac.operations.keys import create_api_key
+from tests.delegates.making import make_token
+from tests.fixtures.people import make_project
+from tests.protocol.agents import Agent, offered, registered, registration
+from tests.protocol.wire import Socket, post
+
+RESULT = {"status": "SUCCEEDED", "result": {}, "error": None}
+# What each call says that is well-formed; "*" stands for a task.
+BODIES: dict[str, Mapping[str, Any]] = {
+    "register": {},
+    "heartbeat": {"running": []},
+    "configuration": {"exit_code": 0, "output": "", "duration_ms": 1, "started_at": 1, "digest": "x"},
+    "logs": {"sequence": 0, "lines": []},
+    "deregister": {},
+    "tasks/acquire": {"free": 0, "wait": 0},
+    "tasks/renew": {"tasks": []},
+    "tasks/*/logs": {"fence": 1, "sequence": 0, "lines": []},
+    "tasks/*/complete": {"fence": 1, **RESULT},
+}
+OF_SESSIONS = [call for call in BODIES if call != "register"]
+OF_TASKS = [call for call in BODIES if "*" in call]
+NO_SESSION = (401, "session_invalid")
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_was_refused() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def token(project: Scope) -> DelegateToken:
+    return make_token(project)
+
+
+@pytest.fixture
+def agent(token: DelegateToken) -> Agent:
+    return registered(token)
+
+
+def test_every_call_has_a_row() -> None:
+    assert set(BODIES) == {*CALLS, *WAITS}
+
+
+async def said(call: str, bearer: str, task: str = "") -> tuple[int, str]:
+    """The status and the code that a call is answered with."""
+    body = await in_thread(registration) if call == "register" else BODIES[call]
+    status, content, _ = await post(f"/agent/v1/{call.replace('*', task or str(uuid.uuid4()))}", body, bearer)
+    return status, content.get("code", "")
+
+
+async def is_closed(bearer: str) -> bool:
+    """Whether the door of agents' sockets shuts; it opens first, for only then a code can be given."""
+    socket = Socket(bearer)
+    answers = [await socket.open()]
+    if answers[0]["type"] == "websocket.accept":
+        answers.append(await socket.hear())
+    return bool(answers[-1].get("type") == "websocket.close")
+
+
+async def test_only_a_session_is_heard(agent: Agent, token: DelegateToken, admin: User) -> None:
+    _, key = await in_thread(make_key, admin)
+    forged = agent.session[:-1] + ("A" if agent.session[-1] != "A" else "B")
+    for bearer in ("", "x", key, token.value, forged):
+        answers = {call: await said(call, bearer) for call in OF_SESSIONS}
+        assert answers == dict.fromkeys(OF_SESSIONS, NO_SESSION), bearer[:8]
+        assert await is_closed(bearer)
+
+
+async def test_only_a_token_registers(agent: Agent, token: DelegateToken, admin: User) -> None:
+    _, key = await in_thread(make_key, admin)
+    for bearer in ("", "x", key, agent.session):
+        assert (await said("register", bearer))[0] == 401, bearer[:8]
+    assert (await said("register", token.value))[0] == 200
+
+
+def make_key(person: User) -> tuple[Any, str]:
+    return create_api_key(actor=person, user=person, name="program")
+
+
+async def test_nobody_else_is_heard_of_a_task(agent: Agent, token: DelegateToken) -> None:
+    """Neither another delegate of the scope nor one next door, whatever fence it names."""
+    task = await in_thread(taken, agent)
+    for path in ("default/demo", "default/sibling", "other/elsewhere"):
+        other = await in_thread(neighbour, path)
+        for call in OF_TASKS:
+            theirs = await said(call, other.session, str(task.pk))
+            assert theirs == await said(call, other.session), f"{path}: {call}"
+    assert (await in_thread(DelegateTask.objects.get, pk=task.pk)).status == DelegateTask.Status.STARTED
+
+
+def taken(agent: Agent) -> DelegateTask:
+    task = offered(agent)
+    agent.acquire()
+    return task
+
+
+def neighbour(path: str) -> Agent:
+    token = make_token(make_project(*path.split("/")), f"of {path}")
+    return registered(token, f"other-{path.replace('/', '-')}", instance_key=f"host-2/{path}")
+
+
+@pytest.mark.parametrize("ended_by", ["archiving", "revoking", "rejecting"])
+async def test_who_is_shut_out_is_heard_no_more(
+    ended_by: str, agent: Agent, token: DelegateToken, admin: User, project: Scope
+) -> None:
+    task = await in_thread(taken, agent)
+    await in_thread(shut_out, ended_by, agent, token, admin)
+    answers = {call: (await said(call, agent.session, str(task.pk)))[0] for call in OF_SESSIONS}
+    assert set(answers.values()) <= {401, 403}, answers
+    assert (await said("register", token.value))[0] in (401, 403)
+    assert await is_closed(agent.session)
+
+
+def shut_out(how: str, agent: Agent, token: DelegateToken, admin: User) -> None:
+    if how == "archiving":
+        Scope.objects.filter(pk=token.scope_id).update(archived_at=timezone.now())
+    elif how == "revoking":
+        revoke_token(actor=admin, token=token)
+    else:
+        delegate = agent.instance.delegate
+        delegate.admission = "REJECTED"
+        delegate.save()
