@@ -47,9 +47,21 @@ TABLES: dict[str, Table] = {
     "delegates.delegatetoken": Table(of("token"), "core_delegate_view"),
     "rbac.apikey": Table(of("key"), "core_user_view", "core_user_manage", "core_user_manage", at=ACCOUNT),
     "rbac.auditentry": Table(first_entry, "core_audit_view"),
+    "rbac.resourcegroup": Table(
+        of("resource_group"),
+        "core_resourcegroup_view",
+        "core_resourcegroup_edit",
+        "core_resourcegroup_delete",
+    ),
     "rbac.role": Table(of("role"), "core_role_view", "core_role_edit", "core_role_delete"),
     "rbac.roleassignment": Table(of("assignment"), "core_user_view", "core_user_manage", "core_user_manage"),
     "rbac.scope": Table(of("scope"), "core_organization_view", "core_project_edit"),
+    "rbac.serviceaccount": Table(
+        of("service_account"),
+        "core_serviceaccount_view",
+        "core_serviceaccount_edit",
+        "core_serviceaccount_delete",
+    ),
     "rbac.user": Table(of("member"), "core_user_view", "core_user_manage", at=ACCOUNT),
     "rbac.usergroup": Table(
         of("user_group"), "core_usergroup_view", "core_usergroup_manage", "core_usergroup_manage"
