@@ -114,16 +114,13 @@ class Route(APIView):
         if takes_nothing(self):
             refuse_body(request.data)
 
-    def given(
-        self, serializer: type[Serializer[Any]], *, partial: bool = False, strict: bool = True
-    ) -> dict[str, Any]:
+    def given(self, serializer: type[Serializer[Any]], *, partial: bool = False) -> dict[str, Any]:
         """Return the body, checked by `serializer`; it may hold no other keys.
 
         Raises the serializer's `ValidationError`, or `BadInput`.
         """
         checked = serializer(data=self.request.data, partial=partial)
-        if strict:
-            refuse_unknown(checked, self.request.data)
+        refuse_unknown(checked, self.request.data)
         checked.is_valid(raise_exception=True)
         return dict(checked.validated_data)
 

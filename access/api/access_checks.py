@@ -74,7 +74,7 @@ class AccessCheck(Route):
 
     @extend_schema(request=AccessCheckInput, responses=AccessVerdictDocument)
     def post(self, request: Request) -> Response:
-        given = self.given(AccessCheckInput, strict=True)
+        given = self.given(AccessCheckInput)
         thing = self._thing(given["resource"])
         subject = self._subject(given.get("principal"), thing)
         verdict = Verdict(given["permission"], permitted=False, reason=NOTHING)

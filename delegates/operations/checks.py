@@ -1,7 +1,6 @@
 """Connectivity checks that people start: can this delegate reach an address."""
 
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 from django.db import transaction
 
@@ -9,7 +8,9 @@ from delegates.candidates import own_tag
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
 from delegates.operations.tasks import submit_task
+from guards.addresses import PRIVATE_TOO
 from guards.limits import CHECKED_URL_CHARACTERS
+from guards.places import url_problem
 from rbac.audit import record
 from rbac.policy import Principal, require
 from web.problems import BadInput
@@ -45,18 +46,8 @@ def start_check(*, actor: Principal, delegate: Delegate, url: str) -> DelegateTa
 def _fault(url: str) -> str:
     if len(url) > CHECKED_URL_CHARACTERS:
         return f"must have at most {CHECKED_URL_CHARACTERS}"
-    # urlsplit drops control characters, so they are looked for first.
-    if not url.isascii() or not url.isprintable() or " " in url:
-        return "may hold neither spaces nor other characters than ASCII"
-    try:
-        parts = urlsplit(url)
-        port_is_valid = parts.port is None or parts.port > 0
-    except ValueError:
-        return "is not valid"
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_valid:
-        return (
-            "must begin with https:// or http:// and name a host, such as https://ecs.us-east-1.amazonaws.com"
-        )
-    if parts.username or parts.password:
-        return "may not hold a name or a password"
-    return ""
+    if not url.isascii() or not url.isprintable():
+        return "may not hold other characters than those of ASCII"
+    # Whether the name leads where a delegate may go is for the delegate to see, which resolves it.
+    why = url_problem(url, PRIVATE_TOO)
+    return f"cannot be asked: {why}" if why else ""

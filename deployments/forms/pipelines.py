@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 
 from deployments.forms.resources import InScope
 from deployments.models import Infrastructure, Service
@@ -34,8 +35,11 @@ class PipelineForm(PageForm):
         super().__init__(*args, auto_id="pipeline-%s", **kwargs)
         self.problems: list[dict[str, Any]] = []
 
-    def refuse(self, problem: Problem) -> None:
+    def refuse(self, problem: Problem | ValidationError) -> None:
         """Show below the text what has a line, and above the form what has none."""
+        if isinstance(problem, ValidationError):
+            super().refuse(problem)
+            return
         self.problems = [one for one in problem.errors if one.get("line")]
         placeless = [one for one in problem.errors if not one.get("line")]
         if placeless or not problem.errors:

@@ -64,6 +64,13 @@ def test_what_is_no_web_address_is_refused(url: str) -> None:
     assert error_of(run("http", {"url": url}))["code"] == "BadParameters"
 
 
+@pytest.mark.parametrize("kind", ["http", "check", "git", "docker_registry"])
+@pytest.mark.parametrize("port", [22, 25, 2375, 6379, 11211])
+def test_no_kind_of_task_speaks_http_to_what_is_no_web_server(kind: str, port: int) -> None:
+    answer = run(kind, {"url": f"http://127.0.0.1:{port}/", "repository": "library/nginx"})
+    assert error_of(answer)["code"] == "BadParameters"
+
+
 def test_a_name_that_nobody_has_is_a_lack_of_this_delegate() -> None:
     error = error_of(run("check", {"url": "https://nobody.invalid"}))
     assert (error["code"], error["capability"]) == ("NameNotResolved", True)

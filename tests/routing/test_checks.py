@@ -75,6 +75,9 @@ def test_a_delegate_of_the_same_name_elsewhere_is_not_asked(project: Scope, admi
         "https://example.com:99999",
         "https://exa mple.com",
         "https://example.com/\x00",
+        "http://169.254.169.254/latest/meta-data",
+        "http://0xa9fea9fe/",
+        "https://example.com:6379",
         f"https://example.com/{'a' * 600}",
     ],
 )
@@ -102,7 +105,7 @@ def test_a_person_starts_one_from_the_page_and_a_program_from_its_route(
     task = DelegateTask.objects.get()
     assert response["Location"] == f"/delegates/tasks/{task.pk}/"
     refused = client.post(f"/delegates/{delegate.pk}/check/", {"url": "nowhere"}, follow=True)
-    assert "The address must begin with https:// or http://" in refused.content.decode()
+    assert "the address must begin with https:// or http://" in refused.content.decode()
     started = call(admin).post(f"/api/v1/delegates/{delegate.pk}/check", {"url": URL}, format="json")
     assert started.status_code == 202
     assert json.loads(DelegateTask.objects.get(pk=started.json()["id"]).payload) == {"url": URL}

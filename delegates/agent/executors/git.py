@@ -14,7 +14,7 @@ from delegates.agent.executors.answers import Answer, Surroundings, failed, succ
 from delegates.agent.work import Held
 from guards.addresses import Reach
 from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES
-from guards.places import Place, find_place
+from guards.places import Place, find_place, read_url
 
 _PROGRAM = "git"
 FETCH_SECONDS, READ_SECONDS = 60.0, 10.0
@@ -110,6 +110,8 @@ def _place(url: str, reach: Reach) -> tuple[str, Place]:
     parts = urlsplit(url)
     if parts.scheme not in _PORTS or not parts.hostname or parts.hostname.startswith("-"):
         raise ValueError("the address of a repository begins with https://, http:// or ssh://")
+    if parts.scheme != "ssh":
+        read_url(url)
     if parts.password:
         raise ValueError("the address of a repository must not hold a password: use a secret")
     return url, find_place(parts.hostname, parts.port or _PORTS[parts.scheme], reach)
