@@ -1,0 +1,105 @@
+"""Pages of service accounts and API keys: a key is shown once, and opens what it is good for."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from rbac.keys import key_of_token
+from rbac.models import ApiKey, Role, RoleAssignment, Scope, ServiceAccount, User
+from rbac.operations import create_api_key, create_service_account
+from rbac.policy import can
+
+pytestmark = pytest.mark.django_db
+Browse = Callable[[User], Client]
+
+
+@pytest.fixture
+def account(admin: User, project: Scope) -> ServiceAccount:
+    """A program of the project that may run its pipelines."""
+    made = create_service_account(actor=admin, scope=project, name="Build server")
+    role = Role.objects.get(identifier="pipeline_executor")
+    RoleAssignment.objects.create(user=made.user, role=role, scope=project)
+    return made
+
+
+def test_a_service_account_gets_a_key_that_is_shown_once(
+    admin: User, account: ServiceAccount, browse: Browse
+):
+    client, address = browse(admin), f"/access/service-accounts/{account.pk}/"
+    answer = client.post(f"{address}keys/new/", {"name": "main", "within": "account/default/demo"})
+    assert "no-store" in answer["Cache-Control"]
+    token = shown_in(answer.content.decode())
+    key = key_of_token(token)
+    assert key is not None
+    assert (key.user, key.scope, key.created_by) == (account.user, account.scope, admin)
+    page = client.get(address).content.decode()
+    assert "main" in page
+    assert "Pipeline Executor" in page
+    assert token not in page
+
+
+def test_a_key_for_looking_changes_nothing(admin: User, project: Scope, browse: Browse):
+    page = browse(admin).post("/access/keys/new/", {"name": "look", "uses": "view", "expires": "30"})
+    key = key_of_token(shown_in(page.content.decode()))
+    assert key is not None
+    assert key.expires_at is not None
+    person = key.user
+    person.key_limits = key.limits
+    assert can(person, "core_pipeline_view", project)
+    assert not can(person, "core_pipeline_execute", project)
+
+
+def test_a_rotated_key_has_a_new_token_and_both_open_until_the_grace_ends(viewer: User, browse: Browse):
+    key, before = create_api_key(actor=viewer, user=viewer, name="CI")
+    page = browse(viewer).post(f"/access/keys/{key.pk}/rotate/", {"grace": "3600"}).content.decode()
+    after = shown_in(page)
+    assert after != before
+    assert "The one before opens until" in page
+    assert key_of_token(before) == key_of_token(after) == key
+
+
+def test_a_revoked_key_opens_nothing_and_cannot_be_rotated(viewer: User, browse: Browse):
+    key, token = create_api_key(actor=viewer, user=viewer, name="CI")
+    client = browse(viewer)
+    page = client.post(f"/access/keys/{key.pk}/revoke/", follow=True).content.decode()
+    assert "opens nothing any more" in page
+    assert key_of_token(token) is None
+    refused = client.post(f"/access/keys/{key.pk}/rotate/", {"grace": "0"})
+    assert refused.status_code == 400
+    assert "revoked or rotated meanwhile" in refused.content.decode()
+
+
+def test_who_may_less_than_a_service_account_gets_no_key_of_it(
+    viewer: User, account: ServiceAccount, project: Scope, browse: Browse
+):
+    maker = Role.objects.create(scope=project, identifier="maker", name="Maker")
+    maker.set_permissions(["core_serviceaccount_manageapikey"])
+    RoleAssignment.objects.create(user=viewer, role=maker, scope=project)
+    client, address = browse(viewer), f"/access/service-accounts/{account.pk}/keys/new/"
+    refused = client.post(address, {"name": "mine"})
+    assert refused.status_code == 400
+    assert "may do what you may not: you lack core_" in refused.content.decode()
+    assert not ApiKey.objects.exists()
+
+    key, _ = create_api_key(actor=None, user=account.user, name="main")
+    refused = client.post(f"/access/keys/{key.pk}/rotate/", {"grace": "0"})
+    assert refused.status_code == 400
+    assert client.post(f"/access/keys/{key.pk}/revoke/").status_code == 302
+
+
+def test_a_deleted_service_account_is_named_and_gone(admin: User, account: ServiceAccount, browse: Browse):
+    _, token = create_api_key(actor=admin, user=account.user, name="main")
+    client, address = browse(admin), f"/access/service-accounts/{account.pk}/delete/"
+    assert "1 API key stops working at once" in client.get(address).content.decode()
+    page = client.post(address, follow=True).content.decode()
+    assert "Build server is deleted" in page
+    assert key_of_token(token) is None
+
+
+def shown_in(page: str) -> str:
+    """Return the token that a page shows."""
+    found = re.search(r'<code class="path" id="key">(\S+)</code>', page)
+    assert found is not None, "No key is shown."
+    return found.group(1)
