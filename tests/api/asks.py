@@ -4,30 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.api.needs import ADMIN, GRANTED, HERE, STRANGER, Need, Needs, Standing
+from tests.api.needs import ADMIN, GRANTED, Need, Needs
 from tests.api.world import CANARY, PIPELINE, World
-
-# Where an ask has no declared need yet: who gets what, anonymous first.
-WHO = (None, STRANGER, Standing("viewer", HERE), Standing("pipeline_executor", HERE), ADMIN)
-Statuses = tuple[int, int, int, int, int]
-
-EVERYBODY: Statuses = (200, 200, 200, 200, 200)
-SIGNED_IN: Statuses = (401, 200, 200, 200, 200)
-LIST: Statuses = SIGNED_IN
-READ: Statuses = (401, 404, 200, 200, 200)
-CREATE: Statuses = (401, 404, 403, 403, 201)
-CHANGE: Statuses = (401, 404, 403, 403, 200)
-DELETE: Statuses = (401, 404, 403, 403, 204)
-IN_USE: Statuses = (401, 404, 403, 403, 409)
-ADMIN_LIST: Statuses = LIST
-PAGE: Statuses = (302, 200, 200, 200, 200)
-PAGE_OF_ONE: Statuses = (302, 404, 200, 200, 200)
-FORM: Statuses = (302, 404, 403, 302, 302)
-# A stranger may make things too, but not here.
-PAGE_TO_MAKE: Statuses = (302, 200, 403, 403, 200)
-FORM_TO_MAKE: Statuses = (302, 400, 403, 403, 302)
-PAGE_TO_CHANGE: Statuses = (302, 404, 403, 403, 200)
-FORM_TO_CHANGE: Statuses = (302, 404, 403, 403, 302)
 
 Build = Callable[[World], dict[str, Any]]
 
@@ -41,7 +19,7 @@ class Ask:
     """One request and what it needs; the status that everybody gets is computed from that."""
 
     method: str
-    need: Need | Statuses
+    need: Need
     body: Build = nothing
     query: str = ""
     is_form: bool = False
@@ -49,7 +27,7 @@ class Ask:
     @property
     def as_admin(self) -> int:
         """The status that an administrator of the account gets."""
-        return self.need[-1] if isinstance(self.need, tuple) else self.need.status(ADMIN)
+        return self.need.status(ADMIN)
 
 
 @dataclass(frozen=True)
@@ -68,7 +46,7 @@ def here(**body: Any) -> Build:
     return lambda world: {**body, "org": world.scope.org, "project": world.scope.project}
 
 
-def get(need: Need | Statuses, query: str = "") -> Ask:
+def get(need: Need, query: str = "") -> Ask:
     return Ask("get", need, query=query)
 
 
@@ -78,7 +56,7 @@ def delete_used(permission: str) -> tuple[Ask, Ask]:
     return Ask("delete", Needs(permission, 409)), agreed
 
 
-def only(need: Need | Statuses, kwargs: Build = nothing) -> Row:
+def only(need: Need, kwargs: Build = nothing) -> Row:
     return Row((get(need),), kwargs)
 
 

@@ -221,7 +221,7 @@ def sharpest(need: Need, turn: int) -> tuple[Standing, ...]:
     """
     if isinstance(need, SignedIn | Open):
         return NOBODY, STRANGER, Standing("viewer", HERE), ADMIN
-    chosen = []
+    chosen: list[Standing] = []
     for place in (HERE, *((ORGANIZATION, ACCOUNT) if turn % 2 else (ACCOUNT, ORGANIZATION))):
         alike: dict[tuple[bool, int], list[Standing]] = {}
         for role in GRANTED:

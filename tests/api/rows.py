@@ -5,33 +5,24 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver
 
-from tests.api.asked_things import audit_entry, decision, delegate_task, inquiry, invitation_body
+from tests.api.asked_things import audit_entry, delegate_task, inquiry, invitation_body
 from tests.api.asks import (
     IN_SCOPE,
-    OTHER_PIPELINE,
     Ask,
     Row,
     assignment_body,
     configuration,
-    delete_used,
     get,
     granted_by,
     here,
-    infrastructure_body,
-    infrastructure_change,
     of,
     only,
-    override,
-    override_of_place,
-    place,
     resource_group_body,
     service_account_body,
-    service_body,
-    version_of,
 )
+from tests.api.deployment_rows import DEPLOYMENTS
 from tests.api.needs import ACCOUNT, ORGANIZATION, Belongs, Lists, Needs, Open, Owner, SignedIn
 from tests.api.page_rows import PAGES
-from tests.api.world import PIPELINE
 
 ROWS: dict[str, Row] = {
     # Signing in, probes, descriptions: for everybody.
@@ -420,119 +411,7 @@ ROWS: dict[str, Row] = {
         of("file"),
     ),
     "api-file-uses": only(Needs("core_file_view"), of("file")),
-    # Deployments.
-    "api-services": Row(
-        (
-            get(Lists("core_service_view")),
-            Ask("post", Needs("core_service_edit", 201), body=here(identifier="x", name="X")),
-        )
-    ),
-    "api-service": Row(
-        (
-            get(Needs("core_service_view")),
-            Ask("put", Needs("core_service_edit"), body=service_body),
-            *delete_used("core_service_delete"),
-        ),
-        of("service"),
-    ),
-    "api-environments": Row(
-        (
-            get(Lists("core_environment_view")),
-            Ask("post", Needs("core_environment_edit", 201), body=here(identifier="x", name="X")),
-        )
-    ),
-    "api-environment": Row(
-        (
-            get(Needs("core_environment_view")),
-            Ask("put", Needs("core_environment_edit"), body=service_body),
-            *delete_used("core_environment_delete"),
-        ),
-        of("environment"),
-    ),
-    "api-infrastructures": Row(
-        (
-            get(Needs("core_environment_view")),
-            Ask("post", Needs("core_environment_edit", 201), body=infrastructure_body),
-        ),
-        of("environment"),
-    ),
-    "api-infrastructure": Row(
-        (
-            get(Needs("core_environment_view")),
-            Ask("put", Needs("core_environment_edit"), body=infrastructure_change),
-            *delete_used("core_environment_delete"),
-        ),
-        place,
-    ),
-    "api-overrides": only(Needs("core_environment_view"), of("environment")),
-    "api-override": Row(
-        (
-            get(Needs("core_environment_view")),
-            Ask("put", Needs("core_environment_edit"), body=lambda world: {"variables": {"level": "debug"}}),
-            Ask("delete", Needs("core_environment_edit")),
-        ),
-        override,
-    ),
-    "api-counting-manifests": only(Needs("core_environment_view"), override),
-    "api-infrastructure-overrides": only(Needs("core_environment_view"), place),
-    "api-infrastructure-override": Row(
-        (
-            get(Needs("core_environment_view")),
-            Ask("put", Needs("core_environment_edit"), body=lambda world: {"variables": {"level": "debug"}}),
-            Ask("delete", Needs("core_environment_edit")),
-        ),
-        override_of_place,
-    ),
-    "api-infrastructure-counting-manifests": only(Needs("core_environment_view"), override_of_place),
-    "api-pipelines": Row(
-        (
-            get(Lists("core_pipeline_view")),
-            Ask("post", Needs("core_pipeline_edit", 201), body=here(yaml=OTHER_PIPELINE)),
-        )
-    ),
-    "api-pipeline": Row(
-        (
-            get(Needs("core_pipeline_view")),
-            Ask("put", Needs("core_pipeline_edit"), body=lambda world: {"yaml": PIPELINE}),
-            Ask("delete", Needs("core_pipeline_delete", 204)),
-        ),
-        of("pipeline"),
-    ),
-    "api-pipeline-checks": Row((Ask("post", Needs("core_pipeline_view"), body=here(yaml=OTHER_PIPELINE)),)),
-    "api-pipeline-diff": Row(
-        (get(Needs("core_pipeline_view"), "?from=1"), get(Needs("core_pipeline_view", 404), "?from=7")),
-        of("pipeline"),
-    ),
-    "api-pipeline-versions": only(Needs("core_pipeline_view"), of("pipeline")),
-    "api-pipeline-version": only(Needs("core_pipeline_view"), version_of),
-    "api-restore-pipeline-version": Row((Ask("post", Needs("core_pipeline_edit")),), version_of),
-    "api-pipeline-executions": Row(
-        (get(Needs("core_pipeline_view")), Ask("post", Needs("core_pipeline_execute", 201))), of("pipeline")
-    ),
-    "api-preview": Row((Ask("post", Needs("core_pipeline_execute")),), of("pipeline")),
-    "api-iam-policies": only(SignedIn()),
-    "api-pipeline-schema": only(SignedIn()),
-    "api-executions": only(Lists("core_pipeline_view")),
-    "api-execution": only(Needs("core_pipeline_view"), of("execution")),
-    "api-abort": Row((Ask("post", Needs("core_pipeline_abort", 202)),), of("execution")),
-    "api-rollback": Row((Ask("post", Needs("core_pipeline_execute", 202)),), of("execution")),
-    "api-retry": Row((Ask("post", Needs("core_pipeline_execute", 409)),), of("execution")),
-    "api-leftovers": Row(
-        (
-            get(Needs("core_pipeline_execute", 409)),
-            Ask("post", Needs("core_pipeline_execute", 409), body=lambda world: {"services": ["shopCanary"]}),
-        ),
-        of("execution"),
-    ),
-    "api-undo-plan": only(Needs("core_pipeline_view"), of("execution")),
-    "api-decide": Row((Ask("post", Needs("core_pipeline_execute", 409), body=decision),), of("execution")),
-    "api-log": Row(
-        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?download=1")), of("execution")
-    ),
-    "api-log-search": Row(
-        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=x")), of("execution")
-    ),
-    "api-calls": only(Needs("core_pipeline_view"), of("execution")),
+    **DEPLOYMENTS,
 }
 
 

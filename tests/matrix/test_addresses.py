@@ -40,7 +40,10 @@ def test_every_role_at_every_place_gets_no_more(turn: int, name: str, ask: Ask, 
 def compare(name: str, ask: Ask, stage: Stage, standings: Iterable[Standing]) -> None:
     """Ask as each of them and as nobody who signed in, and compare with what is computed."""
     anonymous = ask.need.anonymous if isinstance(ask.need, Open) else 401 if name.startswith("api-") else 302
-    expected = {None: anonymous, **{who: ask.need.status(who) for who in standings}}
+    expected: dict[Standing | None, int] = {
+        None: anonymous,
+        **{who: ask.need.status(who) for who in standings},
+    }
     found: dict[Standing | None, int] = {}
     for who in expected:
         browser = stage.anonymous if who is None else stage.browsers[who]

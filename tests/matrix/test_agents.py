@@ -19,7 +19,7 @@ from tests.fixtures.people import make_project
 from tests.protocol.agents import Agent, offered, registered, registration
 from tests.protocol.wire import Socket, post
 
-RESULT = {"status": "SUCCEEDED", "result": {}, "error": None}
+RESULT: dict[str, Any] = {"status": "SUCCEEDED", "result": {}, "error": None}
 # What each call says that is well-formed; "*" stands for a task.
 BODIES: dict[str, Mapping[str, Any]] = {
     "register": {},

@@ -29,7 +29,7 @@ def archived(stage: Stage) -> Stage:
     [
         pytest.param(turn, name, ask, id=f"{name}-{ask.method}{ask.query}")
         for turn, (name, ask) in enumerate(ASKS)
-        if not isinstance(ask.need, tuple | SignedIn | Open) and name not in ELSEWHERE
+        if not isinstance(ask.need, SignedIn | Open) and name not in ELSEWHERE
     ],
 )
 def test_nothing_of_an_archived_project_is_there(turn: int, name: str, ask: Ask, archived: Stage) -> None:

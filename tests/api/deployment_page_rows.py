@@ -1,0 +1,183 @@
+"""Every named page about services, environments, pipelines and executions."""
+
+from tests.api.asked_things import decision
+from tests.api.asks import (
+    Ask,
+    Row,
+    environment_form,
+    get,
+    new_override_form,
+    of,
+    only,
+    override,
+    override_form,
+    override_of_place,
+    pipeline_form,
+    place,
+    place_form,
+    service_form,
+    to_delete,
+    version_of,
+)
+from tests.api.needs import Anywhere, Lists, Makes, Needs, Saves, SignedIn
+from tests.api.world import CANARY, PIPELINE
+
+DEPLOYMENT_PAGES: dict[str, Row] = {
+    "executions": only(Lists("core_pipeline_view")),
+    "execution": only(Needs("core_pipeline_view"), of("execution")),
+    "abort-execution": Row((Ask("post", Needs("core_pipeline_abort", 302), is_form=True),), of("execution")),
+    "roll-back-execution": Row(
+        (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), of("execution")
+    ),
+    "retry-execution": Row(
+        (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), of("execution")
+    ),
+    "leftovers": Row(
+        (
+            get(Needs("core_pipeline_execute", 409)),
+            Ask(
+                "post",
+                Needs("core_pipeline_execute", 302),
+                body=lambda world: {"services": "x"},
+                is_form=True,
+            ),
+        ),
+        of("execution"),
+    ),
+    "decide-about-step": Row(
+        (Ask("post", Needs("core_pipeline_execute", 302), body=decision, is_form=True),), of("execution")
+    ),
+    "pipelines": only(Lists("core_pipeline_view")),
+    "pipeline": only(Needs("core_pipeline_view"), of("pipeline")),
+    "run-pipeline": Row(
+        (
+            get(Needs("core_pipeline_execute")),
+            Ask("post", Needs("core_pipeline_execute", 302), body=lambda world: {"tag": "v2"}, is_form=True),
+        ),
+        of("pipeline"),
+    ),
+    "preview-pipeline": Row(
+        (
+            get(Needs("core_pipeline_execute")),
+            Ask("post", Needs("core_pipeline_execute", 302), body=lambda world: {"tag": "v2"}, is_form=True),
+        ),
+        of("pipeline"),
+    ),
+    "iam-policy": Row((get(SignedIn()),), lambda world: {"identifier": "ecs"}),
+    "iam-policies": only(SignedIn()),
+    "new-pipeline": Row(
+        (
+            get(Anywhere("core_pipeline_edit")),
+            Ask("post", Makes("core_pipeline_edit"), body=pipeline_form, is_form=True),
+        )
+    ),
+    "check-pipeline": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),
+    "choose-listeners": only(SignedIn()),
+    "draw-pipeline": Row((Ask("post", SignedIn(), body=pipeline_form, is_form=True),)),
+    "edit-pipeline": Row(
+        (
+            get(Needs("core_pipeline_edit")),
+            Ask(
+                "post",
+                Saves("core_pipeline_edit", offered=409),
+                body=lambda world: {"yaml": PIPELINE.replace(CANARY, "Another"), "version": 1},
+                is_form=True,
+            ),
+        ),
+        of("pipeline"),
+    ),
+    "delete-pipeline": Row(
+        (get(Needs("core_pipeline_delete")), Ask("post", Needs("core_pipeline_delete", 302), is_form=True)),
+        of("pipeline"),
+    ),
+    "pipeline-history": Row(
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?show=1")), of("pipeline")
+    ),
+    "restore-pipeline": Row((Ask("post", Needs("core_pipeline_edit", 302), is_form=True),), version_of),
+    "services": only(Lists("core_service_view")),
+    "service": only(Needs("core_service_view"), of("service")),
+    "new-service": Row(
+        (
+            get(Anywhere("core_service_edit")),
+            Ask("post", Makes("core_service_edit"), body=service_form, is_form=True),
+        )
+    ),
+    "deploy-image": Row(
+        (
+            get(Needs("core_service_view")),
+            Ask(
+                "post",
+                Needs("core_pipeline_execute", 302, seen_by="core_service_view", refused=200),
+                body=lambda world: {"tag": "v2", "pipeline": world.pipeline.pk},
+                is_form=True,
+            ),
+        ),
+        of("service"),
+    ),
+    "edit-service": Row(
+        (
+            get(Needs("core_service_edit")),
+            Ask("post", Needs("core_service_edit", 302), body=service_form, is_form=True),
+        ),
+        of("service"),
+    ),
+    "delete-service": to_delete("core_service_delete", of("service")),
+    "manifest-words": Row((get(SignedIn(), "?kind=EcsTaskDefinition"), get(SignedIn(404), "?kind=x"))),
+    "check-manifest": Row(
+        (Ask("post", SignedIn(), body=service_form, is_form=True),),
+    ),
+    "new-environment": Row(
+        (
+            get(Anywhere("core_environment_edit")),
+            Ask("post", Makes("core_environment_edit"), body=environment_form, is_form=True),
+        )
+    ),
+    "environment": only(Needs("core_environment_view"), of("environment")),
+    "edit-environment": Row(
+        (
+            get(Needs("core_environment_edit")),
+            Ask("post", Needs("core_environment_edit", 302), body=environment_form, is_form=True),
+        ),
+        of("environment"),
+    ),
+    "delete-environment": to_delete("core_environment_delete", of("environment")),
+    "service-in-environment": Row(
+        (
+            get(Needs("core_environment_view")),
+            Ask("post", Needs("core_environment_edit", 302), body=override_form, is_form=True),
+        ),
+        override,
+    ),
+    "service-in-infrastructure": Row(
+        (
+            get(Needs("core_environment_view")),
+            Ask("post", Needs("core_environment_edit", 302), body=new_override_form, is_form=True),
+        ),
+        override_of_place,
+    ),
+    "check-override-in-environment": Row(
+        (Ask("post", Needs("core_environment_view"), body=service_form, is_form=True),), override
+    ),
+    "check-override-in-infrastructure": Row(
+        (Ask("post", Needs("core_environment_view"), body=service_form, is_form=True),), override_of_place
+    ),
+    "manifests-in-environment": only(Needs("core_environment_view"), override),
+    "manifests-in-infrastructure": only(Needs("core_environment_view"), override_of_place),
+    "clusters": only(Needs("core_environment_edit"), of("environment")),
+    "new-infrastructure": Row(
+        (
+            get(Needs("core_environment_edit")),
+            Ask("post", Needs("core_environment_edit", 302), body=place_form, is_form=True),
+        ),
+        of("environment"),
+    ),
+    "edit-infrastructure": Row(
+        (
+            get(Needs("core_environment_edit")),
+            Ask("post", Needs("core_environment_edit", 302), body=place_form, is_form=True),
+        ),
+        place,
+    ),
+    "delete-infrastructure": to_delete("core_environment_delete", place),
+    "environments": only(Lists("core_environment_view")),
+}
