@@ -113,8 +113,11 @@ class ProfileForm(PageForm):
 
     def _name(self, field: str) -> str:
         name: str = self.cleaned_data[field]
-        if name:
-            check_name(name, field)
+        try:
+            if name:
+                check_name(name, field)
+        except forms.ValidationError as problem:
+            raise forms.ValidationError(problem.message_dict[field]) from problem
         return name
 
 

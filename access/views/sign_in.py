@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from access.forms.sign_in import SignInForm
 from access.people.sessions import forget_session
@@ -75,6 +75,7 @@ def admin_sign_in(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(f"{resolve_url(settings.LOGIN_URL)}?{request.GET.urlencode()}")
 
 
+@require_safe
 def admin_password(request: HttpRequest) -> HttpResponse:
     """Lead to the one page that changes passwords, whose guesses are counted, instead of the admin site's."""
     return redirect("change-password")
