@@ -1,0 +1,82 @@
+"""Whoever reads the database, a log or the audit trail gets nothing to sign in with."""
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from django.core.cache import cache
+from django.test import Client
+from rest_framework.test import APIClient
+
+from delegates.operations.tokens import create_token
+from rbac import operations
+from rbac.models import Role, Scope, User
+from rbac.operations.keys import create_api_key, rotate_api_key
+from tests.fixtures.people import PASSWORD
+from tests.secrecy.planted import Planted, Search
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+
+NEW_PASSWORD = "another correct horse, 4711"
+
+
+@pytest.fixture(autouse=True)
+def _no_failures_yet() -> None:
+    cache.clear()
+
+
+def two_factor(client: Client) -> list[str]:
+    """Turn the second factor on; its secret and the recovery codes."""
+    shown = client.get("/account/two-factor/").content.decode()
+    found = re.search(r'id="key">([A-Z2-7]+)<', shown)
+    assert found is not None
+    code = format_hotp_value(hotp_value(found[1], int(time.time()) // 30))
+    codes = client.post("/account/two-factor/", {"code": code, "proof": PASSWORD}).content.decode()
+    return [found[1], *re.findall(r"<li><code>(\d{10})</code>", codes)]
+
+
+def test_no_credential_lies_in_the_database_or_in_a_log(
+    project: Scope, admin: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    browser = Client()
+    wrong = {"username": "admin", "password": NEW_PASSWORD}
+    assert b"password" in browser.post("/sign-in/", wrong).content
+    browser.post("/sign-in/", {"username": "admin", "password": PASSWORD})
+    factors = two_factor(browser)
+    assert len(factors) == 11
+    key, token = create_api_key(actor=admin, user=admin, name="planted")
+    role = Role.objects.get(identifier="viewer", scope=None)
+    _, invitation = operations.invite(actor=admin, email="bea@example.com", scope=project, role=role, days=1)
+    planted = [
+        Planted("password", PASSWORD),
+        Planted("another password", NEW_PASSWORD),
+        Planted("API key", token),
+        Planted("rotated API key", rotate_api_key(actor=admin, key=key, grace_seconds=60)),
+        Planted("delegate token", create_token(actor=admin, scope=project, name="planted").value),
+        Planted("invitation", invitation),
+        *(Planted(f"factor {number}", one) for number, one in enumerate(factors)),
+    ]
+    search = Search(planted)
+    search.look_in_database()
+    search.look("log", caplog.text)
+    assert search.found == []
+
+
+def test_a_key_that_is_refused_is_not_repeated(
+    admin: User, call: Callable[[User], APIClient], caplog: pytest.LogCaptureFixture
+) -> None:
+    _, token = create_api_key(actor=admin, user=admin, name="planted")
+    search = Search([Planted("API key", token[:-2])])
+    for header, value in (
+        ("x-api-key", f"{token}x"),
+        ("authorization", f"Bearer {token}x"),
+        ("cookie", f"sessionid={token}"),
+    ):
+        answer = APIClient().get("/api/v1/secrets", headers={header: value})
+        assert answer.status_code == 401
+        search.look("answer", answer.content)
+    search.look("log", caplog.text)
+    search.look_in_database()
+    assert search.found == []
