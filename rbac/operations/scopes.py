@@ -4,6 +4,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from guards.limits import ORGANIZATIONS, PROJECTS
 from rbac import audit
 from rbac.busy import ScopeBusy, work_in
 from rbac.models import Scope, User
@@ -85,6 +86,9 @@ def _record(actor: User | None, action: str, scope: Scope, *, was: str | None) -
 
 
 def _create_scope(actor: User | None, kind: Scope.Kind, parent: Scope, identifier: str, name: str) -> Scope:
+    most = ORGANIZATIONS if kind == Scope.Kind.ORGANIZATION else PROJECTS
+    if Scope.objects.filter(parent=parent).count() >= most:
+        raise ValidationError(f"{parent.path} has {most} already, archived ones counted: no more fit in.")
     scope = Scope(kind=kind, parent=parent, identifier=identifier, name=name)
     scope.path = f"{parent.path}/{identifier}"
     scope.full_clean(validate_unique=False)

@@ -7,6 +7,7 @@ from django.core.exceptions import ValidationError
 from rest_framework.test import APIClient
 
 from deployments.models import Execution
+from guards.limits import PROJECTS
 from rbac.models import AuditEntry, Scope, User
 from rbac.operations import archive_scope, restore_scope
 from tests.api.world import make_world
@@ -93,3 +94,13 @@ def test_the_account_cannot_be_archived_and_nothing_twice(admin: User, project: 
     restore_scope(actor=None, scope=project)
     with pytest.raises(ValidationError, match="not archived"):
         restore_scope(actor=None, scope=project)
+
+
+def test_an_organization_has_only_so_many_projects(admin: User, project: Scope, call: Call):
+    Scope.objects.bulk_create(
+        Scope(kind="PROJECT", parent=project.parent, identifier=f"p{number}", name="P", path=f"p{number}")
+        for number in range(PROJECTS - 1)
+    )
+    refused = call(admin).post("/api/v1/projects", SHOP, format="json")
+    assert refused.status_code == 400
+    assert "account/default has 1,000 projects already" in refused.json()["detail"]
