@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from rbac import audit
 from rbac.gated_admin import AccountAdmin, principal_of
 from rbac.models import User
+from rbac.operations.asking import refuse_more_than_own_roles, roles_of
 
 
 class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]
@@ -46,9 +47,16 @@ class UserAdmin(AccountAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     filter_horizontal = ()
     ordering = ("username",)
 
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        # A program is changed as its service account, and has no password.
+        is_program = obj is not None and obj.kind == User.Kind.SERVICE_ACCOUNT
+        return not is_program and super().has_change_permission(request, obj)
+
     def save_model(
         self, request: HttpRequest, obj: User, form: "forms.ModelForm[User]", change: bool
     ) -> None:
+        if change:
+            _refuse_mightier(request, obj)
         fields = sorted(name for name in form.changed_data if "password" not in name)
         before = User.objects.filter(pk=obj.pk).values(*fields).first() if change else None
         obj.save()
@@ -58,8 +66,17 @@ class UserAdmin(AccountAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
 
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        if request.method == "POST":
+            _refuse_mightier(request, User.objects.get(pk=id))
         answer: HttpResponse = super().user_change_password(request, id, form_url)
         if isinstance(answer, HttpResponseRedirect):
             person = User.objects.get(pk=id)
             audit.record(actor=principal_of(request), action="user.password_change", thing=person)
         return answer
+
+
+def _refuse_mightier(request: HttpRequest, person: User) -> None:
+    """Refuse to change somebody who may more: with their password one would be them. Raises `Forbidden`."""
+    actor = principal_of(request)
+    if actor.pk != person.pk:
+        refuse_more_than_own_roles(actor, roles_of(person))

@@ -9,6 +9,7 @@ from django.db import transaction
 from rbac import audit
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.operations.asking import refuse_more_than_own, require_of
+from rbac.operations.identifiers import save_new
 
 
 @transaction.atomic
@@ -37,10 +38,8 @@ def assign_role(
     assignment.full_clean(validate_constraints=False)
     if (user is None) == (group is None):
         raise ValidationError("Give the role to one user, one group or one service account.")
-    same = RoleAssignment.objects.filter(scope=scope, role=role, user=user, group=group)
-    if same.filter(resource_group=resource_group).exists():
-        raise ValidationError(f"{user or group} has the role {role.name} at {scope.path} already.")
-    assignment.save()
+    has_it = f"{user or group} has the role {role.name} at {scope.path} already."
+    save_new(assignment, ValidationError(has_it))
     audit.record(
         actor=actor, action="roleassignment.create", thing=assignment, after=assignment_record(assignment)
     )

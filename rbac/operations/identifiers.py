@@ -1,11 +1,13 @@
-"""Identifiers and user names that are made of what people call a thing."""
+"""Identifiers and user names: made of what people call a thing, and taken once."""
 
 import re
 from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final
 
-from django.db.models import Manager, QuerySet
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Manager, Model, QuerySet
 
 # Shorter than an identifier may be: there is room for a number behind it.
 _CHARACTERS: Final = 120
@@ -29,3 +31,12 @@ def first_free(stem: str, rows: QuerySet[Any] | Manager[Any], column: str) -> st
 def _numbered(stem: str) -> Iterator[str]:
     yield stem
     yield from (f"{stem}_{number}" for number in count(2))
+
+
+def save_new(thing: Model, taken: ValidationError) -> None:
+    """Save a new row. Raises `taken` where there is another of its kind, be it by a moment."""
+    try:
+        with transaction.atomic():
+            thing.save()
+    except IntegrityError as exc:
+        raise taken from exc

@@ -10,7 +10,7 @@ from guards.limits import RESOURCE_GROUP_ENTRIES
 from rbac import audit
 from rbac.models import ResourceGroup, ResourceGroupEntry, Scope, User
 from rbac.operations.asking import refuse_more_than_own_roles, require_of
-from rbac.operations.identifiers import identifier_of
+from rbac.operations.identifiers import identifier_of, save_new
 
 # The kind of a thing and its identifier; an empty one stands for all of the kind.
 Entry = tuple[str, str]
@@ -36,10 +36,8 @@ def create_resource_group(
     group = ResourceGroup(scope=scope, name=name, description=description)
     group.identifier = identifier or identifier_of(name, here, "resource_group")
     group.full_clean(validate_constraints=False)
-    if here.filter(identifier=group.identifier).exists():
-        raise ValidationError({"identifier": f"There is a resource group {group.identifier} already."})
     wanted = _checked(entries)
-    group.save()
+    save_new(group, ValidationError({"identifier": f"There is a resource group {group.identifier} already."}))
     _set_entries(group, wanted)
     audit.record(actor=actor, action="resourcegroup.create", thing=group, after=_record(group, wanted))
     return group

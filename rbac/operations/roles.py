@@ -9,6 +9,7 @@ from rbac import audit
 from rbac.models import Role, Scope, User
 from rbac.models.role import known_permission
 from rbac.operations.asking import refuse_more_than_own, require_of
+from rbac.operations.identifiers import save_new
 from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES
 
 _BUILTIN = frozenset(role.identifier for role in BUILTIN_ROLES)
@@ -26,7 +27,7 @@ def create_role(
         raise ValidationError({"identifier": f"{identifier} is a built-in role. Choose another identifier."})
     role = Role(scope=scope, identifier=identifier, name=name)
     role.full_clean()
-    role.save()
+    save_new(role, ValidationError({"identifier": f"There is a role {identifier} already."}))
     role.set_permissions(wanted)
     audit.record(actor=actor, action="role.create", thing=role, after=_role_record(name, wanted))
     return role

@@ -9,7 +9,7 @@ from django.utils import timezone
 from rbac import audit
 from rbac.models import ApiKey, RoleAssignment, Scope, ServiceAccount, User
 from rbac.operations.asking import require_of
-from rbac.operations.identifiers import first_free, identifier_of
+from rbac.operations.identifiers import first_free, identifier_of, save_new
 
 
 @transaction.atomic
@@ -26,10 +26,9 @@ def create_service_account(
     account = ServiceAccount(scope=scope, name=name, description=description)
     account.identifier = identifier or identifier_of(name, here, "service_account")
     account.full_clean(exclude=["user"], validate_constraints=False)
-    if here.filter(identifier=account.identifier).exists():
-        raise ValidationError({"identifier": f"There is a service account {account.identifier} already."})
-    account.user = _new_user(account)
-    account.save()
+    taken = ValidationError({"identifier": f"There is a service account {account.identifier} already."})
+    account.user = _new_user(account, taken)
+    save_new(account, taken)
     audit.record(actor=actor, action="serviceaccount.create", thing=account, after=_record(account))
     return account
 
@@ -67,12 +66,12 @@ def delete_service_account(*, actor: User | None, account: ServiceAccount) -> No
     account.delete()
 
 
-def _new_user(account: ServiceAccount) -> User:
+def _new_user(account: ServiceAccount, taken: ValidationError) -> User:
     stem = f"{account.identifier}@{account.scope.identifier}".replace("$", "_")
     user = User(username=first_free(stem, User.objects, "username"), kind=User.Kind.SERVICE_ACCOUNT)
     user.set_unusable_password()
     user.full_clean()
-    user.save()
+    save_new(user, taken)
     return user
 
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from rbac import audit
 from rbac.models import Scope, User, UserGroup
 from rbac.operations.asking import refuse_more_than_own_roles, require_of
-from rbac.operations.identifiers import identifier_of
+from rbac.operations.identifiers import identifier_of, save_new
 
 MANAGE = "core_usergroup_manage"
 
@@ -35,10 +35,8 @@ def create_user_group(
     group = UserGroup(scope=scope, name=name, external_name=external_name)
     group.identifier = identifier or identifier_of(name, here, "group")
     group.full_clean(validate_constraints=False)
-    if here.filter(identifier=group.identifier).exists():
-        raise ValidationError({"identifier": f"There is a group {group.identifier} already."})
     _check_members(group, members)
-    group.save()
+    save_new(group, ValidationError({"identifier": f"There is a group {group.identifier} already."}))
     group.users.set(members)
     audit.record(actor=actor, action="usergroup.create", thing=group, after=_record(group))
     return group

@@ -18,6 +18,7 @@ from rbac.models import (
     User,
     UserGroup,
 )
+from rbac.operations import create_service_account
 from rbac.permissions import PERMISSIONS
 from rbac.policy import can
 from tests.rbac.people import grant, organization
@@ -376,3 +377,32 @@ def test_forms_offer_only_what_one_may_see(org_admin: User, stranger: User, view
     page = browse(org_admin).get("/admin/rbac/roleassignment/add/").content.decode()
     assert ">viewer</option>" in page
     assert ">stranger</option>" not in page
+
+
+def test_nobody_sets_the_password_of_who_may_more(admin: User, browse: Browse):
+    clerk = User.objects.create_user("clerk", is_staff=True)
+    keeper = Role.objects.create(scope=Scope.objects.account(), identifier="keeper", name="Keeper")
+    keeper.set_permissions(["core_user_view", "core_user_manage"])
+    RoleAssignment.objects.create(user=clerk, role=keeper, scope=Scope.objects.account())
+    form = {"password1": "another horse battery", "password2": "another horse battery"}
+    form |= {"usable_password": "true"}
+    client, harmless = browse(clerk), User.objects.create_user("harmless")
+
+    assert client.post(f"/admin/rbac/user/{admin.pk}/password/", form).status_code == 403
+    change = {"username": "admin", "first_name": "", "last_name": "", "email": "sly@example.com"}
+    assert client.post(f"/admin/rbac/user/{admin.pk}/change/", change).status_code == 403
+    assert client.post(f"/admin/rbac/user/{harmless.pk}/password/", form).status_code == 302
+    admin.refresh_from_db()
+    assert admin.check_password("correct horse battery")
+    assert admin.email == ""
+
+
+def test_a_program_has_no_password_to_set(admin: User, project: Scope, browse: Browse):
+    account = create_service_account(actor=admin, scope=project, name="Build")
+    client = browse(admin)
+    assert client.get(f"/admin/rbac/user/{account.user_id}/change/").status_code == 200
+    form = {"password1": "another horse battery", "password2": "another horse battery"}
+    answer = client.post(f"/admin/rbac/user/{account.user_id}/password/", form)
+    assert answer.status_code == 403
+    account.user.refresh_from_db()
+    assert not account.user.has_usable_password()
