@@ -85,7 +85,8 @@ class Environment(BaseSettings):
     @classmethod
     def _known_mail_server(cls, value: str) -> str:
         url = urlsplit(value)
-        if value and (url.scheme not in MAIL_SCHEMES or not url.hostname):
+        # Asked for, the port is looked at: it raises where it is none.
+        if value and (url.scheme not in MAIL_SCHEMES or not url.hostname or url.port == 0):
             raise ValueError("use smtp://user:password@host:587 (STARTTLS), smtps://…:465, or leave it empty")
         return value
 

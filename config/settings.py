@@ -304,8 +304,11 @@ CONTENT_SECURITY_POLICY = {
 
 # --- E-mail ----------------------------------------------------------------------------------------
 _mail = urlsplit(ENV.email_url)
-# Without a server letters are printed where the process logs, for whoever runs it to read.
-EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if ENV.email_url else 'console'}.EmailBackend"
+# Embedded, letters are printed where the process logs. In production a log is no place for links that open
+# accounts: without a server none is sent.
+EMAIL_BACKEND = (
+    f"django.core.mail.backends.{'console' if EMBEDDED and not ENV.email_url else 'smtp'}.EmailBackend"
+)
 EMAIL_HOST, EMAIL_HOST_USER = _mail.hostname or "", unquote(_mail.username or "")
 EMAIL_HOST_PASSWORD = unquote(_mail.password or "")
 EMAIL_USE_SSL = _mail.scheme == "smtps"

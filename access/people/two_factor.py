@@ -82,7 +82,7 @@ def turn_on(*, actor: User, secret: str, code: str) -> list[str] | None:
 
 
 @transaction.atomic
-def turn_off(*, actor: User, person: User) -> None:
+def turn_off(*, actor: User | None, person: User) -> None:
     """Ask `person` for no codes any more."""
     if Authenticator.objects.filter(user=person).delete()[0]:
         audit.record(actor=actor, action="user.two_factor_off", thing=person)

@@ -2,12 +2,14 @@
 
 import re
 import time
+from io import StringIO
 
 import pytest
 import time_machine
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.cache import cache
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from rbac.models import AuditEntry, User
@@ -114,6 +116,16 @@ def test_new_recovery_codes_replace_the_old_ones_and_turning_off_takes_all():
     assert {"user.two_factor_on", "user.two_factor_off"} <= set(
         AuditEntry.objects.values_list("action", flat=True)
     )
+
+
+def test_who_lost_the_phone_comes_in_again_with_the_password_alone():
+    turned_on(user("anna"))
+    call_command("turn_off_second_factor", "anna", stdout=StringIO())
+    response = Client().post("/sign-in/", {"username": "anna", "password": PASSWORD})
+    assert response["Location"] == "/"
+    assert AuditEntry.objects.filter(action="user.two_factor_off", actor_name="slipway").exists()
+    with pytest.raises(CommandError, match="no second factor"):
+        call_command("turn_off_second_factor", "anna")
 
 
 def test_neither_the_table_nor_the_session_holds_a_readable_secret():

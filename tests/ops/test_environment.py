@@ -50,6 +50,11 @@ def test_own_keys_stay_the_same_and_are_closed_to_others(bare: pytest.MonkeyPatc
         ("SLIPWAY_SANDBOX_SPEED", "0"),
         ("SLIPWAY_WORKER_CONCURRENCY", "-1"),
         ("LOG_LEVEL", "LOUD"),
+        ("EMAIL_URL", "mail.example.com:25"),
+        ("EMAIL_URL", "smtp://mail.example.com:many"),
+        ("OIDC_ISSUER", "login.example.com"),
+        ("OIDC_ISSUER", "https://login.example.com"),
+        ("OIDC_SCOPES", "profile email"),
     ],
 )
 def test_nonsense_is_refused_with_the_name_of_the_variable(
@@ -69,6 +74,16 @@ def test_production_does_not_start_without(bare: pytest.MonkeyPatch, name: str) 
 
     with pytest.raises(BadSettingError, match=name):
         read_environment()
+
+
+def test_single_sign_on_in_production_is_encrypted(bare: pytest.MonkeyPatch) -> None:
+    sign_on = {"OIDC_CLIENT_ID": "slipway", "OIDC_CLIENT_SECRET": "x", "OIDC_ISSUER": "http://login.example"}
+    for name, value in {**production_environment(), **sign_on}.items():
+        bare.setenv(name, value)
+    with pytest.raises(BadSettingError, match="OIDC_ISSUER"):
+        read_environment()
+    bare.setenv("OIDC_ISSUER", "https://login.example")
+    assert read_environment().oidc_issuer == "https://login.example"
 
 
 def test_a_second_encryption_key_is_for_rotation(bare: pytest.MonkeyPatch) -> None:
