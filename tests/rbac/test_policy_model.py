@@ -1,0 +1,251 @@
+"""The policy says what a slow, plain reading of the same rows says, whatever the rows are."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import ClassVar
+
+import pytest
+from django.utils import timezone
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
+
+from connectors.models import Secret
+from deployments.models import Execution, Pipeline
+from rbac.models import (
+    KeyLimits,
+    ResourceGroup,
+    Role,
+    RoleAssignment,
+    Scope,
+    User,
+    UserGroup,
+)
+from rbac.policy import (
+    can,
+    explain,
+    permissions_at,
+    permissions_over,
+    scopes_of_member,
+    scopes_where,
+    visible_below,
+    visible_to,
+)
+from tests.rbac.people import project
+
+pytestmark = pytest.mark.django_db
+
+ACCOUNT, ORG = "account", "account/one"
+DEMO, OTHER, AWAY = "account/one/demo", "account/one/other", "account/two/away"
+PATHS = (ACCOUNT, ORG, DEMO, OTHER, "account/two", AWAY)
+VIEW, EXECUTE, SEE_SECRET, USE_SECRET = (
+    "core_pipeline_view",
+    "core_pipeline_execute",
+    "core_secret_view",
+    "core_secret_access",
+)
+DELEGATES = "core_delegate_view"
+PERMISSIONS = (VIEW, EXECUTE, SEE_SECRET, USE_SECRET, DELEGATES)
+NAMES = ("web", "api")
+Thing = Scope | Pipeline | Secret | Execution
+
+
+@dataclass(frozen=True)
+class Given:
+    """An assignment: where, what for, on which (kind, name or "") entries (None: everything)."""
+
+    at: str
+    permissions: frozenset[str]
+    entries: frozenset[tuple[str, str]] | None
+    by_group: bool
+    expired: bool
+
+
+@dataclass(frozen=True)
+class State:
+    """All that decides: assignments of one person, what is archived, what the key allows."""
+
+    given: tuple[Given, ...]
+    archived: frozenset[str]
+    active: bool
+    key_at: str | None
+    key_permissions: frozenset[str]
+
+
+def kind_of(permission: str) -> str:
+    return permission.split("_")[1]
+
+
+def is_at_or_below(path: str, above: str) -> bool:
+    return path == above or path.startswith(f"{above}/")
+
+
+def is_live(state: State, path: str) -> bool:
+    return not any(is_at_or_below(path, archived) for archived in state.archived)
+
+
+def reaches(path: str, of: str, permission: str) -> bool:
+    is_shared = permission in (SEE_SECRET, DELEGATES)
+    return is_at_or_below(path, of) or (is_shared and is_at_or_below(of, path))
+
+
+def allowed(state: State, permission: str, kind: str, name: str, path: str) -> bool:
+    """Say what the rules say, one after the other; an empty `name` stands for everything of the kind."""
+    if not state.active or not is_live(state, path) or not key_allows(state, permission, path):
+        return False
+    return any(
+        speaks_of(one, permission, kind, name)
+        for one in state.given
+        if not one.expired and is_live(state, one.at) and reaches(path, one.at, permission)
+    )
+
+
+def key_allows(state: State, permission: str, path: str) -> bool:
+    if state.key_permissions and permission not in state.key_permissions:
+        return False
+    if state.key_at is None:
+        return True
+    return is_live(state, state.key_at) and reaches(path, state.key_at, permission)
+
+
+def speaks_of(one: Given, permission: str, kind: str, name: str) -> bool:
+    if permission == DELEGATES:
+        return True
+    entries = {(kind_of(permission), "")} if one.entries is None else one.entries
+    called = (kind, name) if name and kind == kind_of(permission) else (kind_of(permission), "")
+    return permission in one.permissions and bool({(kind_of(permission), ""), called} & entries)
+
+
+def says(state: State, permission: str, thing: Thing) -> bool:
+    if isinstance(thing, Scope):
+        return allowed(state, permission, "", "", thing.path)
+    kind = "secret" if isinstance(thing, Secret) else "pipeline"
+    name = thing.pipeline.identifier if isinstance(thing, Execution) else thing.identifier
+    return allowed(state, permission, kind, name, thing.scope.path)
+
+
+ENTRIES = st.frozensets(st.tuples(st.sampled_from(("pipeline", "secret")), st.sampled_from(("", *NAMES))))
+GIVEN = st.builds(
+    Given,
+    at=st.sampled_from(PATHS),
+    permissions=st.frozensets(st.sampled_from(PERMISSIONS[:4])),
+    entries=st.none() | ENTRIES,
+    by_group=st.booleans(),
+    expired=st.sampled_from((False, False, False, True)),
+)
+STATES = st.builds(
+    State,
+    given=st.lists(GIVEN, max_size=4).map(tuple),
+    archived=st.just(frozenset()) | st.frozensets(st.sampled_from(PATHS[1:]), max_size=2),
+    active=st.sampled_from((True, True, True, False)),
+    key_at=st.none() | st.sampled_from(PATHS),
+    key_permissions=st.just(frozenset()) | st.frozensets(st.sampled_from(PERMISSIONS)),
+)
+
+
+# Somebody whose only role is in a project that is archived: what is shared above is not theirs any more.
+GONE = State(
+    (Given(DEMO, frozenset({SEE_SECRET}), None, by_group=False, expired=False),),
+    frozenset({DEMO}),
+    active=True,
+    key_at=None,
+    key_permissions=frozenset(),
+)
+
+
+class PolicyAgainstModel(TestCase):
+    """The same tree and things, and any rows of access."""
+
+    scopes: ClassVar[dict[str, Scope]]
+    things: ClassVar[list[Pipeline | Secret | Execution]]
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        for path in (DEMO, OTHER, AWAY):
+            project(path.removeprefix("account/"))
+        cls.scopes = {scope.path: scope for scope in Scope.objects.filter(path__in=PATHS)}
+        cls.things = []
+        for path in (ACCOUNT, ORG, DEMO, OTHER, AWAY):
+            scope = cls.scopes[path]
+            for name in NAMES:
+                found = Pipeline.objects.create(scope=scope, identifier=name, name=name, yaml="")
+                run = Execution.objects.create(
+                    pipeline=found, scope=scope, number=1, yaml="", status="SUCCESS", look_at=timezone.now()
+                )
+                cls.things += [found, run]
+                cls.things.append(Secret.objects.create(scope=scope, identifier=name, name=name, value="1"))
+
+    def person(self, state: State) -> User:
+        """Write the rows of `state` and return the person that they are about, as a request would."""
+        person = User.objects.create(username="person", is_active=state.active)
+        group = UserGroup.objects.create(scope=self.scopes[ACCOUNT], identifier="g", name="G")
+        group.users.add(person)
+        for number, one in enumerate(state.given):
+            role = Role.objects.create(scope=self.scopes[ACCOUNT], identifier=f"r{number}", name="R")
+            role.set_permissions(one.permissions)
+            narrow = None
+            if one.entries is not None:
+                narrow = ResourceGroup.objects.create(
+                    scope=self.scopes[ACCOUNT], identifier=f"n{number}", name="N"
+                )
+                for resource, identifier in one.entries:
+                    narrow.entries.create(resource=resource, identifier=identifier)
+            RoleAssignment.objects.create(
+                scope=self.scopes[one.at],
+                role=role,
+                resource_group=narrow,
+                expires_at=timezone.now() - timedelta(hours=1) if one.expired else None,
+                **({"group": group} if one.by_group else {"user": person}),
+            )
+        Scope.objects.filter(path__in=state.archived).update(archived_at=timezone.now())
+        if state.key_at is not None or state.key_permissions:
+            key_scope = None if state.key_at is None else Scope.objects.get(path=state.key_at)
+            person.key_limits = KeyLimits(key_scope, state.key_permissions)
+        return person
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(STATES, st.sampled_from(PERMISSIONS), st.integers(0, 19))
+    @example(GONE, SEE_SECRET, 0)
+    def test_every_question_has_the_answer_of_the_plain_model(
+        self, state: State, permission: str, first: int
+    ) -> None:
+        person = self.person(state)
+        where = {path for path in PATHS if allowed(state, permission, "", "", path)}
+        assert {scope.path for scope in scopes_where(person, permission)} == where
+        expected = {thing for thing in self.things if says(state, permission, thing)}
+        for model in (Pipeline, Execution, Secret):
+            rows = model._default_manager.all()
+            mine = {thing for thing in expected if isinstance(thing, model)}
+            assert set(visible_to(person, permission, rows)) == mine
+            assert set(visible_below(person, permission, rows)) == mine
+        for thing in (self.things[first % len(self.things)], list(self.scopes.values())[first % len(PATHS)]):
+            here = {one for one in PERMISSIONS if says(state, one, thing)}
+            assert permissions_at(person, thing) & set(PERMISSIONS) == here
+            assert can(person, permission, thing) == (permission in here)
+            verdicts = explain(person, thing, PERMISSIONS)
+            assert {one.permission for one in verdicts if one.permitted} == here
+            assert all(bool(one.assignments) == one.permitted and one.reason for one in verdicts)
+
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(STATES)
+    def test_what_one_may_hand_out_holds_for_everything_at_and_below(self, state: State) -> None:
+        person = self.person(state)
+        for path, scope in self.scopes.items():
+            below = [p for p in PATHS if is_at_or_below(p, path) and is_live(state, p)]
+            for permission in permissions_over(person, scope) & set(PERMISSIONS[:4]):
+                assert all(allowed(state, permission, "", "", p) for p in below)
+
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(STATES)
+    def test_a_key_never_adds_anything(self, state: State) -> None:
+        person = self.person(state)
+        narrowed = {s.path for s in scopes_of_member(person)}
+        granted = {path: permissions_at(person, scope) for path, scope in self.scopes.items()}
+        person.key_limits = None
+        assert narrowed <= {s.path for s in scopes_of_member(person)}
+        for path, scope in self.scopes.items():
+            assert granted[path] <= permissions_at(person, scope)
+        bare = replace(state, key_at=None, key_permissions=frozenset())
+        assert {s.path for s in scopes_where(person, VIEW)} == {
+            p for p in PATHS if allowed(bare, VIEW, "", "", p)
+        }
