@@ -64,7 +64,7 @@ SESSION_IDLE_SECONDS: Final = Limit(12 * 3600, "seconds", "a session without a r
 SESSION_SECONDS: Final = Limit(7 * 24 * 3600, "seconds", "a session", "ASVS 7.3.2")
 KEY_GRACE_SECONDS: Final = Limit(604_800, "seconds", "how long the token before a rotation opens still", OWN)
 BAD_KEYS_PER_ADDRESS: Final = Limit(
-    60, "refusals", "unknown API keys from one address in a minute", "ASVS 6.1.1"
+    6000, "refusals", "unknown API keys from one address in a minute", "ten callers of the API"
 )
 CSP_REPORT_BYTES: Final = Limit(16 * 1024, "bytes", "what a browser reports of a page", OWN)
 CSP_REPORTS_PER_ADDRESS: Final = Limit(20, "reports", "browsers at one address in a minute", OWN)

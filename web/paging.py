@@ -108,8 +108,8 @@ class CursorPage(BasePagination):
 
 
 def _size(request: HttpRequest | Request) -> int:
-    given = request.GET.get("page_size", "")
-    if not given:
+    given = request.GET.get("page_size")
+    if given is None:
         return DEFAULT_SIZE
     if not given.isascii() or not given.isdigit() or len(given) > len(f"{int(PAGE_ROWS)}") or int(given) < 1:
         raise BadInput(f"page_size is a number from 1 to {int(PAGE_ROWS)}.")

@@ -209,6 +209,9 @@ class Executions(Route):
     def get(self, request: Request) -> Response:
         found = narrowed(request, queries.visible_executions(self.principal), by_identifier=False)
         if status := request.GET.get("status"):
+            if status not in Status.values:
+                message = f"must be one of {', '.join(Status.values)}"
+                raise BadInput("The input is not valid.", errors=[{"path": "status", "message": message}])
             found = found.filter(status=status)
         if identifier := request.GET.get("identifier"):
             meant = Pipeline.objects.filter(identifier=identifier)
