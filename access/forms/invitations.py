@@ -41,6 +41,8 @@ class InvitationForm(PageForm):
         here = scopes_where(person, "core_user_manage").values("pk")
         roles = Role.objects.filter(Q(scope=None) | Q(scope__in=here)).select_related("scope")
         self.fields["role"].queryset = roles.order_by("-builtin", "name")  # type: ignore[attr-defined]
+        # The least of them: more is chosen, never left standing by mistake.
+        self.fields["role"].initial = Role.objects.filter(identifier="viewer", scope=None).first()
 
 
 class JoinForm(PageForm):
