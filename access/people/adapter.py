@@ -1,5 +1,6 @@
 """What the sign-in library asks of us at each step of a sign-in."""
 
+from ipaddress import ip_address
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -27,6 +28,7 @@ class SignInAdapter(DefaultAccountAdapter):
     def pre_login(self, request: HttpRequest, user: User, **_: Any) -> HttpResponse | None:
         if may_sign_in(user):
             return None
+        audit.record(actor=None, action="user.sign_in_failed", thing=user)
         return refused(request, "This user may not sign in. Ask an administrator of Slipway.")
 
     def login(self, request: HttpRequest, user: User) -> None:
@@ -46,7 +48,12 @@ class SignInAdapter(DefaultAccountAdapter):
         """Send nothing: the audit trail has it."""
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        return request.META.get("REMOTE_ADDR") or NO_ADDRESS
+        # A proxy may hand on whatever it was sent; the table takes addresses only.
+        given = str(request.META.get("REMOTE_ADDR", "")).partition("%")[0]
+        try:
+            return str(ip_address(given))
+        except ValueError:
+            return NO_ADDRESS
 
 
 class TwoFactorAdapter(DefaultMFAAdapter):

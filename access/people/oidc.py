@@ -45,7 +45,8 @@ def _or_not_signed_on(ask: Callable[Given, Answer]) -> Callable[Given, Answer]:
             return ask(*args, **kwargs)
         except requests.RequestException as problem:
             raise NotSignedOn(f"The provider cannot be asked: {type(problem).__name__}.") from problem
-        except jwt.PyJWTError as problem:
+        # The second: a document of brackets inside brackets.
+        except (jwt.PyJWTError, RecursionError) as problem:
             raise NotSignedOn(
                 f"The provider's statement does not hold: {type(problem).__name__}."
             ) from problem
@@ -100,8 +101,6 @@ def claims_for(code: str, *, callback: str, verifier: str, nonce: str) -> dict[s
         claims = _verified(str(tokens.get("id_token", "")), _document(session.get(endpoints.keys)))
         if claims.get("nonce") != nonce:
             raise NotSignedOn("The provider's statement belongs to another sign-in.")
-        if not isinstance(claims["sub"], str) or not claims["sub"]:
-            raise NotSignedOn("The provider names nobody.")
         return _with_userinfo(session, endpoints, claims, str(tokens.get("access_token", "")))
 
 
@@ -150,6 +149,8 @@ def _verified(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
         and found.get("azp") != settings.OIDC_CLIENT_ID
     ):
         raise NotSignedOn("The statement was made for another program.")
+    if not _is_subject(found["sub"]):
+        raise NotSignedOn("The provider names nobody.")
     return found
 
 
@@ -163,6 +164,11 @@ def _with_userinfo(
     if more.get("sub") != claims["sub"]:
         raise NotSignedOn("The provider speaks of two different people.")
     return {**more, **claims}
+
+
+def _is_subject(given: object) -> bool:
+    """At most 255 ASCII characters (OpenID Connect Core 1.0, section 2), none of them a control character."""
+    return isinstance(given, str) and given.isascii() and given.isprintable() and 0 < len(given) <= 255
 
 
 def _document(response: requests.Response) -> dict[str, Any]:

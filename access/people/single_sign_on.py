@@ -105,6 +105,10 @@ def _email_of(claims: Mapping[str, Any]) -> str:
     return str(email)
 
 
+def _is_name(given: object) -> bool:
+    return isinstance(given, str) and given.isprintable() and given != ""
+
+
 def _text(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
     kept = "".join(sign for sign in value if sign.isprintable()) if isinstance(value, str) else ""
@@ -116,10 +120,10 @@ def _follow_groups(user: User, claims: Mapping[str, Any]) -> None:
     if not settings.OIDC_GROUPS_CLAIM:
         return
     named = claims.get(settings.OIDC_GROUPS_CLAIM)
-    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    names = [name for name in named if _is_name(name)] if isinstance(named, list) else []
     if len(names) > SIGN_ON_GROUPS:
         raise NotSignedOn(f"The provider names more than {SIGN_ON_GROUPS} for you.")
-    theirs = set(UserGroup.objects.filter(external_name__in=[name for name in names if name]))
+    theirs = set(UserGroup.objects.filter(external_name__in=names))
     before = set(user.user_groups.exclude(external_name=""))
     if theirs == before:
         return

@@ -106,6 +106,12 @@ def test_a_request_writes_nothing_down_until_five_minutes_have_passed():
         assert UserSession.objects.get().last_seen_at.timestamp() == 1_800_000_301
 
 
+@pytest.mark.parametrize("address", ["", "unknown", "192.0.2.7:4711", "fe80::1%eth0", "<b>"])
+def test_a_strange_address_keeps_nobody_out(address: str):
+    user("anna")
+    assert is_in(signed_in(address=address))
+
+
 def test_what_is_left_of_ended_sessions_is_pruned():
     user("anna")
     with time_machine.travel(1_800_000_000, tick=False) as clock:

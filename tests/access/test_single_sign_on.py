@@ -112,7 +112,7 @@ def test_groups_are_those_that_the_provider_names_today(provider: Provider):
     for name in ("dev", "ops"):
         UserGroup.objects.create(scope=scope, identifier=name, name=name, external_name=f"/{name}")
     ours = UserGroup.objects.create(scope=scope, identifier="own", name="Own")
-    provider.knows("u-7", preferred_username="gina", groups=["/dev", "/unknown", 7])
+    provider.knows("u-7", preferred_username="gina", groups=["/dev", "/unknown", "\0", 7])
     sign_in(Client(), "u-7")
     gina = User.objects.get(username="gina")
     gina.user_groups.add(ours)
@@ -129,6 +129,7 @@ def test_who_was_locked_out_stays_out(provider: Provider):
     User.objects.update(is_active=False)
     client = Client()
     assert sign_in(client, "u-8").status_code == 403
+    assert AuditEntry.objects.filter(action="user.sign_in_failed", thing_name="u-8").exists()
     assert "_auth_user_id" not in client.session
 
 
