@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from benchmarks.clock import row, seconds
 from deployments.models import Pipeline
-from rbac.models import Role, RoleAssignment, Scope, User
-from rbac.policy import can, visible_to
+from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User
+from rbac.policy import can, explain, permissions_at, visible_below, visible_to
 
 ORGANIZATIONS, PROJECTS, PIPELINES = 20, 20, 50
 PAGE = 50
@@ -32,6 +32,15 @@ def _fill() -> User:
     return person
 
 
+def _narrow(person: User) -> None:
+    """Give one thing by its name as well: this is what each row is compared with."""
+    scope = Scope.objects.get(path="account/o5/p5")
+    group = ResourceGroup.objects.create(scope=scope, identifier="some", name="Some")
+    group.entries.create(resource="pipeline", identifier="pipeline7")
+    viewer = Role.objects.get(identifier="viewer", scope=None)
+    RoleAssignment.objects.create(user=person, role=viewer, scope=scope, resource_group=group)
+
+
 def report() -> Iterator[str]:
     """Fill a database with 20,000 pipelines and measure."""
     person = _fill()
@@ -42,5 +51,15 @@ def report() -> Iterator[str]:
     yield f"{Pipeline.objects.count()} pipelines, {visible.count()} visible by 3 assignments, pages of {PAGE}"
     yield row("a page of all", all_rows, all_rows)
     yield row("a page of what is visible", seconds(lambda: list(visible[:PAGE])), all_rows)
+    yield row("counting what is visible", seconds(visible.count), all_rows)
+    yield row("can() for one", seconds(lambda: can(person, "core_pipeline_view", one)), all_rows)
+    yield row("permissions_at() of one", seconds(lambda: permissions_at(person, one)), all_rows)
+    yield row("explain() of one", seconds(lambda: explain(person, one)), all_rows)
+    _narrow(person)
+    visible = visible_to(person, "core_pipeline_view", pipelines)
+    below = visible_below(person, "core_pipeline_view", pipelines)
+    yield f"and with a role on one thing by its name: {visible.count()} visible"
+    yield row("a page of what is visible", seconds(lambda: list(visible[:PAGE])), all_rows)
+    yield row("a page, scopes asked first", seconds(lambda: list(below[:PAGE])), all_rows)
     yield row("counting what is visible", seconds(visible.count), all_rows)
     yield row("can() for one", seconds(lambda: can(person, "core_pipeline_view", one)), all_rows)

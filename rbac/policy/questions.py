@@ -11,7 +11,7 @@ from rbac.permissions import PERMISSIONS, view_permission
 from rbac.policy.principals import Principal, assignments_of
 from rbac.policy.things import Scoped, identity_of, identity_path, scope_id_of, scope_path
 from rbac.policy.tree import at_or_below
-from rbac.policy.where import named, scopes_granted, scopes_where
+from rbac.policy.where import is_granted, named, scopes_granted, scopes_where
 
 Thing = TypeVar("Thing", bound=Model)
 
@@ -32,7 +32,7 @@ def can(principal: Principal, permission: str, thing: Scoped) -> bool:
     """Say whether a role grants `permission` on `thing`; one query."""
     identity = identity_of(thing, permission)
     entries = Q(identifier="") if identity is None else named(identity)
-    return scopes_granted(principal, permission, entries).filter(pk=scope_id_of(thing)).exists()
+    return is_granted(principal, permission, entries, scope_id_of(thing))
 
 
 def can_anywhere(principal: Principal, permission: str) -> bool:

@@ -9,7 +9,7 @@ from rbac.models import Scope
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, SHARED_VIEWS
 from rbac.policy.principals import Principal, assignments_of, key_allows, key_scope
 from rbac.policy.things import Scoped, identities_of, scope_id_of
-from rbac.policy.tree import at_or_below_key, live
+from rbac.policy.tree import at_or_below_key, covers, live, looks_up_to
 from rbac.policy.where import scopes_of_member
 
 _EVERYTHING = Q(resource_group__entries__identifier="")
@@ -46,22 +46,19 @@ def permissions_anywhere(principal: Principal) -> frozenset[str]:
 
 
 def _at(principal: Principal, scope: int, entries: Q, *, is_shared: bool) -> frozenset[str]:
-    upwards = Scope.objects.filter(Q(pk=scope) | Q(children=scope) | Q(children__children=scope))
-    downwards = Scope.objects.filter(live(), Q(parent=scope) | Q(parent__parent=scope))
-    covers = Q(scope__in=upwards.values("pk"))
-    reach = covers | Q(scope__in=downwards.values("pk")) if is_shared else covers
+    reach = covers(scope) | looks_up_to(scope) if is_shared else covers(scope)
     rows = (
         assignments_of(principal)
         .filter(reach)
         .filter(Exists(Scope.objects.filter(live(), pk=scope)))
-        .annotate(covers=ExpressionWrapper(covers, output_field=BooleanField()))
+        .annotate(is_covered=ExpressionWrapper(covers(scope), output_field=BooleanField()))
         .annotate(entry=FilteredRelation("resource_group__entries", condition=entries))
     )
     key = key_scope(principal)
     is_inside = key is None or Scope.objects.filter(at_or_below_key(key), pk=scope).exists()
     if not is_inside and not (is_shared and scopes_of_member(principal).filter(pk=scope).exists()):
         return frozenset()
-    found = rows.values_list(*_GRANTED, "covers").distinct()
+    found = rows.values_list(*_GRANTED, "is_covered").distinct()
     is_over = [(row[:3], row[3] and is_inside) for row in found]
     over = _allowed(principal, (row for row, covered in is_over if covered))
     seen = _allowed(principal, (row for row, _ in is_over)) if is_shared else frozenset()

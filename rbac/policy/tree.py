@@ -35,6 +35,18 @@ def above_of(assignments: QuerySet[RoleAssignment]) -> Q:
     return Q(pk__in=alive.values("scope__parent_id")) | Q(pk__in=alive.values("scope__parent__parent_id"))
 
 
+def covers(scope: int) -> Q:
+    """Return the condition that an assignment is at the scope with this key, or above it."""
+    above = Scope.objects.filter(Q(pk=scope) | Q(children=scope) | Q(children__children=scope))
+    return Q(scope__in=above.values("pk"))
+
+
+def looks_up_to(scope: int) -> Q:
+    """Return the condition that an assignment is below the scope with this key, where nothing is archived."""
+    below = Scope.objects.filter(live(), Q(parent=scope) | Q(parent__parent=scope))
+    return Q(scope__in=below.values("pk"))
+
+
 def at_or_below_key(key: int) -> Q:
     """Return the condition that a scope is the one with this key, or lies below it."""
     return Q(pk=key) | Q(parent=key) | Q(parent__parent=key)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, Q, QuerySet
 
 from rbac.models import ResourceGroupEntry, RoleAssignment, RolePermission, Scope
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, SHARED_VIEWS
 from rbac.policy.principals import Principal, assignments_of, key_allows, key_scope
-from rbac.policy.tree import above_key, above_of, at_or_below_key, covered_by, live
+from rbac.policy.tree import above_key, above_of, at_or_below_key, covered_by, covers, live, looks_up_to
 
 
 def scopes_where(principal: Principal, permission: str) -> QuerySet[Scope]:
@@ -21,12 +21,22 @@ def scopes_where(principal: Principal, permission: str) -> QuerySet[Scope]:
 
 def scopes_granted(principal: Principal, permission: str, entries: Q) -> QuerySet[Scope]:
     """Return the scopes where `permission` is granted; `entries` says which of resource groups count."""
-    if permission not in PERMISSIONS:
-        raise ValueError(f"{permission} is not a permission of the catalogue")
+    _require_known(permission)
     if not key_allows(principal, permission):
         return Scope.objects.none()
     assignments = assignments_granting(principal, permission, entries)
     return _reached(principal, assignments, is_shared=permission in SHARED_VIEWS)
+
+
+def is_granted(principal: Principal, permission: str, entries: Q, scope: int) -> bool:
+    """Say whether the scope with this key is among `scopes_granted`; one query, and a small one."""
+    _require_known(permission)
+    if not key_allows(principal, permission):
+        return False
+    is_shared = permission in SHARED_VIEWS
+    reach = covers(scope) | looks_up_to(scope) if is_shared else covers(scope)
+    found = assignments_granting(principal, permission, entries).filter(reach)
+    return found.filter(Exists(open_scopes(principal, is_shared=is_shared).filter(pk=scope))).exists()
 
 
 def scopes_of_member(principal: Principal) -> QuerySet[Scope]:
@@ -52,11 +62,20 @@ def named(identifier: Any) -> Q:
 def _reached(
     principal: Principal, assignments: QuerySet[RoleAssignment], *, is_shared: bool
 ) -> QuerySet[Scope]:
-    key = key_scope(principal)
     reach = covered_by(assignments)
     if is_shared:
         reach |= above_of(assignments)
-    found = Scope.objects.filter(reach, live())
+    return open_scopes(principal, is_shared=is_shared).filter(reach)
+
+
+def open_scopes(principal: Principal, *, is_shared: bool) -> QuerySet[Scope]:
+    """Return the scopes that are not archived and that the principal's API key, if any, does not shut out."""
+    found, key = Scope.objects.filter(live()), key_scope(principal)
     if key is None:
         return found
     return found.filter(at_or_below_key(key) | above_key(key) if is_shared else at_or_below_key(key))
+
+
+def _require_known(permission: str) -> None:
+    if permission not in PERMISSIONS:
+        raise ValueError(f"{permission} is not a permission of the catalogue")
