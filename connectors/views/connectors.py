@@ -1,5 +1,6 @@
 """Pages of connectors: the list, one of them, making, changing and deleting one."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django.contrib import messages
@@ -8,6 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from connectors.downstream import lacking, needs_of_connector
 from connectors.forms.connectors import ConnectorForm, EditConnectorForm, NewConnectorForm, version_of
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, delete_connector, update_connector
@@ -37,7 +39,7 @@ def connectors(request: PageRequest) -> HttpResponse:
     shown = keyset(found, request)
     content = {
         "page": shown,
-        "testable": granted(request, ACCESS, Connector, shown.items),
+        "testable": _testable(request, shown.items),
         "can_add": can_anywhere(request.user, EDIT),
     }
     return render(request, "connectors/connectors.html", content)
@@ -49,12 +51,14 @@ def connector(request: PageRequest, pk: int) -> HttpResponse:
     """This will show one connector, what came of its last test, and what uses it."""
     found = _found(request, pk)
     rights = permissions_at(request.user, found)
+    lacks = lacking(request.user, needs_of_connector(found))
     content = {
         "connector": found,
         "uses": uses_of(found, request.user),
         "rights": rights,
-        "can_test": ACCESS in rights,
-        "tests_now": ACCESS in rights and request.session.pop(JUST_SAVED, None) == found.pk,
+        "can_test": not lacks,
+        "lacks": lacks,
+        "tests_now": not lacks and request.session.pop(JUST_SAVED, None) == found.pk,
     }
     return render(request, "connectors/connector.html", content)
 
@@ -168,3 +172,10 @@ def _saved(request: PageRequest, connector: Connector) -> HttpResponse:
 
 def _form_page(request: PageRequest, form: ConnectorForm, **more: Any) -> HttpResponse:
     return render(request, "connectors/connector_form.html", {"form": form} | more, status=form.http_status)
+
+
+def _testable(request: PageRequest, shown: Sequence[Connector]) -> set[int]:
+    """Which connectors of a list the reader may use, with the secrets that they enter with."""
+    secrets = granted(request, "core_secret_access", Secret, [one.secret for one in shown if one.secret])
+    allowed = granted(request, ACCESS, Connector, shown)
+    return {one.pk for one in shown if one.pk in allowed and one.secret_id in {None, *secrets}}

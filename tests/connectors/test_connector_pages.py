@@ -10,8 +10,11 @@ from pytest_django import Settings
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, update_connector
 from deployments.models import Environment, Infrastructure
-from rbac.models import AuditEntry, Scope, User
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
+from rbac.permissions import PERMISSIONS
 from sandbox.process import SandboxProcess
+from tests.api.world import make_world
+from tests.fixtures.people import make_person
 
 Browse = Callable[[User], Client]
 KEY_VALUE = "wonderful/secret+access+key"
@@ -167,3 +170,19 @@ def test_a_connector_through_a_delegate_needs_no_key(
     assert made.spec["delegate_selectors"] == ["prod", "eu"]
     assert "delegates with all of" in text_of(response)
     assert 'value="prod, eu"' in text_of(browse(admin).get(f"/connectors/{made.pk}/edit/"))
+
+
+def test_who_may_not_use_its_secret_reads_what_a_test_needs(
+    project: Scope, admin: User, browse: Browse
+) -> None:
+    world = make_world(project, admin, admin)
+    person = make_person("somebody")
+    role = Role.objects.create(scope=project, identifier="some", name="Some")
+    role.set_permissions(set(PERMISSIONS) - {"core_secret_access"})
+    RoleAssignment.objects.create(scope=project, role=role, user=person)
+    button = f'action="/connectors/{world.connector.pk}/test/"'
+    for path in ("/connectors/", f"/connectors/{world.connector.pk}/"):
+        assert button in browse(admin).get(path).content.decode()
+        shown = browse(person).get(path).content.decode()
+        assert button not in shown
+    assert "You need core_secret_access on the secret key of the connector aws" in shown
