@@ -48,7 +48,7 @@ class ApiKey(Named):
 
     @property
     def limits(self) -> KeyLimits | None:
-        """What the key is good for, None where that is all that its user may."""
-        if self.scope_id is None and not self.permissions:
+        """What the key is good for, None where that is all that its user may, for good."""
+        if self.scope_id is None and not self.permissions and self.expires_at is None:
             return None
         return KeyLimits(self.scope, frozenset(self.permissions))

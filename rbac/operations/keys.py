@@ -41,6 +41,9 @@ def create_api_key(
     Raises `ValidationError` where the name is taken or misleads, `Forbidden`, `NotVisible`.
     """
     _require_making(actor, user)
+    if actor is not None and actor.kind == User.Kind.SERVICE_ACCOUNT:
+        # A program may rotate what it has; another key would outlive the one that was found out.
+        require_of(actor, MANAGE, actor.service_account.scope)
     if token and len(token) < SHORTEST_TOKEN:
         raise ValidationError({"token": f"An API key has {SHORTEST_TOKEN} characters at least."})
     check_name(name)
@@ -103,8 +106,9 @@ def _require_making(actor: User | None, user: User) -> None:
     if actor is None:
         return
     if actor.key_limits is not None:
-        # It could make itself another one that is good for more.
-        raise ValidationError("A narrowed API key makes no keys. Use one without limits, or sign in.")
+        # It could make itself another one that is good for more, or for longer.
+        sentence = "An API key that is narrowed or expires makes no keys. Use one without limits, or sign in."
+        raise ValidationError(sentence)
     if user.pk == actor.pk:
         return
     if user.kind != User.Kind.SERVICE_ACCOUNT:

@@ -312,3 +312,23 @@ def test_delegate_view_cannot_be_taken_from_a_role(admin: User, project: Scope, 
 
 def works(token: str) -> int:
     return APIClient().get("/api/v1/me", HTTP_X_API_KEY=token).status_code
+
+
+def test_a_key_that_ends_makes_none_that_outlives_it(viewer: User, call: Call):
+    soon = (timezone.now() + timedelta(hours=1)).isoformat()
+    made = call(viewer).post("/api/v1/api-keys", {"name": "CI", "expires_at": soon}, format="json").json()
+    client = APIClient()
+    client.credentials(HTTP_X_API_KEY=made["key"])
+    assert client.get("/api/v1/me/permissions?org=default&project=demo").json()["permissions"]
+    assert client.post("/api/v1/api-keys", {"name": "more"}, format="json").status_code == 400
+
+
+def test_a_program_rotates_its_key_and_makes_no_other(admin: User, program: dict[str, Any], call: Call):
+    body = {"service_account": program["id"], "name": "main"}
+    made = call(admin).post("/api/v1/api-keys", body, format="json").json()
+    client = APIClient()
+    client.credentials(HTTP_X_API_KEY=made["key"])
+    assert client.post("/api/v1/api-keys", {"name": "spare"}, format="json").status_code == 403
+    rotated = client.post(f"/api/v1/api-keys/{made['id']}/rotate", {}, format="json")
+    assert rotated.status_code == 200
+    assert [works(made["key"]), works(rotated.json()["key"])] == [401, 200]
