@@ -1,6 +1,6 @@
 """The pages of delegates in a browser: what changes is seen without loading anything again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -23,14 +23,6 @@ def delegate(project: Scope) -> Delegate:
     found = make_delegate(project, "eu", tags=["prod"])
     make_instance(found, tags=["eu-west-1"], version="1.0.0")
     return found
-
-
-@pytest.fixture(autouse=True)
-def patience() -> Iterator[None]:
-    """What goes by way of a web server, a broker and a socket may take its time on a busy machine."""
-    expect.set_options(timeout=20_000)
-    yield
-    expect.set_options(timeout=5_000)
 
 
 @pytest.fixture

@@ -63,6 +63,8 @@ def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed
     page.get_by_role("button", name="Create and show how to install").click()
     page.get_by_role("button", name="Copy fargate-task-definition.json").click()
     expect(page.get_by_text("Waiting for the delegate to connect…")).to_be_visible()
+    # Copying takes its time, and says when it is done.
+    expect(page.locator("#announcer")).to_have_text("Copied")
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     made = Delegate.objects.select_related("token").get(name="prod-eu")
     assert made.token is not None

@@ -89,7 +89,7 @@ async def test_what_a_program_forked_ends_with_it(written: io.StringIO) -> None:
         "print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']).pid)",
     )
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await child.run_once()
 
     pid = int(written.getvalue().split("|")[1])

@@ -20,7 +20,7 @@ async def changed(*, people: tuple[int, ...] = (), sessions: tuple[str, ...] = (
 
 async def woken(*connections: Attention) -> list[bool]:
     """Which of the connections are to look again, once the last of them was told."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not any(not one.settled.is_set() for one in connections):
             await asyncio.sleep(0)
     return [not one.settled.is_set() for one in connections]

@@ -1,0 +1,53 @@
+"""Lists and counts × who has no part: making things in one project changes nothing that others are shown."""
+
+import re
+
+import pytest
+import time_machine
+from django.urls import reverse
+
+from rbac.models import Scope, User
+from tests.api.asks import nothing
+from tests.api.needs import ADMIN, HERE, NOBODY, SIBLING, STRANGER, Open, Standing
+from tests.api.rows import ROWS
+from tests.api.world import make_world
+from tests.matrix.people import Browser, browser_of
+
+pytestmark = pytest.mark.django_db
+OUTSIDERS = (Standing("account_admin", SIBLING), STRANGER, NOBODY)
+LISTS = [
+    (name, ask.query)
+    for name, row in ROWS.items()
+    for ask in row.asks
+    # The page of the second factor draws a new secret each time, and is one's own.
+    if ask.method == "get" and row.kwargs is nothing and not isinstance(ask.need, Open)
+    if name != "second-factor"
+]
+# What is drawn anew for each answer.
+FLEETING = re.compile(
+    r'"request_id": ?"[^"]*"|nonce="[^"]*"|value="[A-Za-z0-9]{64}"|<code>[0-9a-f]{32}</code>|X-CSRFToken[^}]*'
+    r'|value="slipway-[0-9a-f]{16}"'
+)
+
+
+def shown_to(browser: Browser) -> dict[str, str]:
+    """Every list and every page without a key, as text."""
+    found = {}
+    for name, query in LISTS:
+        response = browser.undone("get", reverse(name) + query)
+        found[name + query] = FLEETING.sub("", response.getvalue().decode("utf-8", "replace"))
+    return found
+
+
+@time_machine.travel("2026-11-21T12:00:00Z", tick=False)
+def test_what_is_made_in_a_project_is_neither_shown_nor_counted_outside(people: dict[Standing, User]) -> None:
+    browsers = {who: browser_of(people[who]) for who in OUTSIDERS}
+    for browser in browsers.values():
+        # The first visit chooses a scope.
+        browser.get(reverse("executions"))
+    before = {who: shown_to(browser) for who, browser in browsers.items()}
+    make_world(Scope.objects.get(path=HERE), people[ADMIN], people[ADMIN])
+    for who, browser in browsers.items():
+        after = shown_to(browser)
+        changed = [name for name, text in after.items() if text != before[who][name]]
+        assert changed == [], f"{who} learns of what was made"
