@@ -39,8 +39,8 @@ PAGES: dict[str, Row] = {
         (get(Needs("core_user_manage")), Ask("post", Needs("core_user_manage", 302), is_form=True)),
         of("invitation"),
     ),
-    # Who holds the link of an invitation may see what it offers, whoever that is; nobody else.
-    "join-by-link": Row((get(Open(302, 302)),), lambda world: {"token": f"invitation-{world.scope.pk}"}),
+    # Nobody but who holds the link of an invitation sees what it offers: tests/access/test_invitations.py.
+    "join-by-link": Row((get(Open(404, 404)),), lambda world: {"token": "nothing"}),
     "join": Row((get(Open(404, 404)), Ask("post", Open(404, 404), is_form=True))),
     "audit-trail": Row(
         (
