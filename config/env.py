@@ -56,6 +56,7 @@ class Environment(BaseSettings):
     # Where delegates come from; a legacy spec may need another image than the v3 one (R092).
     delegate_image: str = Field("slipway-delegate:latest", alias="SLIPWAY_DELEGATE_IMAGE", min_length=1)
     legacy_delegate_image: str = Field("", alias="SLIPWAY_LEGACY_DELEGATE_IMAGE")
+    admin_needs_second_factor: bool = Field(False, alias="SLIPWAY_ADMIN_NEEDS_SECOND_FACTOR")
     oidc_issuer: str = Field("", alias="OIDC_ISSUER", max_length=200)
     oidc_client_id: str = Field("", alias="OIDC_CLIENT_ID")
     oidc_client_secret: str = Field("", alias="OIDC_CLIENT_SECRET")

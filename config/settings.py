@@ -80,6 +80,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "web.middleware.CurrentScope",
     "access.people.sessions.KeepSession",
+    "access.people.admin_door.AdminDoor",
 ]
 
 TEMPLATES = [
@@ -248,6 +249,7 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_RATE_LIMITS = False
+ADMIN_NEEDS_SECOND_FACTOR = ENV.admin_needs_second_factor
 MFA_ADAPTER = "access.people.adapter.TwoFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_TOLERANCE = 1

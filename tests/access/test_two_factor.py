@@ -11,6 +11,7 @@ from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.test import Client
+from pytest_django import Settings
 
 from rbac.models import AuditEntry, User
 from tests.rbac.people import user
@@ -33,6 +34,10 @@ def turned_on(person: User) -> tuple[str, list[str]]:
     """Set up an app for `person`; returns its secret and the recovery codes."""
     client = Client()
     client.force_login(person)
+    return turned_on_for(client)
+
+
+def turned_on_for(client: Client) -> tuple[str, list[str]]:
     secret = re.search(r'id="key">([A-Z2-7]+)<', client.get("/account/two-factor/").content.decode())[1]
     shown = client.post("/account/two-factor/", {"code": code_of(secret), "proof": PASSWORD})
     return secret, re.findall(r"<li><code>(\d{10})</code>", shown.content.decode())
@@ -116,6 +121,16 @@ def test_new_recovery_codes_replace_the_old_ones_and_turning_off_takes_all():
     assert {"user.two_factor_on", "user.two_factor_off"} <= set(
         AuditEntry.objects.values_list("action", flat=True)
     )
+
+
+def test_the_admin_site_can_be_for_those_with_a_second_factor(settings: Settings, admin: User):
+    client = Client()
+    client.force_login(admin)
+    assert client.get("/admin/").status_code == 200
+    settings.ADMIN_NEEDS_SECOND_FACTOR = True
+    assert client.get("/admin/rbac/user/")["Location"] == "/account/two-factor/"
+    turned_on_for(client)
+    assert client.get("/admin/rbac/user/").status_code == 200
 
 
 def test_who_lost_the_phone_comes_in_again_with_the_password_alone():
