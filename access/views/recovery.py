@@ -18,6 +18,7 @@ from access.tasks import send_reset
 from access.views.account import address_of
 from guards.limits import RESETS_PER_ADDRESS
 from rbac import throttle
+from rbac.encryption import decrypt, encrypt
 from web.page_forms import posted
 from web.problems import TooMany
 
@@ -61,7 +62,8 @@ def forgotten_password(request: HttpRequest) -> HttpResponse:
 @require_safe
 def new_password_link(request: HttpRequest, number: str, token: str) -> HttpResponse:
     """Keep what a link says in the session, and go on to where no log and no page names it."""
-    request.session[LINK] = [number, token]
+    # Encrypted: who reads the table of sessions must not be able to follow it too.
+    request.session[LINK] = encrypt(f"{number} {token}", LINK)
     return redirect("new-password")
 
 
@@ -70,7 +72,9 @@ def new_password_link(request: HttpRequest, number: str, token: str) -> HttpResp
 @require_http_methods(GET_OR_POST)
 def new_password(request: HttpRequest) -> HttpResponse:
     """Let who came by a link set a new password."""
-    person = person_of_link(*request.session.get(LINK, ("", "")))
+    kept = request.session.get(LINK)
+    number, _, token = decrypt(kept, LINK).partition(" ") if kept else ("", "", "")
+    person = person_of_link(number, token)
     if person is None:
         return refused(request, "This link was used already, or is too old. Ask for another one.")
     form = NewPasswordForm(person, posted(request))

@@ -76,6 +76,7 @@ def test_a_link_sets_a_new_password_once_and_ends_every_session(anna: User):
     send_reset("ANNA@example.com")
     path = link()
     client = follow(path)
+    assert path.rpartition("/")[0].rpartition("/")[2] not in str(dict(client.session))
     assert client.post("/new-password/", given(FRESH)).status_code == 200
     assert session.get("/account/").status_code == 302
     signed_in(FRESH)
