@@ -20,6 +20,7 @@ from deployments.run_requests import RunRequest, checked_run, targets_of
 from deployments.states import CallState, Status
 from deployments.tasks import wake_soon
 from rbac.audit import record
+from rbac.busy import keep_from_archiving
 from rbac.models import User
 from rbac.policy import require
 from web.problems import BadInput, Conflict
@@ -157,6 +158,7 @@ def decide(*, actor: User, execution: Execution, step: str, decision: str) -> No
 
 def _ask(actor: User, execution: Execution, kind: str, *, step: str = "") -> None:
     with transaction.atomic():
+        keep_from_archiving(execution.scope_id)
         # Who asks at the same moment waits here, and is then told.
         Execution.objects.select_for_update().get(pk=execution.pk)
         waits = ~Q(step="") if step else Q(kind=kind, step="")
@@ -186,6 +188,7 @@ def _create(
     key: str | None,
     replays: Execution | None,
 ) -> Execution:
+    keep_from_archiving(pipeline.scope_id)
     # A rollback may bring back what a pipeline deployed that is gone since.
     pipelines = Pipeline.with_deleted if replays else Pipeline.objects
     if not pipelines.filter(pk=pipeline.pk).update(next_number=F("next_number") + 1):

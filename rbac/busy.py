@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rbac.models import Scope
+from rbac.policy import NotVisible, live
 
 
 @dataclass(frozen=True)
@@ -37,3 +38,14 @@ def register_question(question: Question) -> None:
 def work_in(scope: Scope) -> list[Work]:
     """Return what is under way at or below `scope`."""
     return [work for question in _questions if (work := question(scope)) is not None]
+
+
+def keep_from_archiving(scope_id: int) -> None:
+    """Keep a scope as it is until the transaction ends: for what is begun there and would keep it busy.
+
+    Raises `NotVisible` where it has just been archived.
+    """
+    # Two statements: the second one sees what the first one waited for.
+    list(Scope.objects.select_for_update(no_key=True).filter(pk=scope_id).values_list("pk"))
+    if not Scope.objects.filter(live(), pk=scope_id).exists():
+        raise NotVisible("This scope is archived.")

@@ -10,7 +10,9 @@ from deployments.engine.failpoints import set_hook
 from deployments.engine.lease import LEASE, claim
 from deployments.models import Call, Execution, Interrupt, Pipeline, Slot
 from deployments.operations import abort_execution
-from rbac.models import AuditEntry, User
+from rbac.busy import ScopeBusy
+from rbac.models import AuditEntry, Scope, User
+from rbac.operations import archive_scope
 from rbac.operations.keys import create_api_key
 from tests.deployments.driving import Drive
 from tests.fixtures.threads import at_once, split
@@ -54,6 +56,21 @@ def test_numbers_of_runs_started_together_have_neither_gaps_nor_doubles(drive: D
     assert sorted(execution.number for execution in made) == list(range(1, MANY + 1))
     drive.pipeline.refresh_from_db()
     assert drive.pipeline.next_number == MANY + 1
+
+
+def test_a_project_is_archived_or_run_in_and_never_both(drive: Drive) -> None:
+    scope = drive.pipeline.scope
+
+    def archive() -> object:
+        return archive_scope(actor=None, scope=Scope.objects.get(pk=scope.pk))
+
+    for _ in range(MANY):
+        done, raised = split(at_once(lambda: drive.start("1.27"), archive))
+        assert len(done) == len(raised) == 1
+        # Who runs is refused by whichever question was asked last.
+        assert isinstance(raised[0], ScopeBusy) == isinstance(done[0], Execution)
+        Execution.objects.update(status="SUCCESS", look_at=None)
+        Scope.objects.filter(pk=scope.pk).update(archived_at=None)
 
 
 def test_the_same_key_at_two_web_servers_makes_one_run(drive: Drive) -> None:
