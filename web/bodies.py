@@ -1,21 +1,41 @@
-"""What a body may hold: the keys that its serializer names, and no others, however deep."""
+"""What a body may hold: the keys that its serializer names, each of its type, and no others, however deep."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rest_framework.serializers import BaseSerializer, DictField, Field, ListField, ListSerializer, Serializer
+from rest_framework.serializers import (
+    BaseSerializer,
+    BooleanField,
+    CharField,
+    DictField,
+    Field,
+    FloatField,
+    IntegerField,
+    ListField,
+    ListSerializer,
+    Serializer,
+)
 from rest_framework.views import APIView
 
 from web.problems import BadInput
 
 _TAKES_NOTHING: dict[tuple[type[APIView], str], bool] = {}
+_PLAIN: tuple[tuple[type[Any], Callable[[Any], bool], str], ...] = (
+    (CharField, lambda value: isinstance(value, str), "a text"),
+    (BooleanField, lambda value: isinstance(value, bool), "true or false"),
+    (IntegerField, lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
+    (FloatField, lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number"),
+)
 _NAMED = 12
 _NAME_CHARACTERS = 100
 
 
-def refuse_unknown(serializer: BaseSerializer[Any], body: Any) -> None:
-    """Do nothing for a body whose keys are all known. Raises `BadInput` naming each other one."""
-    if errors := list(_unknown(serializer, body, "")):
+def refuse_strange(serializer: BaseSerializer[Any], body: Any) -> None:
+    """Do nothing for a body whose keys are all known, and of the type that the description says.
+
+    The framework would take 0 for a text and "yes" for true. Raises `BadInput` naming each place.
+    """
+    if errors := list(_strange(serializer, body, "")):
         raise BadInput("The input is not valid.", errors=errors)
 
 
@@ -45,21 +65,42 @@ def _is_described_without(view: APIView, method: str) -> bool:
     return schema.get_request_serializer() is None
 
 
-def _unknown(field: Field[Any, Any, Any, Any] | None, value: Any, path: str) -> Iterator[dict[str, str]]:
+def _strange(field: Field[Any, Any, Any, Any] | None, value: Any, path: str) -> Iterator[dict[str, str]]:
     if isinstance(field, Serializer) and isinstance(value, Mapping):
-        for name, inner in value.items():
-            known = field.fields.get(name)
-            here = f"{path}.{name}".strip(".")
-            if known is None:
-                yield _error(here, f"is not known here; known are {_names(field)}")
-            else:
-                yield from _unknown(known, inner, here)
+        yield from _strange_keys(field, value, path)
     elif isinstance(field, ListSerializer | ListField) and isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _unknown(field.child, inner, f"{path}.{index}".strip("."))
+            yield from _strange(field.child, inner, _below(path, index))
     elif isinstance(field, DictField) and isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from _unknown(field.child, inner, f"{path}.{name}".strip("."))
+            yield from _strange(field.child, inner, _below(path, name))
+    elif wanted := _other_type(field, value):
+        yield _error(path, f"must be {wanted}")
+
+
+def _strange_keys(
+    serializer: Serializer[Any], value: Mapping[str, Any], path: str
+) -> Iterator[dict[str, str]]:
+    for name, inner in value.items():
+        known = serializer.fields.get(name)
+        if known is None:
+            yield _error(_below(path, name), f"is not known here; known are {_names(serializer)}")
+        else:
+            yield from _strange(known, inner, _below(path, name))
+
+
+def _other_type(field: Field[Any, Any, Any, Any] | None, value: Any) -> str:
+    """What a field of the framework's own wants instead of a value; "" where it takes it."""
+    # Fields of ours say by themselves what they take.
+    if value is None or type(field).__module__ != Field.__module__:
+        return ""
+    found = ((takes(value), what) for kind, takes, what in _PLAIN if isinstance(field, kind))
+    takes, what = next(found, (True, ""))
+    return "" if takes else what
+
+
+def _below(path: str, name: object) -> str:
+    return f"{path}.{name}".strip(".")
 
 
 def _names(serializer: Serializer[Any]) -> str:

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from rbac.models import Scope, User
 from rbac.permissions import SHARED_VIEWS
 from rbac.policy import NotVisible, scopes_of_member, visible_to
-from web.bodies import refuse_body, refuse_unknown, takes_nothing
+from web.bodies import refuse_body, refuse_strange, takes_nothing
 from web.pages import get_visible
 from web.paging import CursorPage
 from web.problems import BadInput, ChangedMeanwhile
@@ -120,7 +120,7 @@ class Route(APIView):
         Raises the serializer's `ValidationError`, or `BadInput`.
         """
         checked = serializer(data=self.request.data, partial=partial)
-        refuse_unknown(checked, self.request.data)
+        refuse_strange(checked, self.request.data)
         checked.is_valid(raise_exception=True)
         return dict(checked.validated_data)
 

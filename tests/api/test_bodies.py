@@ -43,6 +43,30 @@ def test_a_key_deep_inside_is_named_with_its_path(world: World, client: APIClien
     assert errors[f"artifact.{SURPRISE}"] == "is not known here; known are image, tag"
 
 
+@pytest.mark.parametrize(
+    ("body", "path", "wanted"),
+    [
+        ({"name": 0}, "name", "must be a text"),
+        ({"name": True}, "name", "must be a text"),
+        ({"name": "x", "required_variables": [1.5]}, "required_variables.0", "must be a text"),
+        ({"name": "x", "artifact": {"image": 7}}, "artifact.image", "must be a text"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_and_not_turned_into_one(
+    body: dict[str, object], path: str, wanted: str, world: World, client: APIClient
+) -> None:
+    answer = client.put(f"/api/v1/services/{world.service.pk}", body, format="json")
+    assert answer.status_code == 400
+    assert {"path": path, "message": wanted} in answer.json()["errors"]
+
+
+def test_truth_and_numbers_are_not_read_out_of_texts(world: World, client: APIClient) -> None:
+    abort = client.post(f"/api/v1/executions/{world.execution.pk}/abort", {"rollback": "yes"}, format="json")
+    assert abort.json()["errors"] == [{"path": "rollback", "message": "must be true or false"}]
+    version = client.post(f"/api/v1/file-nodes/{world.file.pk}/restore", {"version": "1"}, format="json")
+    assert version.json()["errors"] == [{"path": "version", "message": "must be a whole number"}]
+
+
 def test_the_description_says_so() -> None:
     described = SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
     for name in ("ServiceInput", "ManifestFields", "RunInput"):
