@@ -65,6 +65,7 @@ def test_a_person_comes_in_from_the_provider_s_own_page(
     provider.knows("b-1", preferred_username="bea")
     page.goto(f"{live_server.url}/sign-in/?next=/account/")
     page.get_by_role("link", name="Sign in with Example Login").click()
+    expect(page.get_by_placeholder("sub")).to_be_visible()
     assert parse_qs(urlsplit(page.url).query)["client_id"] == ["slipway"]
     page.get_by_placeholder("sub").fill("b-1")
     page.get_by_role("button", name="Authorize").click()
