@@ -11,10 +11,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from access.forms.invitations import JoinForm
 from rbac.models import Invitation, User
-from rbac.operations.invitations import accept_invitation, invitation_of_token, join
+from rbac.operations.invitations import accept_invitation, invitation_of_hash, invitation_of_token, join
 from web.page_forms import posted
 
-# The token waits in the session, where no Referer, no history and no second look at the address has it.
+# The hash waits in the session: no Referer and no history has the token, and no table of sessions either.
 KEPT = "invitation"
 GONE = 404
 
@@ -23,9 +23,10 @@ GONE = 404
 @require_safe
 def join_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """This will remember whom a link is for, and go on without it in the address."""
-    if invitation_of_token(token) is None:
+    invitation = invitation_of_token(token)
+    if invitation is None:
         return _ended(request)
-    request.session[KEPT] = token
+    request.session[KEPT] = invitation.hash
     return redirect("join")
 
 
@@ -34,7 +35,7 @@ def join_by_link(request: HttpRequest, token: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def join_here(request: HttpRequest) -> HttpResponse:
     """This will show what waits, and give it to who is signed in, or to who is new here."""
-    invitation = invitation_of_token(request.session.get(KEPT, ""))
+    invitation = invitation_of_hash(request.session.get(KEPT, ""))
     if invitation is None:
         return _ended(request)
     if isinstance(request.user, User):

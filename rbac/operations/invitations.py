@@ -86,8 +86,13 @@ def revoke_invitation(*, actor: User, invitation: Invitation) -> None:
 
 def invitation_of_token(token: str) -> Invitation | None:
     """Return the invitation that a link leads to, None where it has ended or there never was one."""
+    return invitation_of_hash(hash_of(token))
+
+
+def invitation_of_hash(found_by: str) -> Invitation | None:
+    """Return the same by the hash of the token, which is all that is kept of it anywhere."""
     rows = Invitation.objects.select_related("scope__parent__parent", "role", "invited_by")
-    found = rows.filter(hash=hash_of(token)).first()
+    found = rows.filter(hash=found_by).first()
     return found if found is not None and found.state == Invitation.OPEN else None
 
 

@@ -55,6 +55,7 @@ def test_who_is_invited_on_the_page_joins_by_the_link_of_the_mail(
 
     client = Client()
     shown = client.get(link[1], follow=True)
+    assert PREFIX not in str(dict(client.session)), "who reads the sessions cannot follow the link"
     assert shown.redirect_chain == [("/join/", 302)]
     assert "Viewer" in shown.content.decode()
     client.post("/join/", NEW)
