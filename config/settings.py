@@ -368,6 +368,9 @@ SPECTACULAR_SETTINGS = {
         "Connectivity": "delegates.connectivity.Connectivity",
         "DelegateTaskStatus": "delegates.models.DelegateTask.Status",
         "DelegateTaskKind": "delegates.models.DelegateTask.Kind",
+        "PermissionIdentifier": "rbac.permissions.IDENTIFIERS",
+        "PrincipalType": "access.api.principals.KINDS",
+        "InvitationState": "rbac.models.Invitation.STATES",
         "Decision": "deployments.interventions.DECISIONS",
     },
 }

@@ -59,6 +59,7 @@ RESOURCES: tuple[Resource, ...] = (
 )
 
 PERMISSIONS: dict[str, Permission] = {p.identifier: p for r in RESOURCES for p in r.permissions}
+IDENTIFIERS = tuple(sorted(PERMISSIONS))
 
 # Every member of a scope may see its delegates, whatever the roles say (R080).
 ALWAYS_GRANTED = "core_delegate_view"

@@ -11,7 +11,7 @@ from access.api.assignments import AssignmentDocument
 from access.api.principals import PrincipalDocument, PrincipalInput, principal_document, principal_of
 from access.asked import scope_asked, thing_by_id, thing_by_identifier
 from rbac.models import Scope, User, UserGroup
-from rbac.permissions import PERMISSIONS
+from rbac.permissions import IDENTIFIERS
 from rbac.policy import Forbidden, NotVisible, Scoped, Verdict, can, explain
 from rbac.policy.thing_types import thing_types
 from web.rest import Route
@@ -54,7 +54,7 @@ class AccessCheckInput(serializers.Serializer[Any]):
     """May `principal` (oneself, if left out) do what `permission` says with `resource`?"""
 
     principal = PrincipalInput(required=False)
-    permission = serializers.ChoiceField(choices=sorted(PERMISSIONS))
+    permission = serializers.ChoiceField(choices=IDENTIFIERS)
     resource = AskedResourceInput()
 
 

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from guards.limits import KEY_GRACE_SECONDS
 from rbac import operations
 from rbac.models import ApiKey, ServiceAccount
-from rbac.permissions import PERMISSIONS
+from rbac.permissions import IDENTIFIERS
 from rbac.policy import visible_to
 from web.problems import BadInput
 from web.rest import PAGED, Route
@@ -58,10 +58,10 @@ class KeyInput(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=128)
     scope = serializers.CharField(required=False, allow_null=True, default=None, max_length=400)
     permissions = serializers.ListField(
-        child=serializers.ChoiceField(choices=sorted(PERMISSIONS)),
+        child=serializers.ChoiceField(choices=IDENTIFIERS),
         required=False,
         default=list,
-        max_length=len(PERMISSIONS),
+        max_length=len(IDENTIFIERS),
     )
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
