@@ -6,12 +6,12 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import Http404
 
-from rbac.models import ResourceGroupEntry, RolePermission, Scope
-from rbac.permissions import PERMISSIONS, view_permission
-from rbac.policy.principals import Principal, assignments_of
+from rbac.models import ResourceGroupEntry, RoleAssignment, RolePermission, Scope
+from rbac.permissions import PERMISSIONS, SHARED_VIEWS, view_permission
+from rbac.policy.principals import Principal, assignments_of, key_allows
 from rbac.policy.things import Scoped, identity_of, identity_path, scope_id_of, scope_path
-from rbac.policy.tree import at_or_below
-from rbac.policy.where import is_granted, named, scopes_granted, scopes_where
+from rbac.policy.tree import at_or_below, live
+from rbac.policy.where import is_granted, named, open_scopes, scopes_where
 
 Thing = TypeVar("Thing", bound=Model)
 
@@ -47,7 +47,8 @@ def visible_to(principal: Principal, permission: str, queryset: QuerySet[Thing])
     """
     scopes = scopes_where(principal, permission).values("pk")
     granted = Q(**{f"{scope_path(queryset.model)}__in": scopes})
-    if (identity := identity_path(queryset.model, permission)) is None:
+    identity = identity_path(queryset.model, permission)
+    if identity is None or not key_allows(principal, permission):
         return queryset.filter(granted)
     names = _names(principal, permission).values("identifier")
     return queryset.filter(granted | _called(principal, permission, queryset.model, identity, names))
@@ -65,10 +66,10 @@ def visible_below(
     if scope is not None:
         scopes = scopes.filter(at_or_below(scope, "pk"))
     granted = Q(**{f"{path}__in": list(scopes.values_list("pk", flat=True))})
-    names = (
-        [] if identity is None else list(_names(principal, permission).values_list("identifier", flat=True))
-    )
-    if identity is None or not names:
+    if identity is None or not key_allows(principal, permission):
+        return queryset.filter(granted)
+    names = list(_names(principal, permission).values_list("identifier", flat=True))
+    if not names:
         return queryset.filter(granted)
     called = _called(principal, permission, queryset.model, identity, names)
     return queryset.filter(granted | (called if scope is None else called & at_or_below(scope, path)))
@@ -87,17 +88,33 @@ def require(principal: Principal, permission: str, thing: Scoped) -> None:
     raise NotVisible("There is nothing here that you may see.")
 
 
+def _narrow(principal: Principal, permission: str) -> QuerySet[RoleAssignment]:
+    """The assignments that give `permission`, on what a resource group lists."""
+    roles = RolePermission.objects.filter(permission=permission).values("role_id")
+    return assignments_of(principal).filter(role__in=roles, resource_group__isnull=False)
+
+
 def _names(principal: Principal, permission: str) -> QuerySet[ResourceGroupEntry]:
     """What resource groups name, one by one, for assignments that give `permission`."""
-    roles = RolePermission.objects.filter(permission=permission).values("role_id")
-    groups = assignments_of(principal).filter(role__in=roles, resource_group__isnull=False)
-    return ResourceGroupEntry.objects.filter(
-        resource=PERMISSIONS[permission].resource, group__in=groups.values("resource_group_id")
-    ).exclude(identifier="")
+    groups = _narrow(principal, permission).values("resource_group_id")
+    kind = PERMISSIONS[permission].resource
+    return ResourceGroupEntry.objects.filter(resource=kind, group__in=groups).exclude(identifier="")
 
 
 def _called(principal: Principal, permission: str, model: type[Model], identity: str, names: object) -> Q:
-    # Few rows pass the first half, which costs nothing; the second is asked row by row.
-    name = named(OuterRef(OuterRef(OuterRef(identity))))
-    reached = scopes_granted(principal, permission, name).filter(pk=OuterRef(scope_path(model)))
-    return Q(Q(**{f"{identity}__in": names}), Exists(reached))
+    """The condition that an assignment speaks of a row by its name, and reaches the scope of the row."""
+    path, at, is_shared = scope_path(model), "group__assignments__scope", permission in SHARED_VIEWS
+    reach = Q(**{at: OuterRef(path)}) | Q(**{at: OuterRef(f"{path}__parent")})
+    reach |= Q(**{at: OuterRef(f"{path}__parent__parent")})
+    if is_shared:
+        above = Q(**{f"{at}__parent": OuterRef(path)}) | Q(**{f"{at}__parent__parent": OuterRef(path)})
+        reach |= above & live(f"{at}__")
+    entries = ResourceGroupEntry.objects.filter(
+        reach,
+        resource=PERMISSIONS[permission].resource,
+        identifier=OuterRef(identity),
+        group__assignments__in=_narrow(principal, permission).values("pk"),
+    )
+    scopes = open_scopes(principal, is_shared=is_shared).values("pk")
+    # Few rows pass the first condition, which costs little; the last is asked row by row.
+    return Q(Q(**{f"{identity}__in": names}), Q(**{f"{path}__in": scopes}), Exists(entries))

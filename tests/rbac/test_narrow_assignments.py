@@ -246,6 +246,16 @@ def test_a_key_of_a_project_sees_what_is_shared_from_above_and_not_beside():
     assert not visible_to(person, "core_secret_view", Secret.objects.all())
 
 
+def test_a_key_for_something_else_finds_no_named_thing_either():
+    demo, person = project(), user("person")
+    pipeline(demo, "web")
+    narrowed(person, "viewer", demo, ("pipeline", "web"))
+    person.key_limits = KeyLimits(None, frozenset({"core_secret_view"}))
+
+    assert not visible_to(person, "core_pipeline_view", Pipeline.objects.all())
+    assert not visible_below(person, "core_pipeline_view", Pipeline.objects.all())
+
+
 def test_an_expired_narrow_assignment_names_nothing():
     demo, person = project(), user("person")
     web = pipeline(demo, "web")
