@@ -115,7 +115,7 @@ def test_clearing_the_faults_lets_hanging_calls_go(aws: Aws) -> None:
     while not [e for e in aws.sandbox.journal() if e["operation"] == "ListClusters"]:
         pass
     aws.sandbox.clear_faults()
-    asking.join(5)
+    asking.join(60)
     assert len(caught) == 1
 
 

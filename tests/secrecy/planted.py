@@ -103,7 +103,7 @@ def told_to_broker(url: str) -> Iterator[list[bytes]]:
 
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()
-        begun.wait(5)
+        assert begun.wait(60), "the broker never said what it was asked"
         yield commands
         ended.set()
         with redis.Redis.from_url(url) as last:
