@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,11 +20,16 @@ NOTHING = "There is no such thing, or you may not see it."
 SEE_PEOPLE = "core_user_view"
 
 
+@extend_schema_field({"oneOf": [{"type": "string", "maxLength": 64}, {"type": "integer"}]})
+class AskedId(serializers.CharField):
+    """The id of a thing: a number, or the text of a UUID."""
+
+
 class AskedResourceInput(serializers.Serializer[Any]):
     """A thing by its type and id, or by its type, identifier and scope; or a scope by its path alone."""
 
     type = serializers.ChoiceField(choices=(), required=False)
-    id = serializers.CharField(required=False, max_length=64)
+    id = AskedId(required=False, max_length=64)
     identifier = serializers.CharField(required=False, max_length=1024)
     scope = serializers.CharField(required=False, max_length=400)
 
