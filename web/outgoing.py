@@ -63,5 +63,4 @@ def _whole(response: requests.Response) -> requests.Response:
             response.close()
             raise AnswerTooLarge(f"the answer is larger than {PROVIDER_ANSWER_BYTES}")
     response._content = bytes(body)
-    response._content_consumed = True
     return response
