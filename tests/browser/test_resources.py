@@ -11,6 +11,7 @@ from deployments.models import Infrastructure, Pipeline, Service
 from ops.demo_pipelines import FOLDER, TASK_DEFINITION
 from rbac.models import User
 from tests.browser.conftest import Visit
+from tests.ports import free_port
 
 pytestmark = pytest.mark.browser
 
@@ -125,12 +126,13 @@ def test_a_new_connector_is_tested_at_once_and_says_what_to_do(
     page.get_by_label("Access key", exact=True).check()
     page.get_by_label("Access key id").fill("AKIAIOSFODNN7EXAMPLE")
     page.get_by_label("Or the secret access key itself").fill("wonderful-secret-value")
-    page.get_by_label("Endpoint instead of AWS").fill("http://127.0.0.1:9")
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    page.get_by_label("Endpoint instead of AWS").fill(nowhere)
     page.get_by_role("button", name="Save and test").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Nobody listens")
     panel = page.get_by_role("region", name="Last test")
     expect(panel.get_by_role("status")).to_have_text("Test failed", timeout=20_000)
-    expect(panel).to_contain_text("Make sure that Slipway reaches http://127.0.0.1:9")
+    expect(panel).to_contain_text(f"Make sure that Slipway reaches {nowhere}")
     assert Connector.objects.get(identifier="nobody_listens").last_test_ok is False
     assert "wonderful-secret-value" not in page.content()
 
