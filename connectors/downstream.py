@@ -105,8 +105,11 @@ def needs_of_secret(connector: Connector, *, path: str = "") -> Iterator[Need]:
         yield Need("core_secret_access", secret, title, "the secret of the connector", path)
 
 
-def needs_of_files(refs: Iterable[str], scope: Scope, *, path: str = "") -> Iterator[Need]:
-    """Yield what it takes to use files by their references, seen from `scope`; missing ones are left out."""
+def needs_of_files(refs: Iterable[str], scope: Scope, *, hint: str = "", path: str = "") -> Iterator[Need]:
+    """Yield what it takes to use files by their references, seen from `scope`; missing ones are left out.
+
+    Without a `hint` the reference is named to everybody: whoever asks has written it.
+    """
     for ref in dict.fromkeys(refs):
         try:
             nodes: list[FileNode] = nodes_of(scope, ref)
@@ -114,7 +117,7 @@ def needs_of_files(refs: Iterable[str], scope: Scope, *, path: str = "") -> Iter
             continue
         for node in nodes:
             title = f"the file {node.path}"
-            yield Need("core_file_access", node, title, f"the file {ref}", path)
+            yield Need("core_file_access", node, title, hint or f"the file {ref}", path)
 
 
 def _lack(person: Principal, need: Need) -> Lack:

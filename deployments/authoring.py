@@ -126,7 +126,13 @@ def _refusals(spec: PipelineSpec, scope: Scope, person: Principal) -> _Refused:
         kind, identifier = _NAMED[one.need.permission], one.need.thing.identifier
         missing.append(plan.no_such(kind, identifier, scope, one.need.path))
     missing += plan.bad_manifests(spec, scope, person)
-    return _Refused(missing, [one for one in lacks if one not in unseen])
+    # Nor is anything told of what such a thing uses in turn.
+    hidden = {_stage_at(one.need.path) for one in unseen}
+    return _Refused(missing, [one for one in lacks if _stage_at(one.need.path) not in hidden])
+
+
+def _stage_at(path: str) -> str:
+    return path.partition(".stage.")[0]
 
 
 def refuse_missing(missing: list[plan.Missing], yaml: str = "") -> None:

@@ -25,8 +25,10 @@ def needs_of_run(spec: PipelineSpec, targets: Iterable[Target], scope: Scope) ->
         infrastructure = target.infrastructure
         hint = f"the connector of infrastructure {infrastructure.identifier}"
         yield from needs_of_connector(infrastructure.connector, hint=hint, path=at)
-        refs = [*stored_files(target.overridden.sources()), *_step_files(target.spec)]
-        yield from needs_of_files(refs, scope, path=f"{place}.service.serviceRef")
+        at = f"{place}.service.serviceRef"
+        hint = f"a file of the service {target.service.identifier}"
+        yield from needs_of_files(stored_files(target.overridden.sources()), scope, hint=hint, path=at)
+        yield from needs_of_files(_step_files(target.spec), scope, path=at)
 
 
 def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> Iterator[Need]:

@@ -17,6 +17,8 @@ from django.utils import timezone
 from guards.limits import SESSION_IDLE_SECONDS, SESSION_SECONDS
 from rbac import audit
 from rbac.models import User
+from web.outages import OUTAGES, is_outage
+from web.views import unavailable
 
 STARTED, SEEN = "started_at", "seen_at"
 # How old "last seen" may be: each request is looked at, few are written down.
@@ -30,8 +32,13 @@ class KeepSession:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
-            _keep(request)
+        try:
+            if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+                _keep(request)
+        except OUTAGES as error:
+            if is_outage(error):
+                return unavailable(request)
+            raise
         return self.get_response(request)
 
 

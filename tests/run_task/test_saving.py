@@ -86,9 +86,12 @@ def test_who_may_not_see_a_file_is_told_nothing_of_it(drive: Drive) -> None:
     FileNode.objects.filter(path=path).update(content="launchTyp: SECRET\n")
     spec = in_store("runTaskRequestDefinition", f'"{path}"') + "taskDefinitionArn: a:1\n"
     project = Scope.objects.get(path="account/default/demo")
-    (error,) = checked(pipeline_text(spec), project, stranger)["errors"]
-    assert "You may not see the file" in error["message"]
-    assert "SECRET" not in error["message"]
+    told = " ".join(error["message"] for error in checked(pipeline_text(spec), project, stranger)["errors"])
+    assert f"You may not see the file {path}" in told
+    assert "SECRET" not in told
+    # Nor of the files of a service, which to a stranger is one that nobody has made.
+    assert "there is no service myapp" in told
+    assert "CreateServiceRequest" not in told
 
 
 def test_an_expression_in_a_text_waits_for_the_run(job: Job) -> None:
