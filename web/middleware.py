@@ -48,22 +48,33 @@ class RequestId:
         return refusal(request, content["status"], content=content) if content else None
 
 
-class CurrentScope:
-    """Sets `request.current_scope`: the one asked for, else the one of last time, else the first project."""
+class BeforeView:
+    """The base of what asks the database before any view: an outage then is answered as one in a view is."""
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response
 
+    def prepare(self, request: HttpRequest) -> None:
+        """Do what comes before the view."""
+        raise NotImplementedError
+
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        request.current_scope = None  # type: ignore[attr-defined]
         try:
-            if not request.path.startswith("/api/") and request.user.is_authenticated:
-                request.current_scope = _chosen(request)  # type: ignore[attr-defined]
+            self.prepare(request)
         except OUTAGES as error:
             if is_outage(error):
                 return unavailable(request)
             raise
         return self.get_response(request)
+
+
+class CurrentScope(BeforeView):
+    """Sets `request.current_scope`: the one asked for, else the one of last time, else the first project."""
+
+    def prepare(self, request: HttpRequest) -> None:
+        request.current_scope = None  # type: ignore[attr-defined]
+        if not request.path.startswith("/api/") and request.user.is_authenticated:
+            request.current_scope = _chosen(request)  # type: ignore[attr-defined]
 
 
 def _chosen(request: HttpRequest) -> Scope | None:

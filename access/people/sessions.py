@@ -1,6 +1,5 @@
 """Sessions of people: how long one lasts, which there are, and how they are ended."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,35 +10,25 @@ from django.contrib.auth import logout
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from django.utils import timezone
 
 from guards.limits import SESSION_IDLE_SECONDS, SESSION_SECONDS
 from rbac import audit
 from rbac.models import User
-from web.outages import OUTAGES, is_outage
-from web.views import unavailable
+from web.middleware import BeforeView
 
 STARTED, SEEN = "started_at", "seen_at"
 # How old "last seen" may be: each request is looked at, few are written down.
 WRITTEN_EACH = timedelta(minutes=5)
 
 
-class KeepSession:
+class KeepSession(BeforeView):
     """Ends sessions that idle too long or are too old, and remembers when and whence each was seen."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        try:
-            if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
-                _keep(request)
-        except OUTAGES as error:
-            if is_outage(error):
-                return unavailable(request)
-            raise
-        return self.get_response(request)
+    def prepare(self, request: HttpRequest) -> None:
+        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+            _keep(request)
 
 
 def begin_session(request: HttpRequest) -> None:
