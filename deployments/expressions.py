@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from guards.limits import EXPRESSION_CHARACTERS, EXPRESSIONS_RESULT
@@ -23,13 +23,36 @@ class BadExpressionError(ValueError):
         self.where = where
 
 
-def resolve(value: Any, known: Mapping[str, Any], where: tuple[str | int, ...] = ()) -> Any:
+Later = Callable[[str], bool]
+"""Whether a path is only known later, so that its expression stays as it is written."""
+
+
+def resolve(
+    value: Any,
+    known: Mapping[str, Any],
+    where: tuple[str | int, ...] = (),
+    *,
+    later: Later = lambda path: False,
+) -> Any:
     """Fill in every expression inside a parsed document.
 
     An expression that is all of a text keeps the type of its value; inside a longer text it becomes text.
     What comes out of a value is never scanned again. Raises `BadExpressionError`.
     """
-    return _Filling(known).fill(value, where)
+    return _Filling(known, later).fill(value, where)
+
+
+def named_in(value: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The paths that the expressions of a document name, each with the place of its text in it."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from named_in(item, (*where, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from named_in(item, (*where, index))
+    elif isinstance(value, str) and _OPEN in value:
+        for match in _EXPRESSION.finditer(value):
+            yield where, match[1].strip()
 
 
 def has_expression(text: str) -> bool:
@@ -40,8 +63,9 @@ def has_expression(text: str) -> bool:
 class _Filling:
     """One document being filled in; what all of its values together may come to is used up."""
 
-    def __init__(self, known: Mapping[str, Any]) -> None:
+    def __init__(self, known: Mapping[str, Any], later: Later) -> None:
         self.known = known
+        self.later = later
         self.left = int(EXPRESSIONS_RESULT)
 
     def fill(self, value: Any, where: tuple[str | int, ...]) -> Any:
@@ -59,17 +83,22 @@ class _Filling:
                 f"A text with an expression may have {EXPRESSION_CHARACTERS} at most.", where
             )
         if whole := _EXPRESSION.fullmatch(text):
-            return _look_up(whole[1], self.known, where)
+            return text if self.later(whole[1].strip()) else _look_up(whole[1], self.known, where)
         found = list(_EXPRESSION.finditer(text))
         if text.count(_OPEN) != len(found):
             raise BadExpressionError(_unended(text, found), where)
         parts, end = [], 0
         for match in found:
-            value = _as_text(_look_up(match[1], self.known, where), match[1], where)
+            value = self._text_of(match, where)
             self._spend(len(value), where)
             parts += [text[end : match.start()], value]
             end = match.end()
         return "".join([*parts, text[end:]])
+
+    def _text_of(self, match: re.Match[str], where: tuple[str | int, ...]) -> str:
+        if self.later(match[1].strip()):
+            return match[0]
+        return _as_text(_look_up(match[1], self.known, where), match[1], where)
 
     def _spend(self, characters: int, where: tuple[str | int, ...]) -> None:
         self.left -= characters

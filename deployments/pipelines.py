@@ -10,6 +10,7 @@ from jsonschema.exceptions import ValidationError
 
 import deployments.steps
 import deployments.strategies  # noqa: F401 - registers every strategy
+from deployments import late
 from deployments.failure_strategies import seconds_of, strategies_from
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.pipeline_schema import PIPELINE_SCHEMA
@@ -177,12 +178,28 @@ def _problems(value: Mapping[str, Any], document: Document) -> Iterator[Problem]
         if not steps:
             text = "the stage has no steps: name a strategy, or list steps under execution"
             yield _problem(place, text, document)
+        yield from _unknown_outputs(stages[: number + 1], steps, place, document)
         names = [item["step"]["identifier"] for item in (*steps, *rollback_steps)]
         yield from _repeated(names, "step", ".".join(map(str, place)), document)
         for section, items in (("steps", steps), ("rollbackSteps", rollback_steps)):
             for index, item in enumerate(items):
                 here: Path = (*place, "execution", section, index, "step")
                 yield from _step_problems(item["step"], section, here, document)
+
+
+def _unknown_outputs(
+    stages: list[Mapping[str, Any]], steps: list[Any], place: Path, document: Document
+) -> Iterator[Problem]:
+    """The steps whose outputs are named before they can be known."""
+    before = [
+        item["step"]["identifier"] for stage in stages[:-1] for item in _step_documents(stage["spec"])[0]
+    ]
+    names = [item["step"]["identifier"] for item in steps]
+    for index, item in enumerate(steps):
+        earlier = [*before, *names[:index]]
+        for fault in late.faults(item["step"].get("spec", {}), earlier, names):
+            here: Path = (*place, "execution", "steps", index, "step", "spec", *fault.where)
+            yield _problem(here, fault.message, document)
 
 
 def _step_problems(

@@ -8,6 +8,7 @@ from connectors.aws_accounts import read_spec
 from deployments import step_manifests
 from deployments.actions.base import Action
 from deployments.expressions import BadExpressionError
+from deployments.late import has_late
 from deployments.models import (
     ActionRun,
     Artifact,
@@ -189,7 +190,9 @@ def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedSte
             # A rollback step has no actions of its own: the undos of its partners run there.
             units = step.units if section == StepExecution.Section.EXECUTION else ()
             actions = [(unit.title, action) for unit in units for action in unit.actions]
-            yield PlannedStep(_step(stage, section, position, step), actions)
+            row = _step(stage, section, position, step)
+            row.unfilled = _unfilled(unfilled)
+            yield PlannedStep(row, actions)
 
 
 def bad_manifests(pipeline: PipelineSpec, scope: Scope, reader: Principal | None = None) -> list[Missing]:
@@ -234,6 +237,12 @@ def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) ->
         delegate_selectors=list(spec.selectors),
         selectors_from=spec.selectors_from,
     )
+
+
+def _unfilled(step: StepSpec) -> dict[str, Any] | None:
+    """The spec as it is written, where some of it can only be filled in when the step begins."""
+    kind = step_kind(step.type)
+    return step.spec if has_late(kind, step.spec) else None
 
 
 def _row(step: StepExecution, position: int, planned: tuple[str, Action]) -> ActionRun:

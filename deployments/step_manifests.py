@@ -6,6 +6,7 @@ from typing import Any
 
 from connectors.files import FileMissing, owner_of
 from deployments.expressions import has_expression, resolve
+from deployments.late import filled_in, is_late
 from deployments.manifests.check import check_manifest
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, fetch, store_names
@@ -63,13 +64,13 @@ def faults(
 def frozen(type_: str, spec: Mapping[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
     """The spec of a step as a run keeps it: expressions filled in, the texts of its manifests written down.
 
-    The expressions inside a manifest stay: what they name may only be known later. Raises `BadStepError`
-    for a manifest that is not there or not readable, `BadExpressionError` for an expression of the spec.
+    The expressions inside a manifest stay, as do those that name what is only known when the step begins.
+    Raises `BadStepError` for a manifest that is not there or not readable, `BadExpressionError` for an
+    expression of the spec.
     """
     kind = step_kind(type_)
-    rest = {name: value for name, value in spec.items() if name not in kind.manifests}
     return {
-        **resolve(rest, values),
+        **filled_in(kind, spec, values, later=is_late),
         **{field: _freeze(source, values, scope) for field, source in _sources(kind, spec)},
     }
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from deployments.actions.base import Action, ActionFailed, Rollout
 from deployments.engine import failing, reacting
 from deployments.engine.again import next_attempt
+from deployments.engine.beginning import begin_step
 from deployments.engine.rollout import EngineRollout
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
@@ -31,7 +32,7 @@ def advance(shared: Shared) -> timedelta | None:
         _end_stage(shared)
         return None
     if step.status == Status.QUEUED:
-        _begin_step(shared, step)
+        begin_step(shared, step)
         return None
     if step.retry_at is not None:
         return _try_again(shared, step, step.retry_at)
@@ -121,15 +122,6 @@ def _next_action(step: StepExecution) -> ActionRun | None:
         step.actions.exclude(state__in=done).select_related("step").order_by("position").first()
     )
     return row
-
-
-def _begin_step(shared: Shared, step: StepExecution) -> None:
-    now = shared.world.now()
-    with shared.lease.commit():
-        step.status = Status.RUNNING
-        step.started_at = now
-        step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
-        step.save(update_fields=["status", "started_at", "timeout_at"])
 
 
 def _try_again(shared: Shared, step: StepExecution, at: datetime) -> timedelta | None:

@@ -13,7 +13,7 @@ from deployments.manifests.layers import Merged, combined
 from deployments.manifests.reading import name_of, read_layers
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, title_of
 from deployments.manifests.stores.arn import arn_problem
-from deployments.models import Execution, StageExecution
+from deployments.models import Execution, StageExecution, StepExecution
 
 MOST_PROBLEMS = 20
 NEEDS_DEFINITION = (SERVICE_DEFINITION, RUN_TASK_REQUEST)
@@ -126,17 +126,20 @@ def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
     """Everything that an expression can name at this point of the execution."""
     image, tag = execution.artifact.get("image", ""), execution.artifact.get("tag", "")
     artifact = {"image": f"{image}:{tag}", "imagePath": image, "tag": tag}
-    steps = {step.identifier: {"output": step.outputs} for step in _steps_of(execution)}
+    steps = {step.identifier: {"output": step.outputs} for step in _steps_of(execution, stage)}
     return {
         **stage.values,
         "primary": {"artifact": artifact},
         "artifact": artifact,
+        "steps": steps,
         "execution": {"steps": steps, "id": str(execution.pk)},
     }
 
 
-def _steps_of(execution: Execution) -> list[Any]:
-    return [step for stage in execution.stages.all() for step in stage.steps.all()]
+def _steps_of(execution: Execution, stage: StageExecution) -> list[StepExecution]:
+    """The steps that can be named: where two stages have one of the same name, the nearest stage's."""
+    rows = StepExecution.objects.filter(stage__execution=execution, stage__position__lte=stage.position)
+    return list(rows.order_by("stage__position", "section", "position"))
 
 
 def _resolved(document: Document, known: Mapping[str, Any]) -> Any:

@@ -154,6 +154,8 @@ class StepExecution(models.Model):
     name = models.CharField(max_length=128)
     type = models.CharField(max_length=64)
     spec = models.JSONField(default=dict)
+    # The spec as the pipeline says it, where it names what is only known when the step begins.
+    unfilled = models.JSONField(null=True)
     timeout_seconds = models.PositiveIntegerField()
     status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
     attempt = models.PositiveIntegerField(default=1)

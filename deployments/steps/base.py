@@ -49,6 +49,8 @@ class StepKind:
     sections: tuple[str, ...]
     # Fields of the spec that name a manifest which the step brings itself, with the kind of each.
     manifests: Mapping[str, str] = field(default_factory=dict)
+    # Fields of the spec whose text runs somewhere else: values never become a part of it.
+    scripts: tuple[str, ...] = ()
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -85,6 +87,9 @@ class StepKind:
 
     def seconds_on_purpose(self, values: Mapping[str, Any]) -> int:
         """How long the spec asks the step to wait; that comes on top of its time-out."""
+        if any(has_expression(value) for value in values.values() if isinstance(value, str)):
+            # Known once the step begins, which asks again.
+            return 0
         return int(getattr(self.spec_from(values), "seconds_on_purpose", 0))
 
     def units(self, values: Mapping[str, Any]) -> tuple[Unit, ...]:
@@ -96,7 +101,7 @@ _KINDS: dict[str, StepKind] = {}
 F = TypeVar("F", bound=PlanOf)
 
 
-def step(
+def step(  # noqa: PLR0913 - the words that a kind of step is registered with
     type_: str,
     *,
     spec: type,
@@ -106,6 +111,7 @@ def step(
     goes_forward: bool = False,
     timeout_minutes: int = 30,
     manifests: Mapping[str, str] | None = None,
+    scripts: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -116,7 +122,16 @@ def step(
 
     def register(plan_of: F) -> F:
         _KINDS[type_] = StepKind(
-            type_, title, spec, plan_of, undone_by, tuple(undoes), timeout_minutes, sections, manifests or {}
+            type_,
+            title,
+            spec,
+            plan_of,
+            undone_by,
+            tuple(undoes),
+            timeout_minutes,
+            sections,
+            manifests or {},
+            scripts,
         )
         return plan_of
 

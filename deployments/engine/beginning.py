@@ -1,0 +1,66 @@
+"""How a step begins: its time runs, and what its spec names by then is filled in."""
+
+from datetime import timedelta
+
+from deployments.actions.base import ActionFailed
+from deployments.engine import failing
+from deployments.engine.shared import Shared
+from deployments.engine.sources import known_values
+from deployments.expressions import BadExpressionError
+from deployments.late import filled_in
+from deployments.models import ActionRun, StepExecution
+from deployments.states import ActionState, Status
+from deployments.steps.base import BadStepError, step_kind
+
+
+class _CannotBegin(Exception):
+    """What a step names does not come to something that it can do."""
+
+
+def begin_step(shared: Shared, step: StepExecution) -> None:
+    """The first look at a step, or at its next attempt."""
+    rows = list(step.actions.order_by("position"))
+    try:
+        filled = _fill_in(shared, step, rows)
+    except _CannotBegin as cannot:
+        filled, trouble = [], str(cannot)
+    else:
+        trouble = ""
+    now = shared.world.now()
+    with shared.lease.commit():
+        step.status, step.started_at = Status.RUNNING, now
+        step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
+        step.save(update_fields=["status", "started_at", "timeout_at", "spec", "timeout_seconds"])
+        for row in filled:
+            row.save(update_fields=["parameters", "title"])
+    if trouble:
+        failing.fail(shared, step, None, ActionFailed("UNKNOWN_EXPRESSION", trouble))
+
+
+def _fill_in(shared: Shared, step: StepExecution, rows: list[ActionRun]) -> list[ActionRun]:
+    """Fill in what is known only now; the actions whose parameters change with it, still to be written.
+
+    Once an action has begun, all stay as they are: the journal holds what they sent. Raises `_CannotBegin`.
+    """
+    if step.unfilled is None or any(row.state != ActionState.WAITING for row in rows):
+        return []
+    kind = step_kind(step.type)
+    try:
+        values = known_values(shared.execution, shared.stage)
+        spec = {**step.spec, **filled_in(kind, step.unfilled, values)}
+        actions = [(unit.title, action) for unit in kind.units(spec) for action in unit.actions]
+    except BadExpressionError as bad:
+        raise _CannotBegin(f"{'.'.join(map(str, bad.where))}: {bad.message}") from bad
+    except BadStepError as bad:
+        raise _CannotBegin(str(bad)) from bad
+    now = [(unit, type(action).__name__, action.version) for unit, action in actions]
+    if now != [(row.unit, row.name, row.version) for row in rows]:
+        raise _CannotBegin(
+            "With the values that are known now, the step would do other things than were planned. "
+            "An expression that decides what a step does must be known when the run starts."
+        )
+    step.timeout_seconds += kind.seconds_on_purpose(spec) - kind.seconds_on_purpose(step.spec)
+    step.spec = spec
+    for row, (_, action) in zip(rows, actions, strict=True):
+        row.parameters, row.title = action.parameters(), action.title
+    return rows

@@ -1,0 +1,1 @@
+"""Late expressions, conditions, groups and parallel steps."""
