@@ -97,8 +97,13 @@ def credentials_of(connector: Connector) -> Credentials:
     """The credentials that a connector stands for.
 
     Raises `ConnectorIncomplete` without the secret that it needs, or if it needs the credentials of this
-    process and may not have them; `WrongKey` if the secret cannot be decrypted.
+    process and may not have them, or is for something else than AWS; `WrongKey` if the secret cannot be
+    decrypted.
     """
+    if connector.kind != Connector.Kind.AWS:
+        raise ConnectorIncomplete(
+            f"The connector {connector} is for {connector.get_kind_display()}, not for AWS: choose another."
+        )
     spec = read_spec(connector.spec)
     if not spec.needs_secret:
         base: AccessKey | DefaultChain = _own_credentials(connector)

@@ -8,9 +8,13 @@ from connectors.models import Connector, FileNode, Secret
 from rbac.models import Scope
 
 
-def connectors_for(scope: Scope) -> QuerySet[Connector]:
-    """The connectors that something in `scope` may point at; of one identifier the nearest first."""
-    found = Connector.objects.filter(scope__path__in=scope.ancestor_paths())
+def connectors_for(scope: Scope, *kinds: str) -> QuerySet[Connector]:
+    """The connectors that something in `scope` may point at; of one identifier the nearest first.
+
+    Without `kinds` those to AWS.
+    """
+    wanted = kinds or (Connector.Kind.AWS,)
+    found = Connector.objects.filter(scope__path__in=scope.ancestor_paths(), kind__in=wanted)
     return found.select_related("scope", "secret").order_by("identifier", "-scope__path")
 
 

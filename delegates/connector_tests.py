@@ -1,7 +1,6 @@
-"""Trying a connector: who it is in AWS, what it may see, and what to do next where it may not."""
+"""Trying an AWS connector: who it is there, what it may see, and what to do next where it may not."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from django.db import transaction
 from django.utils import timezone
@@ -14,38 +13,14 @@ from connectors.aws_accounts import AwsSpec, read_spec
 from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.models import Connector
 from delegates.doors import DoorClosed, call_here
+from delegates.errands import SiteCaller
 from delegates.next_steps import NextStep, next_step
+from delegates.site_tests import examine_site
+from delegates.trials import Check, ConnectorTest
 from rbac.audit import record
 from rbac.policy import Principal
 
 IDENTITY, CLUSTERS = "Who it is", "ECS clusters"
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was tried."""
-
-    name: str
-    ok: bool
-    message: str
-
-
-@dataclass(frozen=True)
-class ConnectorTest:
-    """What came of trying a connector; `policy` is JSON that would help where a policy is missing."""
-
-    ok: bool
-    message: str
-    region: str = ""
-    account_id: str = ""
-    arn: str = ""
-    checks: tuple[Check, ...] = ()
-    next_step: str = ""
-    policy: str = ""
-    delegate: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "checks": [asdict(one) for one in self.checks]}
 
 
 @dataclass
@@ -89,20 +64,27 @@ def try_connector(
     connector: Connector,
     region: str = "",
 ) -> ConnectorTest:
-    """Ask AWS from here who we are and for the clusters of a region (R152); the connector keeps the result.
+    """Try a connector from here (R152, R154); the connector keeps the result.
 
     Through a delegate it is `inquiries.ask`.
     """
     refuse_lacking(actor, needs_of_connector(connector))
-    region = region or read_spec(connector.spec).test_region
+    if connector.kind == Connector.Kind.AWS:
+        tested = _tried(connector, region or read_spec(connector.spec).test_region)
+    else:
+        tested = examine_site(connector, SiteCaller(connector))
+    keep_test(actor=actor, connector=connector, tested=tested)
+    return tested
+
+
+def _tried(connector: Connector, region: str) -> ConnectorTest:
+    """Ask AWS from here who we are, and for the clusters of a region."""
     try:
-        tested = examine(connector, region, call_here(connector, region))
+        return examine(connector, region, call_here(connector, region))
     except DoorClosed as closed:
         trial = _Trial(read_spec(connector.spec), region)
         trial.failed(IDENTITY, closed)
-        tested = trial.result()
-    keep_test(actor=actor, connector=connector, tested=tested)
-    return tested
+        return trial.result()
 
 
 def keep_test(*, actor: Principal, connector: Connector, tested: ConnectorTest) -> None:

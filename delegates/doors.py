@@ -63,7 +63,7 @@ def open_door(connector: Connector, region: str) -> Caller | DelegateDoor:
     if spec.is_remote:
         own = spec.credentials == OF_DELEGATE
         return DelegateDoor(connector, region, spec.delegate_selectors, endpoint, own)
-    _refuse_disabled(connector)
+    refuse_disabled(connector)
     return BotoCaller(credentials, region, endpoint, own_reach())
 
 
@@ -108,7 +108,8 @@ def _as_sent(credentials: Credentials) -> dict[str, Any]:
     return {"kind": "own"}
 
 
-def _refuse_disabled(connector: Connector) -> None:
+def refuse_disabled(connector: Connector) -> None:
+    """Do nothing while the built-in delegate may work. Raises `DoorClosed`."""
     built_in = Delegate.objects.filter(is_built_in=True).exclude(admission=Delegate.Admission.ENABLED)
     if built_in.exists():
         raise DoorClosed(

@@ -28,11 +28,13 @@ from delegates.doors import (
     clusters_seen_by,
     open_door,
 )
+from delegates.errands import SERVICE, SiteDoor, errand_payload, kind_of
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask, Inquiry
 from delegates.operations.tasks import submit_task
 from delegates.owners import Answer, Payload
 from delegates.pickers import QUESTIONS, Seen, checked_subject, seen
+from delegates.site_tests import examine_site
 from rbac.models import User
 
 OWNER = "inquiry"
@@ -45,7 +47,8 @@ SAME_QUESTION = timedelta(seconds=30)
 def ask(*, actor: User, connector: Connector, kind: str, region: str = "", subject: str = "") -> Inquiry:
     """Ask through a delegate; the answer is in the inquiry once it is finished. Raises `DoorClosed`."""
     refuse_lacking(actor, needs_of_connector(connector))
-    region = region or read_spec(connector.spec).test_region
+    if connector.kind == Connector.Kind.AWS:
+        region = region or read_spec(connector.spec).test_region
     _door(connector, region)
     now = database_now()
     begun = Inquiry.objects.create(
@@ -103,7 +106,7 @@ class InquiryCaller:
     """Answers from what has come; the first question without an answer becomes a delegate task."""
 
     inquiry: Inquiry
-    door: DelegateDoor
+    door: DelegateDoor | SiteDoor
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The next answer. Raises its error, or `CallPending` where it is still to come."""
@@ -115,7 +118,7 @@ class InquiryCaller:
         said = {"service": service, "operation": operation, "params": dict(params)}
         self.inquiry.task = submit_task(
             scope=self.door.connector.scope,
-            kind=DelegateTask.Kind.AWS,
+            kind=kind_of(operation) if service == SERVICE else DelegateTask.Kind.AWS,
             title=f"{service}:{operation} for {self.inquiry}",
             payload=said,
             owner=OWNER,
@@ -149,9 +152,7 @@ class InquiryOwner:
         said = json.loads(task.payload)
         try:
             refuse_to_lend(task, inquiry.connector)
-            return call_payload(
-                inquiry.connector, inquiry.region, said["service"], said["operation"], said["params"]
-            )
+            return _payload(inquiry, said["service"], said["operation"], said["params"])
         except DoorClosed as closed:
             _take(inquiry, error=Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
         except NotSent:
@@ -181,6 +182,12 @@ class InquiryOwner:
         """No delegate took the task: that is the answer."""
         if (inquiry := _of(task)) is not None:
             _take(inquiry, error=Undelivered("NO_DELEGATE", task.reason or "No delegate took this."))
+
+
+def _payload(inquiry: Inquiry, service: str, operation: str, params: Mapping[str, Any]) -> Payload:
+    if service == SERVICE:
+        return errand_payload(inquiry.connector, operation, params)
+    return call_payload(inquiry.connector, inquiry.region, service, operation, params)
 
 
 def _of(task: DelegateTask) -> Inquiry | None:
@@ -219,7 +226,9 @@ def _go_on(inquiry: Inquiry) -> None:
     inquiry.save(update_fields=["answers", "finished_at", "report"])
 
 
-def _door(connector: Connector, region: str) -> DelegateDoor:
+def _door(connector: Connector, region: str) -> DelegateDoor | SiteDoor:
+    if connector.kind != Connector.Kind.AWS:
+        return SiteDoor(connector)
     door = open_door(connector, region)
     if not isinstance(door, DelegateDoor):
         raise DoorClosed(f"The connector {connector} makes its calls from this Slipway.")
@@ -228,7 +237,10 @@ def _door(connector: Connector, region: str) -> DelegateDoor:
 
 def _test(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
     connector = inquiry.connector
-    tested = examine(connector, inquiry.region, caller, delegate=inquiry.answered_by)
+    if connector.kind == Connector.Kind.AWS:
+        tested = examine(connector, inquiry.region, caller, delegate=inquiry.answered_by)
+    else:
+        tested = examine_site(connector, caller, delegate=inquiry.answered_by)
     if connector.updated_at <= inquiry.asked_at:
         keep_test(actor=inquiry.asked_by, connector=connector, tested=tested)
     return tested.to_json()

@@ -17,7 +17,7 @@ def refuse_to_lend(task: DelegateTask, connector: Connector) -> None:
     Raises `NotSent`; the built-in delegate gets no such task for five minutes.
     """
     delegate = task.instance.delegate if task.instance else None
-    if delegate is None or not delegate.is_built_in:
+    if delegate is None or not delegate.is_built_in or connector.kind != Connector.Kind.AWS:
         return
     if read_spec(connector.spec).needs_secret or settings.ALLOW_MANAGER_CREDENTIALS:
         return

@@ -97,6 +97,7 @@ SCRIPT_FILE_BYTES: Final = Limit(2 * 1024**3, "bytes", "a file that a script wri
 GIT_FILES: Final = Limit(500, "files", "what one task fetches from git", OWN)
 GIT_FILE_BYTES: Final = Limit(256 * 1024, "bytes", "a file from git", "a file of ours")
 GIT_BYTES: Final = Limit(512 * 1024, "bytes", "the files that one task fetches from git", OWN)
+GIT_REFS: Final = Limit(1000, "names", "the branches, and the tags, that one task lists", OWN)
 REGISTRY_TAGS: Final = Limit(10_000, "tags", "what one task lists of a repository", OWN)
 SPOOL_BYTES: Final = Limit(64 * 1024**2, "bytes", "task logs that an agent keeps until they are sent", OWN)
 DELEGATE_LOG_BYTES: Final = Limit(50_000_000, "bytes", "delegate.log before a new one begins", "R073")

@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.fixtures.browser",
     "tests.fixtures.agents",
     "tests.fixtures.provider",
+    "tests.fixtures.git",
 ]
 
 INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium awscli)."

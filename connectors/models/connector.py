@@ -16,6 +16,8 @@ class Connector(models.Model):
         """What is at the other end."""
 
         AWS = "Aws", "AWS"
+        GIT = "Git", "Git"
+        DOCKER_REGISTRY = "DockerRegistry", "Docker registry"
 
     THING_TYPE: ClassVar[str] = "connector"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "identifier"}
@@ -42,7 +44,9 @@ class Connector(models.Model):
             models.CheckConstraint(
                 condition=models.Q(identifier__regex=IDENTIFIER_PATTERN), name="connector_identifier_is_valid"
             ),
-            models.CheckConstraint(condition=models.Q(kind__in=["Aws"]), name="connector_kind_is_known"),
+            models.CheckConstraint(
+                condition=models.Q(kind__in=["Aws", "Git", "DockerRegistry"]), name="connector_kind_is_known"
+            ),
             models.CheckConstraint(
                 condition=models.Q(last_tested_at__isnull=True, last_test_ok__isnull=True)
                 | models.Q(last_tested_at__isnull=False, last_test_ok__isnull=False),

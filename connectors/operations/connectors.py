@@ -6,8 +6,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
-from connectors.aws_accounts import read_spec, spec_problems
 from connectors.downstream import Need, refuse_lacking
+from connectors.kinds import any_problems, read_any, same_entrance
 from connectors.models import Connector, Secret
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
 from rbac.audit import record
@@ -81,9 +81,9 @@ def delete_connector(*, actor: User, connector: Connector) -> None:
 
 
 def _fill_in(actor: User, connector: Connector, spec: Mapping[str, Any], secret: Secret | None) -> None:
-    if problems := spec_problems(spec, has_secret=secret is not None):
+    if problems := any_problems(connector.kind, spec, has_secret=secret is not None):
         raise BadInput("The connector's settings do not fit together.", errors=problems)
-    read = read_spec(spec)
+    read = read_any(connector.kind, spec)
     chosen = secret if read.needs_secret else None
     spec_kept = read.to_json()
     if chosen is not None and (chosen.pk, spec_kept) != (connector.secret_id, connector.spec):
@@ -102,9 +102,8 @@ def _may_use(actor: User, connector: Connector, secret: Secret) -> None:
 
 
 def _kept_secret(connector: Connector, spec: Mapping[str, Any]) -> Secret | None:
-    """The secret that it has, unless another access key is given: that one has another secret."""
-    same_key = read_spec(spec).access_key_id == read_spec(connector.spec).access_key_id
-    return connector.secret if same_key else None
+    """The secret that it has, unless the spec now names what another secret opens."""
+    return connector.secret if same_entrance(connector.kind, spec, connector.spec) else None
 
 
 def _known(kind: str) -> str:

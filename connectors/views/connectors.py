@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from connectors.downstream import lacking, needs_of_connector
 from connectors.forms.connectors import ConnectorForm, EditConnectorForm, NewConnectorForm, version_of
+from connectors.forms.sites import EditSiteForm, NewSiteForm, SiteForm
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, delete_connector, update_connector
 from connectors.uses import uses_of
@@ -29,6 +30,10 @@ DELETE: Final = "core_connector_delete"
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 # In the session: the connector that was just saved, which its page tests at once.
 JUST_SAVED: Final = "connector_just_saved"
+
+AnyForm = ConnectorForm | SiteForm
+# What the form of a new connector calls what is asked for in place of a secret.
+_SECRET_OF: Final = {Connector.Kind.AWS: ("secret_key", "Secret access key of")}
 
 
 @page
@@ -67,7 +72,8 @@ def connector(request: PageRequest, pk: int) -> HttpResponse:
 @require_http_methods(GET_OR_POST)
 def new_connector(request: PageRequest) -> HttpResponse:
     """This will make a connector, with a new secret where its value was given, and test it."""
-    form = NewConnectorForm(posted(request), person=request.user, scope=request.current_scope)
+    kind = request.GET.get("kind", Connector.Kind.AWS)
+    form = _new_form(request, kind if kind in Connector.Kind.values else Connector.Kind.AWS)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:
@@ -77,6 +83,7 @@ def new_connector(request: PageRequest) -> HttpResponse:
                     scope=given["in_scope"],
                     identifier=given["identifier"],
                     name=given["name"],
+                    kind=_kind_of(form),
                     spec=form.spec(),
                     secret=_secret(request, form, given["in_scope"], given["identifier"]),
                 )
@@ -93,7 +100,7 @@ def edit_connector(request: PageRequest, pk: int) -> HttpResponse:
     """This will change a connector and test it anew."""
     found = _found(request, pk)
     require(request.user, EDIT, found)
-    form = EditConnectorForm(posted(request), person=request.user, connector=found)
+    form = _edit_form(request, found)
     if request.method == "POST" and form.is_valid():
         try:
             with transaction.atomic():
@@ -129,7 +136,23 @@ def _found(request: PageRequest, pk: int, *, lock: bool = False) -> Connector:
     return get_visible(request, VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
 
-def _change(request: PageRequest, form: EditConnectorForm, pk: int) -> Connector:
+def _new_form(request: PageRequest, kind: str) -> NewConnectorForm | NewSiteForm:
+    if kind == Connector.Kind.AWS:
+        return NewConnectorForm(posted(request), person=request.user, scope=request.current_scope)
+    return NewSiteForm(posted(request), person=request.user, kind=kind, scope=request.current_scope)
+
+
+def _edit_form(request: PageRequest, found: Connector) -> EditConnectorForm | EditSiteForm:
+    if found.kind == Connector.Kind.AWS:
+        return EditConnectorForm(posted(request), person=request.user, connector=found)
+    return EditSiteForm(posted(request), person=request.user, kind=found.kind, connector=found)
+
+
+def _kind_of(form: AnyForm) -> Connector.Kind:
+    return form.kind if isinstance(form, SiteForm) else Connector.Kind.AWS
+
+
+def _change(request: PageRequest, form: EditConnectorForm | EditSiteForm, pk: int) -> Connector:
     """Change a connector if it is still the one that was shown. Raises `ChangedMeanwhile` otherwise."""
     locked = _found(request, pk, lock=True)
     if version_of(locked) != form.cleaned_data["version"]:
@@ -145,16 +168,17 @@ def _change(request: PageRequest, form: EditConnectorForm, pk: int) -> Connector
     )
 
 
-def _secret(request: PageRequest, form: ConnectorForm, scope: Scope, identifier: str) -> Secret | None:
+def _secret(request: PageRequest, form: AnyForm, scope: Scope, identifier: str) -> Secret | None:
     """The secret that was chosen, or a new one with the value that was given."""
     given = form.cleaned_data
     if not form.needs_secret or not given["secret_value"]:
         return given["secret"] if form.needs_secret else None
+    suffix, title = _SECRET_OF.get(_kind_of(form), ("login", "Login of"))
     return create_secret(
         actor=request.user,
         scope=scope,
-        identifier=_free_identifier(scope, f"{identifier}_secret_key"),
-        name=f"Secret access key of {given['name']}"[:128],
+        identifier=_free_identifier(scope, f"{identifier}_{suffix}"),
+        name=f"{title} {given['name']}"[:128],
         value=given["secret_value"],
     )
 
@@ -170,8 +194,9 @@ def _saved(request: PageRequest, connector: Connector) -> HttpResponse:
     return redirect("connector", pk=connector.pk)
 
 
-def _form_page(request: PageRequest, form: ConnectorForm, **more: Any) -> HttpResponse:
-    return render(request, "connectors/connector_form.html", {"form": form} | more, status=form.http_status)
+def _form_page(request: PageRequest, form: AnyForm, **more: Any) -> HttpResponse:
+    content = {"form": form, "kind": _kind_of(form), "kinds": Connector.Kind.choices}
+    return render(request, "connectors/connector_form.html", content | more, status=form.http_status)
 
 
 def _testable(request: PageRequest, shown: Sequence[Connector]) -> set[int]:

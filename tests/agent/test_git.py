@@ -1,72 +1,25 @@
 """Files from git: one commit of a repository on loopback, and nothing that it could run."""
 
-import base64
-import os
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agent.places import place
 from tests.agent.tasks import error_of, run
-
-LOGIN = "Basic " + base64.b64encode(b"me:s3cr3t-pass").decode()
-
-
-def http_backend(request: Any, bare: Path, query: str, path: str) -> tuple[int, dict[str, str], bytes]:
-    """What git itself answers, by its CGI program."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "GIT_PROJECT_ROOT": str(bare.parent),
-        "GIT_HTTP_EXPORT_ALL": "1",
-        "PATH_INFO": path,
-        "QUERY_STRING": query,
-        "REQUEST_METHOD": request.command,
-        "CONTENT_TYPE": request.headers.get("Content-Type", ""),
-        "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding", ""),
-        "HTTP_GIT_PROTOCOL": request.headers.get("Git-Protocol", ""),
-    }
-    done = subprocess.run(
-        ["git", "http-backend"], env=environment, input=request.body, capture_output=True, check=True
-    )
-    head, _, body = done.stdout.partition(b"\r\n\r\n")
-    headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-    return int(headers.pop("Status", "200").split()[0]), headers, body
+from tests.fixtures.git import GitServer
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """A repository that a plain web server serves: its address, and its newest commit."""
-    work, bare = tmp_path / "work", tmp_path / "app.git"
-
-    def git(*arguments: str) -> str:
-        config = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
-        done = subprocess.run(["git", *config, *arguments], cwd=work, capture_output=True, check=True)
-        return done.stdout.decode().strip()
-
-    work.mkdir()
-    git("init", "-q")
-    (work / "ecs").mkdir()
-    (work / "ecs" / "task.yaml").write_text("family: web\n")
-    (work / "ecs" / "service.yaml").write_text("serviceName: web\n")
-    (work / "link").symlink_to("/etc/passwd")
-    (work / "big").write_text("x" * (1024 * 1024 + 1))
-    git("add", ".")
-    git("commit", "-qm", "first")
-    commit = git("rev-parse", "HEAD")
-    git("clone", "-q", "--bare", str(work), str(bare))
-    subprocess.run(["git", "config", "uploadpack.allowAnySHA1InWant", "true"], cwd=bare, check=True)
-
-    def serve(request: Any) -> tuple[int, dict[str, str], bytes]:
-        path, _, query = request.path.partition("?")
-        if path.startswith("/private") and request.headers.get("Authorization") != LOGIN:
-            return 401, {"WWW-Authenticate": 'Basic realm="git"'}, b""
-        return http_backend(request, bare, query, path.removeprefix("/private"))
-
-    with place(serve) as url:
-        yield f"{url}/app.git", commit
+def repository(git_server: GitServer) -> tuple[str, str]:
+    """A repository with files of all sorts: its address, and its newest commit."""
+    (git_server.work / "link").symlink_to("/etc/passwd")
+    commit = git_server.commit(
+        {
+            "ecs/task.yaml": "family: web\n",
+            "ecs/service.yaml": "serviceName: web\n",
+            "big": "x" * (1024 * 1024 + 1),
+        }
+    )
+    return git_server.url, commit
 
 
 def fetch(url: str, *paths: str, mask: tuple[str, ...] = (), **more: Any) -> Any:
@@ -132,3 +85,10 @@ def test_a_branch_that_is_not_there_is_told_in_gits_words(repository: Repository
 )
 def test_addresses_and_names_that_git_could_take_for_orders_are_refused(wrong: dict[str, str]) -> None:
     assert error_of(run("git", wrong))["code"] == "BadParameters"
+
+
+def test_branches_and_tags_are_listed(repository: Repository, git_server: GitServer) -> None:
+    git_server.commit({"a": "b"}, branch="next")
+    git_server.tag("v1")
+    answer = run("git", {"url": repository[0], "refs": True})
+    assert answer.result == {"branches": ["main", "next"], "tags": ["v1"]}

@@ -1,7 +1,8 @@
-"""Asks a container registry for the tags of a repository, or for the digest of one tag (OCI distribution)."""
+"""Asks a container registry for tags, for the digest of one, or whether it is there (OCI distribution)."""
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
@@ -32,24 +33,37 @@ class RegistryRefused(Exception):
 
 
 def run_docker_registry(held: Held, around: Surroundings) -> Answer:
-    """Tags, or the digest of one. Raises what `ask` raises."""
+    """Tags, the digest of one, or without a repository a greeting. Raises what `ask` raises."""
     params = held.task.params
-    repository, tag = str(params["repository"]), str(params.get("tag") or "")
+    repository, tag = str(params.get("repository") or ""), str(params.get("tag") or "")
+    if not (repository or tag):
+        return _greeting(str(params["url"]), _login(params), around.way)
     if not _REPOSITORY.match(repository) or (tag and not _TAG.match(tag)):
         return failed("BadParameters", f"{repository}:{tag} is not the name of an image")
-    login = (str(params["username"]), str(params.get("password") or "")) if params.get("username") else None
-    registry = _registry(str(params["url"]), repository, login, around.way)
+    registry = _registry(str(params["url"]), repository, _login(params), around.way)
     try:
         return succeeded({"digest": registry.digest(tag)} if tag else {"tags": registry.tags()})
     except RegistryRefused as refused:
         return failed("RegistryRefused", str(refused))
 
 
+def _login(params: Mapping[str, Any]) -> tuple[str, str] | None:
+    return (str(params["username"]), str(params.get("password") or "")) if params.get("username") else None
+
+
+def _greeting(url: str, login: tuple[str, str] | None, way: Way) -> Answer:
+    try:
+        _registry(url, "", login, way).greet()
+    except RegistryRefused as refused:
+        return failed("RegistryRefused", str(refused))
+    return succeeded({"ok": True})
+
+
 def _registry(url: str, repository: str, login: tuple[str, str] | None, way: Way) -> "_Registry":
     base = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix("/v2")
     if urlsplit(base).hostname in _HUB:
         base = "https://registry-1.docker.io"
-        repository = repository if "/" in repository else f"library/{repository}"
+        repository = repository if "/" in repository or not repository else f"library/{repository}"
     return _Registry(base, repository, login, way)
 
 
@@ -60,6 +74,10 @@ class _Registry:
     login: tuple[str, str] | None = field(repr=False)
     way: Way
     token: str = field(default="", repr=False)
+
+    def greet(self) -> None:
+        """Ask whether a registry is there that takes the login."""
+        self._ask("GET", f"{self.base}/v2/")
 
     def tags(self) -> list[str]:
         found: list[str] = []
@@ -94,7 +112,9 @@ class _Registry:
             self.token = self._new_token(reply.headers.get("www-authenticate", ""))
             reply = self._send(method, url)
         if reply.status != 200:
-            raise RegistryRefused(f"{urlsplit(url).hostname} answered {reply.status} for {self.repository}")
+            raise RegistryRefused(
+                f"{urlsplit(url).hostname} answered {reply.status} for {self.repository or '/v2/'}"
+            )
         return reply
 
     def _send(self, method: str, url: str) -> Reply:
@@ -116,7 +136,9 @@ class _Registry:
             )
         if urlsplit(realm).scheme != "https" and urlsplit(realm).netloc != urlsplit(self.base).netloc:
             raise RegistryRefused("the registry sends its logins to another host without TLS")
-        query = {"service": asked.get("service", ""), "scope": f"repository:{self.repository}:pull"}
+        query = {"service": asked.get("service", "")}
+        if self.repository:
+            query["scope"] = f"repository:{self.repository}:pull"
         reply = ask(Ask("GET", f"{realm}?{urlencode(query)}", auth=self.login), self.way)
         answer = _json(reply)
         token = answer.get("token") or answer.get("access_token")

@@ -1,4 +1,4 @@
-"""Fetches files of one commit with the git program: one commit deep, nothing checked out, nothing run."""
+"""Fetches files of one commit, or lists refs, with the git program: nothing is checked out, nothing run."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
 from delegates.agent.work import Held
 from guards.addresses import Reach
-from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES
+from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES, GIT_REFS
 from guards.places import Place, find_place, read_url
 
 _PROGRAM = "git"
@@ -21,6 +21,15 @@ FETCH_SECONDS, READ_SECONDS = 60.0, 10.0
 _SHORT_SSH = re.compile(r"(?:([\w.-]+)@)?([\w.-]+):(?!//|:)(.+)\Z")
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
 _REF = re.compile(r"[\w./@+-]{1,255}\Z", re.ASCII)
+# What git and ssh add to the reason of every failure.
+_NO_REASON = ("warning:", "please make sure", "and the repository exists")
+_UNREACHED = (
+    "Could not resolve",
+    "Failed to connect",
+    "Connection refused",
+    "Connection timed out",
+    "cannot run ssh",
+)
 
 
 class GitFailed(Exception):
@@ -28,7 +37,10 @@ class GitFailed(Exception):
 
 
 def run_git(held: Held, around: Surroundings) -> Answer:
-    """Fetch the files of a task. Raises `KeyError`, `ValueError`, `AddressRefused`, `NameNotResolved`."""
+    """Fetch the files of a task, or with `refs` list branches and tags.
+
+    Raises `KeyError`, `ValueError`, `AddressRefused`, `NameNotResolved`.
+    """
     params = held.task.params
     ref = str(params.get("ref") or "HEAD")
     if not _REF.match(ref) or ref.startswith("-"):
@@ -38,6 +50,8 @@ def run_git(held: Held, around: Surroundings) -> Answer:
     with tempfile.TemporaryDirectory(prefix="slipway-", ignore_cleanup_errors=True) as folder:
         git = _Git(Path(folder), _environment(Path(folder), params, place), _pinned(url, place), seconds)
         try:
+            if params.get("refs"):
+                return succeeded(git.refs(url))
             return succeeded(git.fetch(url, ref, [str(path) for path in params.get("paths") or ()]))
         except FileNotFoundError:
             return failed(
@@ -46,7 +60,8 @@ def run_git(held: Held, around: Surroundings) -> Answer:
         except subprocess.TimeoutExpired:
             return failed("TimedOut", f"git did not end within {seconds:.0f} s")
         except GitFailed as problem:
-            return failed("GitFailed", str(problem), capability="Could not resolve" in str(problem))
+            unreached = any(one in str(problem) for one in _UNREACHED)
+            return failed("GitFailed", str(problem), capability=unreached)
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,15 @@ class _Git:
         self._run("fetch", "--quiet", "--no-tags", "--depth", "1", url, ref, seconds=self.seconds)
         commit = self._run("rev-parse", "FETCH_HEAD").decode().strip()
         return {"commit": commit, "files": self._files(commit, paths)}
+
+    def refs(self, url: str) -> dict[str, Any]:
+        """The names of branches and of tags, as many of each as are taken."""
+        listed = self._run("ls-remote", "--quiet", "--heads", "--tags", url, seconds=self.seconds)
+        names = [line.partition("\t")[2] for line in listed.decode("utf-8", "replace").splitlines()]
+        return {
+            kind: [name.removeprefix(prefix) for name in names if _is_of(name, prefix)][:GIT_REFS]
+            for kind, prefix in (("branches", "refs/heads/"), ("tags", "refs/tags/"))
+        }
 
     def _files(self, commit: str, paths: Sequence[str]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -98,9 +122,21 @@ class _Git:
             check=False,
         )
         if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise GitFailed(f"git {arguments[0]}: {said[-1] if said else f'exit code {done.returncode}'}")
+            said = _reason(done.stderr.decode("utf-8", "replace"))
+            raise GitFailed(f"git {arguments[0]}: {said or f'exit code {done.returncode}'}")
         return done.stdout
+
+
+def _is_of(name: str, prefix: str) -> bool:
+    """Whether a ref is of a kind; what a tag points at is listed beside it, with ^{}."""
+    return name.startswith(prefix) and not name.endswith("^{}")
+
+
+def _reason(said: str) -> str:
+    """The lines that say why: of ssh the first, of git the last."""
+    lines = [line.strip() for line in said.splitlines()]
+    telling = [line for line in lines if line and not line.lower().startswith(_NO_REASON)]
+    return "; ".join(dict.fromkeys([*telling[:1], *telling[-1:]]))
 
 
 def _place(url: str, reach: Reach) -> tuple[str, Place]:

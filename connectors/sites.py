@@ -1,0 +1,153 @@
+"""What a connector to a Git server or a registry says: where it is, and how to enter (R154, R169)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from connectors.aws_accounts import DELEGATE, SLIPWAY
+from connectors.delegate_tags import tag_problems
+from connectors.models import Connector
+from guards.addresses import PRIVATE_TOO
+from guards.places import url_problem
+from web.outgoing import own_reach
+
+ANONYMOUS, PASSWORD, SSH_KEY = "Anonymous", "UsernamePassword", "SshKey"
+_WAYS: Final = {
+    Connector.Kind.GIT: (ANONYMOUS, PASSWORD, SSH_KEY),
+    Connector.Kind.DOCKER_REGISTRY: (ANONYMOUS, PASSWORD),
+}
+_REPOSITORY = re.compile(r"[\w][\w.~/-]{0,254}\Z", re.ASCII)
+_USERNAME = re.compile(r"[^\s:@/\x00-\x1f]{1,255}\Z")
+_SHORT_SSH = re.compile(r"(?:([\w.-]+)@)?([\w.-]+):(?!//|:)(.+)\Z", re.ASCII)
+MOST_URL: Final = 500
+
+
+@dataclass(frozen=True)
+class SiteSpec:
+    """The spec of a connector to a Git server or a registry.
+
+    `url` is that of one repository, or of an account whose repositories manifests name. `test_repository`
+    is the one that a test of an account asks for.
+    """
+
+    url: str = ""
+    authentication: str = ANONYMOUS
+    username: str = ""
+    connect_through: str = SLIPWAY
+    delegate_selectors: tuple[str, ...] = ()
+    test_repository: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        found = asdict(self) | {"delegate_selectors": list(self.delegate_selectors)}
+        if not self.is_remote:
+            del found["connect_through"]
+        return {key: value for key, value in found.items() if value}
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a delegate goes there."""
+        return self.connect_through == DELEGATE
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether a password, a token or a key takes part."""
+        return self.authentication != ANONYMOUS
+
+    def url_of(self, repository: str = "") -> str:
+        """The URL of a repository of the account; with none, the connector's own."""
+        return f"{self.url.rstrip('/')}/{repository.strip('/')}" if repository else self.url
+
+
+def read_site(spec: Mapping[str, Any]) -> SiteSpec:
+    """The spec of a connector, with unknown keys left out; `site_problems` is for telling people."""
+    known = {one.name for one in fields(SiteSpec)} - {"delegate_selectors"}
+    texts = {key: str(value).strip() for key, value in spec.items() if key in known and value}
+    tags = dict.fromkeys(str(tag).strip() for tag in spec.get("delegate_selectors") or ())
+    return SiteSpec(**texts, delegate_selectors=tuple(tag for tag in tags if tag))
+
+
+def site_problems(kind: str, spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
+    """Everything that is wrong with a spec, each as {"path", "message"}."""
+    known = [one.name for one in fields(SiteSpec)]
+    found = [_problem(key, f"Unknown; known are {', '.join(known)}.") for key in spec if key not in known]
+    found += [
+        _problem(key, "This must be text.")
+        for key, value in spec.items()
+        if key in known and key != "delegate_selectors" and not isinstance(value, str | None)
+    ]
+    found += [_problem("delegate_selectors", text) for text in tag_problems(spec.get("delegate_selectors"))]
+    if found:
+        return found
+    read = read_site(spec)
+    return [*_place_problems(kind, read), *_entrance_problems(kind, read, has_secret)]
+
+
+def repository_problem(name: str) -> str:
+    """What is wrong with the name of a repository below an account's URL, or nothing."""
+    if _REPOSITORY.match(name) and ".." not in name and "//" not in name:
+        return ""
+    return "is not the name of a repository: letters, digits and . _ - ~ / such as team/app.git"
+
+
+def _place_problems(kind: str, spec: SiteSpec) -> Iterator[dict[str, str]]:
+    if why := _url_problem(kind, spec):
+        yield _problem("url", why)
+    if spec.test_repository and (why := repository_problem(spec.test_repository)):
+        yield _problem("test_repository", f"This {why}.")
+    if spec.connect_through not in (SLIPWAY, DELEGATE):
+        yield _problem("connect_through", "Use Slipway or Delegate.")
+    if spec.delegate_selectors and not spec.is_remote:
+        yield _problem("delegate_selectors", "Tags choose among delegates: set connect_through to Delegate.")
+
+
+def _url_problem(kind: str, spec: SiteSpec) -> str:
+    is_git = kind == Connector.Kind.GIT
+    if not spec.url:
+        return "Give the URL of a repository or of an account." if is_git else "Give the URL of the registry."
+    if len(spec.url) > MOST_URL:
+        return f"This may have {MOST_URL} characters at most."
+    scheme = scheme_of(spec.url)
+    if scheme == "ssh" and is_git:
+        return _ssh_problem(spec.url)
+    if scheme not in ("https", "http"):
+        return f"This begins with https://{', http:// or ssh://' if is_git else ' or http://'}."
+    if why := url_problem(spec.url, PRIVATE_TOO if spec.is_remote else own_reach()):
+        return f"This cannot be asked: {why}."
+    return ""
+
+
+def scheme_of(url: str) -> str:
+    """The protocol of a URL; user@host:path is SSH's short form."""
+    if "://" not in url:
+        return "ssh" if _SHORT_SSH.match(url) else ""
+    return urlsplit(url).scheme
+
+
+def _ssh_problem(url: str) -> str:
+    short = _SHORT_SSH.match(url) if "://" not in url else None
+    parts = urlsplit(f"ssh://{short[1] or 'git'}@{short[2]}/{short[3]}" if short else url)
+    if not parts.hostname or parts.hostname.startswith("-") or any(one.isspace() for one in url):
+        return "This is no address of SSH, such as ssh://git@example.com/team/app.git."
+    return "Keep the password in a secret, not in the URL." if parts.password else ""
+
+
+def _entrance_problems(kind: str, spec: SiteSpec, has_secret: bool) -> Iterator[dict[str, str]]:
+    ways = _WAYS[Connector.Kind(kind)]
+    is_ssh = scheme_of(spec.url) == "ssh"
+    if spec.authentication not in ways:
+        yield _problem("authentication", f"Use {', '.join(ways)}.")
+    elif spec.url and is_ssh != (spec.authentication == SSH_KEY):
+        text = "An address of SSH is entered with SshKey." if is_ssh else "SshKey belongs to a URL of ssh://."
+        yield _problem("authentication", text)
+    elif spec.needs_secret and not has_secret:
+        yield _problem("secret", "This way of entering needs a secret: create one and choose it.")
+    if spec.authentication == PASSWORD and not _USERNAME.match(spec.username):
+        yield _problem("username", "Give the user name that goes with the password or token.")
+    if spec.authentication != PASSWORD and spec.username:
+        yield _problem("username", "A user name belongs to UsernamePassword.")
+
+
+def _problem(path: str, message: str) -> dict[str, str]:
+    return {"path": path, "message": message}

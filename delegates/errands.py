@@ -1,0 +1,144 @@
+"""What is done at a Git server or a registry for one connector: by a delegate, or by this Slipway itself."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aws.errors import Undelivered, from_record
+from connectors.models import Connector
+from connectors.sites import PASSWORD, SSH_KEY, SiteSpec, read_site
+from delegates.agent.executors import Surroundings, execute
+from delegates.agent.work import Held, Task
+from delegates.doors import DoorClosed, refuse_disabled
+from delegates.models import DelegateTask
+from delegates.owners import Payload
+from rbac.encryption import WrongKey
+from web.outgoing import own_reach
+
+SERVICE: Final = "delegate"
+"""What errands are called in the place of an AWS service."""
+FETCH_FILES, LIST_REFS = "FetchFiles", "ListRefs"
+PING_REGISTRY, LIST_TAGS, FIND_DIGEST = "PingRegistry", "ListTags", "FindDigest"
+# Somebody waits for the answer.
+HERE_SECONDS: Final = 25.0
+_KINDS: Final = {
+    FETCH_FILES: DelegateTask.Kind.GIT,
+    LIST_REFS: DelegateTask.Kind.GIT,
+    PING_REGISTRY: DelegateTask.Kind.DOCKER_REGISTRY,
+    LIST_TAGS: DelegateTask.Kind.DOCKER_REGISTRY,
+    FIND_DIGEST: DelegateTask.Kind.DOCKER_REGISTRY,
+}
+
+
+@dataclass(frozen=True)
+class SiteDoor:
+    """The door of a connector whose errands a delegate does: what each of its tasks has to say."""
+
+    connector: Connector
+
+    @property
+    def selectors(self) -> tuple[str, ...]:
+        return read_site(self.connector.spec).delegate_selectors
+
+    def criterion(self, _service: str) -> str:
+        """The URL that an errand needs to reach (R035)."""
+        return read_site(self.connector.spec).url
+
+
+@dataclass(frozen=True)
+class SiteCaller:
+    """Does errands from this process, at addresses where this Slipway may go."""
+
+    connector: Connector
+    seconds: float = HERE_SECONDS
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of an errand. Raises `Undelivered` with the reason, `DoorClosed`."""
+        refuse_disabled(self.connector)
+        payload = errand_payload(self.connector, operation, params)
+        task = Task(
+            id=operation,
+            kind=kind_of(operation),
+            fence=0,
+            params=payload.params,
+            acquired_at=time.monotonic(),
+            timeout_seconds=self.seconds,
+            mask=payload.mask,
+        )
+        answer = execute(Held(task), Surroundings(_NoLines(), blocks_shell=True, reach=own_reach()))
+        if answer.error is not None:
+            raise error_of(answer.error, service, operation)
+        return dict(answer.result or {})
+
+
+class _NoLines:
+    """These errands have no log of their own: what they say is their answer."""
+
+    def write(self, level: str, text: str) -> None:
+        """Keep nothing."""
+
+
+def kind_of(operation: str) -> DelegateTask.Kind:
+    """The kind of task that an errand is."""
+    return _KINDS[operation]
+
+
+def errand_payload(connector: Connector, operation: str, params: Mapping[str, Any]) -> Payload:
+    """What an executor needs for an errand, the connector's login among it; made only when it is begun.
+
+    Raises `DoorClosed` if the connector lacks something or is of another kind.
+    """
+    _refuse_other_kind(connector, operation)
+    site = read_site(connector.spec)
+    secret = _secret(connector, site)
+    login: dict[str, str] = {}
+    if site.authentication == PASSWORD:
+        login = {"username": site.username, "password": secret}
+    elif site.authentication == SSH_KEY:
+        login = {"ssh_key": secret}
+    said = {**_asked(site, operation, params), **login}
+    return Payload(said, mask=tuple(line for line in (secret, *_lines(secret)) if line))
+
+
+def error_of(record: Mapping[str, Any], service: str, operation: str) -> Undelivered:
+    """What an executor's error is to whoever asked."""
+    told = {key: str(value) for key, value in record.items()}
+    if told.get("kind") not in (None, "TaskError"):
+        told["message"] = from_record(told).sentence
+    return Undelivered(told.get("code", ""), told.get("message", "no reason given"), service, operation)
+
+
+def _asked(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    repository = str(params.get("repository") or "")
+    if kind_of(operation) == DelegateTask.Kind.DOCKER_REGISTRY:
+        return {**params, "url": site.url}
+    rest = {key: value for key, value in params.items() if key != "repository"}
+    refs = {"refs": True} if operation == LIST_REFS else {}
+    return {**rest, **refs, "url": site.url_of(repository)}
+
+
+def _refuse_other_kind(connector: Connector, operation: str) -> None:
+    is_registry = kind_of(operation) == DelegateTask.Kind.DOCKER_REGISTRY
+    wanted = Connector.Kind.DOCKER_REGISTRY if is_registry else Connector.Kind.GIT
+    if connector.kind != wanted:
+        raise DoorClosed(
+            f"The connector {connector} is for {connector.get_kind_display()}: choose another one."
+        )
+
+
+def _secret(connector: Connector, site: SiteSpec) -> str:
+    if not site.needs_secret:
+        return ""
+    if connector.secret is None:
+        raise DoorClosed(f"The connector {connector} needs a secret and has none: edit it and choose one.")
+    try:
+        return connector.secret.value
+    except WrongKey as wrong:
+        raise DoorClosed(str(wrong)) from wrong
+
+
+def _lines(secret: str) -> list[str]:
+    """A key has lines, and a program may print one of them."""
+    lines = [line.strip() for line in secret.splitlines()]
+    return [line for line in lines if len(line) > 8] if len(lines) > 1 else []
