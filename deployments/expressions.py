@@ -55,6 +55,11 @@ def named_in(value: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[tu
             yield where, match[1].strip()
 
 
+def value_at(path: str, known: Mapping[str, Any]) -> Any:
+    """What a path comes to. Raises `BadExpressionError`."""
+    return _look_up(path, known, ())
+
+
 def has_expression(text: str) -> bool:
     """Whether a text holds an expression."""
     return _OPEN in text

@@ -1,0 +1,137 @@
+"""Conditions of strangers: an answer or a refusal, soon, and nothing that was written is ever run."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from deployments.conditions import BadConditionError, UnclearConditionError, read_condition
+from guards.limits import CONDITION_CHARACTERS
+
+KNOWN: dict[str, Any] = {
+    "env": {"type": "Production", "name": "prod-eu"},
+    "pipeline": {"variables": {"go": True, "said": "true", "count": 3, "text": "4", "none": None}},
+}
+PIECES = [
+    "<+env.type>",
+    "<+pipeline.variables.count>",
+    "==",
+    "!=",
+    "<",
+    ">=",
+    "&&",
+    "||",
+    "!",
+    "(",
+    ")",
+    "[",
+    "]",
+]
+WORDS = [
+    "in",
+    "contains",
+    ".startsWith",
+    '"x"',
+    "'Production'",
+    "3",
+    "-1.5",
+    "true",
+    "null",
+    ",",
+    "__import__",
+    "<+",
+]
+TEXTS = st.lists(st.sampled_from(PIECES + WORDS) | st.text(max_size=3), max_size=25).map(" ".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('<+env.type> == "Production"', True),
+        ('!(<+env.type> == "Production")', False),
+        ("!!<+pipeline.variables.go>", True),
+        ("<+pipeline.variables.said> && <+pipeline.variables.go>", True),
+        ("<+pipeline.variables.said> == true", True),
+        ("<+pipeline.variables.text> == 4 && <+pipeline.variables.text> > <+pipeline.variables.count>", True),
+        ("<+pipeline.variables.count> >= 3 && <+pipeline.variables.count> <= 3", True),
+        ("<+pipeline.variables.count> == true", False),
+        ("<+pipeline.variables.none> == null", True),
+        ('<+env.name> in ["prod-us", "prod-eu"]', True),
+        ('<+env.name> in "prod-us, prod-eu"', True),
+        ('<+env.name> startsWith "prod" && <+env.name>.endsWith("-eu")', True),
+        ('<+env.name> contains "us"', False),
+        ("true || <+nobody.knows> == 1", True),
+        ("false || true && false", False),
+        ("(false || true) && true", True),
+        (r'"say \"hi\"" == ' + "'say \"hi\"'", True),
+    ],
+)
+def test_a_condition_has_its_answer(text: str, answer: bool) -> None:
+    assert read_condition(text).holds(KNOWN) is answer
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "said"),
+    [
+        ("", 1, "A value is missing here."),
+        ("<+env.type> ==", 15, "A value is missing here."),
+        ("<+env.type> == Production", 16, "write texts in quotes"),
+        ("true false", 6, "join two with && or ||"),
+        ("(true", 6, "')' is missing here."),
+        ("<+env.type> = 'x'", 13, "cannot be read"),
+        ("1 == 'open", 6, "cannot be read"),
+        ("true & true", 6, "cannot be read"),
+        ("__import__('os').system('id')", 1, "cannot be read"),
+        ("<+env.type> == 1.2.3", 16, "cannot be read"),
+        ("(" * 30 + "true" + ")" * 30, 22, "20 parentheses"),
+        ("[" * 900, 22, "20 parentheses"),
+        ("true " * 300, 1, "1,024 characters"),
+    ],
+)
+def test_what_is_none_is_refused_with_its_column(text: str, column: int, said: str) -> None:
+    with pytest.raises(BadConditionError) as refused:
+        read_condition(text)
+    assert said in refused.value.message
+    assert refused.value.column == column
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('<+env.typ> == "x"', "Did you mean <+env.type>?"),
+        ("<+env.type>", "neither true nor false"),
+        ("<+env.type> < 3", "is not a number, and < compares numbers"),
+        ("<+pipeline.variables.none> contains 'x'", "is not a text"),
+        ("1 in 2", "is not a list"),
+        ("<+env.__class__> == 1", "is not known here"),
+    ],
+)
+def test_what_has_no_answer_says_why(text: str, said: str) -> None:
+    with pytest.raises(UnclearConditionError, match=said.replace("+", r"\+").replace("?", r"\?")):
+        read_condition(text).holds(KNOWN)
+
+
+@settings(max_examples=800, deadline=None)
+@given(TEXTS)
+@example("<+env.type>.__class__ == 1")
+def test_any_text_is_answered_or_refused_at_once(text: str) -> None:
+    started = time.process_time()
+    try:
+        assert read_condition(text).holds(KNOWN) in (True, False)
+    except (BadConditionError, UnclearConditionError) as refused:
+        column = getattr(refused, "column", 1)
+    else:
+        column = 1
+    assert 1 <= column <= CONDITION_CHARACTERS + 1
+    assert time.process_time() - started < 0.5
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=30), st.booleans())
+def test_a_value_is_compared_and_never_read(value: str, other: bool) -> None:
+    known = {"a": {"b": value}}
+    assert read_condition("<+a.b> == <+a.b>").holds(known)
+    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+    assert read_condition(f'<+a.b> == "{quoted}"').holds(known)
