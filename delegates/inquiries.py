@@ -173,6 +173,9 @@ class InquiryOwner:
     def again(self, task: DelegateTask) -> None:
         """The task itself goes to the next delegate."""
 
+    def logged(self, task: DelegateTask) -> None:
+        """Reads print nothing."""
+
     def lost(self, task: DelegateTask) -> None:
         """Too late to ask anybody else."""
         if (inquiry := _of(task)) is not None:

@@ -40,6 +40,9 @@ class TaskOwner(Protocol):
     def lost(self, task: DelegateTask) -> None:
         """The lease was lost and nobody knows what became of the task."""
 
+    def logged(self, task: DelegateTask) -> None:
+        """Lines have come that the task wrote."""
+
     def gave_up(self, task: DelegateTask) -> None:
         """The task ended without ever being answered: expired, aborted, or nobody can do it."""
 

@@ -12,7 +12,8 @@ from delegates import doors
 from delegates.lending import refuse_to_lend
 from delegates.models import Delegate, DelegateTask
 from delegates.owners import Answer, Payload
-from deployments.engine import remote
+from deployments.actions.work import SERVICE
+from deployments.engine import remote, work
 from deployments.engine.world import REAL, World
 from deployments.models import Call
 from deployments.tasks import wake_soon
@@ -37,7 +38,7 @@ class CallOwner:
             return _payload(taken, task)
         except doors.DoorClosed as closed:
             self._answer(taken, Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
-        except NotSent as error:
+        except (NotSent, Undelivered) as error:
             self._answer(taken, error)
         return None
 
@@ -46,7 +47,7 @@ class CallOwner:
         call = _call_of(task)
         if call is None:
             return
-        error = error_of(answer, call)
+        error = work.error_of(answer) if call.service == SERVICE else error_of(answer, call)
         # The call keeps it, and forgets it when its phase ends.
         DelegateTask.objects.filter(pk=task.pk).update(result="")
         if self._answer(call, error, answer) and error is None:
@@ -61,8 +62,18 @@ class CallOwner:
     def lost(self, task: DelegateTask) -> None:
         """A write whose delegate was lost may have happened: the engine asks the world (rule 7)."""
         call = _call_of(task)
-        if call is not None and remote.lose(call.pk, call.send_number, self.world):
+        if call is not None and call.service == SERVICE:
+            # Nothing shows what a script has done: it is told as it is, and never begun again.
+            self._answer(call, Undelivered("DELEGATE_LOST", task.reason, call.service, call.operation))
+        elif call is not None and remote.lose(call.pk, call.send_number, self.world):
             _note_end(call, "LOST")
+            _look_soon(call)
+
+    def logged(self, task: DelegateTask) -> None:
+        """The next look shows the lines."""
+        call = _call_of(task)
+        if call is not None:
+            remote.wake_after_commit(call.execution_id, self.world)
             _look_soon(call)
 
     def gave_up(self, task: DelegateTask) -> None:
@@ -114,13 +125,18 @@ def _is_own_lack(record: Mapping[str, str], call: Call) -> bool:
 
 def _call_of(task: DelegateTask) -> Call | None:
     """The call, if this task is still the one that makes it."""
-    calls = Call.objects.select_related("step__stage__connector__secret", "execution", "action")
+    calls = Call.objects.select_related("step__stage__connector__secret", "execution__scope", "action")
     return calls.filter(pk=int(task.owner_ref), task=task.pk).first()
 
 
 def _payload(call: Call, task: DelegateTask) -> Payload:
-    """Raises `DoorClosed`, or `NotSent` where this Slipway would lend credentials that it must not lend."""
+    """Raises `DoorClosed`, or `NotSent` where this Slipway would lend credentials that it must not lend.
+
+    Raises `Undelivered` where a secret of work is missing.
+    """
     stage = call.step.stage
+    if call.service == SERVICE:
+        return work.payload_of(call.execution.scope, call.parsed_parameters)
     refuse_to_lend(task, stage.connector)
     return doors.call_payload(
         stage.connector, stage.region, call.service, call.operation, call.parsed_parameters

@@ -150,6 +150,9 @@ class PreviewOwner:
     def again(self, task: DelegateTask) -> None:
         """The task itself goes to the next delegate."""
 
+    def logged(self, task: DelegateTask) -> None:
+        """Reads print nothing."""
+
     def lost(self, task: DelegateTask) -> None:
         """Too late to ask anybody else."""
         if (question := _of(task)) is not None:

@@ -22,6 +22,7 @@ __all__ = [
     "note_incapable",
     "note_success",
     "route_waiting",
+    "stop_task",
     "submit_task",
     "withdraw_task",
 ]
@@ -77,6 +78,12 @@ def withdraw_task(task: DelegateTask, reason: str) -> bool:
     The owner is not told: it is the one who asks.
     """
     return close_queued(task, DelegateTask.Status.ABORTED, reason, database_now())
+
+
+def stop_task(task: DelegateTask, reason: str) -> None:
+    """Take a task back, or ask whoever runs it to stop, because its owner needs it no more."""
+    if not withdraw_task(task, reason):
+        _ask_to_stop(task)
 
 
 def abort_task(*, actor: Principal, task: DelegateTask) -> DelegateTask:

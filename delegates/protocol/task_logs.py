@@ -6,6 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from delegates.models import DelegateInstance, DelegateTask, TaskLogChunk
+from delegates.owners import owner_of
 from delegates.protocol.completing import attempt_of, pk_of
 from delegates.protocol.fields import Fields, bad, storable
 from delegates.protocol.problems import LogGap, StaleFence
@@ -50,4 +51,6 @@ def keep(
             task=task, sequence=expected, count=len(fresh), lines=json.dumps(fresh, ensure_ascii=False)
         )
         DelegateTask.objects.filter(pk=task_id).update(next_sequence=expected + len(fresh))
+        if (owner := owner_of(task)) is not None:
+            owner.logged(task)
     return expected + len(fresh)

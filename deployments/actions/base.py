@@ -10,6 +10,7 @@ from aws.elb import Elb
 from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.types import EcsService
+from deployments.actions.work import Work
 
 
 class ActionFailed(Exception):
@@ -70,7 +71,15 @@ class AskAgain:
     """The world does not show yet whether the write took effect."""
 
 
-Verdict = Happened | DidNot | AskAgain
+@dataclass(frozen=True)
+class NobodyKnows:
+    """Nothing can show whether the write took effect, and it must not be sent again: it counts as failed."""
+
+    code: str
+    message: str
+
+
+Verdict = Happened | DidNot | AskAgain | NobodyKnows
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,8 @@ class Rollout(Protocol):
     def logs(self) -> Logs: ...
     @property
     def elb(self) -> Elb: ...
+    @property
+    def work(self) -> Work: ...
     @property
     def execution_id(self) -> str:
         """The id of the execution, 36 characters, by which AWS can tell who started an ECS task."""

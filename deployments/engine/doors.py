@@ -51,7 +51,7 @@ class DelegatedDoor:
             environment=stage.environment,
             connector=self.way.connector,
             timeout_seconds=CALL_SECONDS,
-            deadline=_deadline(call),
+            deadline=deadline_of(call),
         )
         Call.objects.filter(pk=call.pk).update(task=task)
 
@@ -69,7 +69,7 @@ def selectors_for(step: StepExecution, of_connector: tuple[str, ...]) -> Selecto
     return Selectors(of_connector, "CONNECTOR" if of_connector else "")
 
 
-def _deadline(call: Call) -> datetime:
+def deadline_of(call: Call) -> datetime:
     """When the step that waits for the call runs out of time; an undo has its rollback step's."""
     patience = database_now() + PATIENCE
     if not call.execution.rolling_back:

@@ -6,6 +6,7 @@ from deployments.engine.reacting import react
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.engine.turning import begin_rollback, set_ending, stop
+from deployments.engine.work import stop_work
 from deployments.failure_strategies import error_type, reaction_to
 from deployments.models import ActionRun, StepExecution
 from deployments.states import TERMINAL, ActionState, Outcome, Status
@@ -21,6 +22,7 @@ def fail(shared: Shared, step: StepExecution, row: ActionRun | None, failure: Ac
         "exit_code": failure.exit_code,
     }
     with shared.lease.commit():
+        stop_work(step)
         say(shared, step, failure.message, "error", row.unit if row else "")
         if row is not None:
             shared.change(

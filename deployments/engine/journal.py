@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from aws.caller import is_write
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
+from deployments.actions.work import changes
 from deployments.engine import quota
 from deployments.engine.failpoints import failpoint
 from deployments.engine.interrupts import is_abort_waiting
@@ -55,16 +55,21 @@ class JournalCaller:
             row = self._plan(number, service, operation, params)
         elif row.params_hash != hash_of(service, operation, params):
             row = self._plan_again(row, service, operation, params)
-        elif row.state == CallState.ANSWERED:
-            return dict(json.loads(row.result or "{}"))
-        elif row.state == CallState.FAILED:
-            raise from_record(row.error or {})
+        elif row.state in (CallState.ANSWERED, CallState.FAILED):
+            return self._recorded(row)
         try:
-            return self._rollout.remote.answer(row) if self._rollout.remote else self._make(row, params)
+            remote = self._rollout.remote_for(row)
+            return remote.answer(row) if remote else self._make(row, params)
         except (NoToken, Trouble):
             if row.is_write:
                 self._read_again_before(row)
             raise
+
+    def _recorded(self, row: Call) -> dict[str, Any]:
+        self._rollout.relay(row)
+        if row.state == CallState.FAILED:
+            raise from_record(row.error or {})
+        return dict(json.loads(row.result or "{}"))
 
     def _plan_again(self, row: Call, service: str, operation: str, params: Mapping[str, Any]) -> Call:
         """A write that was certainly not sent may become another one after the world was read again."""
@@ -103,7 +108,7 @@ class JournalCaller:
         row.sent_at, began = world.now(), world.monotonic()
         row.send_number += 1
         try:
-            result = self._rollout.door.call(row.service, row.operation, params)
+            result = self._rollout.door_for(row).call(row.service, row.operation, params)
         except AwsError as error:
             if error.is_retryable:
                 quota.rest(self._rollout.quota, error, self._rollout.world.now())
@@ -138,7 +143,7 @@ class JournalCaller:
             self._settle(row, CallState.NOT_SENT, sent, error=None)
             raise OutOfTime
         try:
-            result = rollout.door.call(row.service, row.operation, params)
+            result = rollout.door_for(row).call(row.service, row.operation, params)
         except AwsError as error:
             self._settle_error(row, error, sent)
             raise
@@ -194,7 +199,7 @@ class LookCaller:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """A fresh answer; raises `Parked` while a delegate still looks for it."""
-        if is_write(service, operation):
+        if changes(service, operation, params):
             raise AssertionError(f"a look may only read, not {operation}")
         number, self.made = self.made, self.made + 1
         row = self._rows.get(number)
@@ -202,8 +207,8 @@ class LookCaller:
         if row is None or row.params_hash != wanted:
             row = self._rollout.new_call(number, service, operation, params, instead_of=row)
             self._rows[number] = row
-        if self._rollout.remote:
-            result = self._rollout.remote.look(row)
+        if (remote := self._rollout.remote_for(row)) is not None:
+            result = remote.look(row)
             self.begun = row.sent_at or self._rollout.world.now()
             return result
         return self._make(row, params)
@@ -215,7 +220,7 @@ class LookCaller:
         row.repeats += 1 if row.pk else 0
         row.sent_at = self.begun
         try:
-            result = self._rollout.door.call(row.service, row.operation, params)
+            result = self._rollout.door_for(row).call(row.service, row.operation, params)
         except AwsError as error:
             row.state, row.error = CallState.FAILED, error.to_record()
             if error.is_retryable:

@@ -28,10 +28,6 @@ class Journaled(Protocol):
     @property
     def world(self) -> World: ...
     @property
-    def door(self) -> Door: ...
-    @property
-    def remote(self) -> Remote | None: ...
-    @property
     def quota(self) -> str: ...
     @property
     def is_forward(self) -> bool: ...
@@ -48,6 +44,18 @@ class Journaled(Protocol):
         params: Mapping[str, Any],
         instead_of: Call | None = None,
     ) -> Call: ...
+
+    def door_for(self, row: Call) -> Door:
+        """The way of a call that is made while this look waits."""
+        ...
+
+    def remote_for(self, row: Call) -> Remote | None:
+        """The way of a call that a delegate makes; None where it is made within this look."""
+        ...
+
+    def relay(self, row: Call) -> None:
+        """Bring what a delegate printed for this call into the step's log."""
+        ...
 
     def take_token(self, row: Call) -> None:
         """Raise `Parked` unless this account and region may be asked for this call now."""

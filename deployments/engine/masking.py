@@ -6,7 +6,7 @@ from typing import Any
 from deployments.models import StageExecution
 
 HIDDEN = "•••"
-_VALUES_UNDER = ("environment", "environmentFiles")
+_VALUES_UNDER = ("environment", "environmentFiles", "headers")
 _WHOLE = ("clientToken",)
 
 
@@ -23,6 +23,8 @@ def preview(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _masked(key: str, value: Any) -> Any:
     if isinstance(value, Mapping):
+        if key in _VALUES_UNDER:
+            return dict.fromkeys(value, HIDDEN)
         return {name: _masked(name, item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         if key in _VALUES_UNDER:

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
 from deployments.actions.base import known_actions
+from deployments.actions.work import SERVICE
 from deployments.engine import quota
 from deployments.engine.interrupts import is_abort_waiting
 from deployments.engine.journaled import Journaled
@@ -63,7 +64,8 @@ class RemoteCalls:
 
     def _wait_for_answer(self, row: Call) -> None:
         """Park while an answer may still come; after a minute nobody knows what became of the call."""
-        if row.sent_at and self._rollout.world.now() - row.sent_at < ANSWER_WITHIN:
+        self._rollout.relay(row)
+        if row.sent_at and self._rollout.world.now() - row.sent_at < ANSWER_WITHIN or _is_worked_on(row):
             raise Parked(self._later())
         with self._rollout.lease.commit():
             given_up = Call.objects.filter(pk=row.pk, state=CallState.SENT, send_number=row.send_number)
@@ -84,6 +86,11 @@ class RemoteCalls:
 
     def _later(self) -> Any:
         return self._rollout.world.now() + PARKED
+
+
+def _is_worked_on(row: Call) -> bool:
+    """Whether a delegate does work that may take long, and its lease says that it lives."""
+    return row.service == SERVICE and row.task is not None and row.task.is_open
 
 
 # What a look has not used yet, of a read that failed: a later look asks anew.
@@ -142,7 +149,7 @@ def deliver(
         call = Call.objects.select_related("step__stage__connector").get(pk=call_id)
         if error is not None:
             quota.rest(quota_of(call.step.stage), error, world.now())
-        _wake(call.execution_id, world)
+        wake_after_commit(call.execution_id, world)
     return bool(changed)
 
 
@@ -157,7 +164,7 @@ def lose(call_id: int, send_number: int, world: World) -> bool:
     sent = Call.objects.filter(pk=call_id, send_number=send_number, state=CallState.SENT)
     if not sent.update(state=CallState.UNKNOWN):
         return False
-    _wake(Call.objects.values_list("execution_id", flat=True).get(pk=call_id), world)
+    wake_after_commit(Call.objects.values_list("execution_id", flat=True).get(pk=call_id), world)
     return True
 
 
@@ -168,11 +175,11 @@ def refuse(call_id: int, error: AwsError, world: World) -> bool:
         state=CallState.FAILED, result=NOT_USED, error=error.to_record(), answered_at=world.now()
     ):
         return False
-    _wake(Call.objects.values_list("execution_id", flat=True).get(pk=call_id), world)
+    wake_after_commit(Call.objects.values_list("execution_id", flat=True).get(pk=call_id), world)
     return True
 
 
-def _wake(execution_id: UUID, world: World) -> None:
+def wake_after_commit(execution_id: UUID, world: World) -> None:
     """After the commit: who ends a delegate task holds its row, and executions are locked before those."""
     transaction.on_commit(lambda: wake(execution_id, world.now()))
 

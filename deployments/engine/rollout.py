@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, cast
 
-from aws.caller import is_write
 from aws.ecs import Ecs
 from aws.elb import Elb
 from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.sts import Sts
 from deployments.actions.base import Earlier, Loaded, Seen, Source
+from deployments.actions.work import SERVICE, Work, changes
 from deployments.engine import quota, sources
 from deployments.engine.events import new_events
 from deployments.engine.journal import JournalCaller, LookCaller, hash_of
@@ -20,6 +20,7 @@ from deployments.engine.lease import Lease
 from deployments.engine.masking import preview
 from deployments.engine.memories import EarlierStep, Memories
 from deployments.engine.parking import LOOK_ANYWAY, Parking, group_of, quota_of, sight_of
+from deployments.engine.printing import printed
 from deployments.engine.remote import RemoteCalls
 from deployments.engine.shared import Shared
 from deployments.engine.turns import SlotWanted
@@ -83,9 +84,22 @@ class EngineRollout:
     def world(self) -> World:
         return self.shared.world
 
-    @property
-    def door(self) -> Door:
-        return cast("Door", self.shared.door)
+    def door_for(self, row: Call) -> Door:
+        door = self._work_of(row) if row.service == SERVICE else self.shared.door
+        return cast("Door", door)
+
+    def remote_for(self, row: Call) -> RemoteCalls | None:
+        if row.service != SERVICE:
+            return self.remote
+        way = self._work_of(row)
+        return RemoteCalls(self, cast("RemoteDoor", way)) if hasattr(way, "queue") else None
+
+    def _work_of(self, row: Call) -> Door | RemoteDoor:
+        return self.world.open_work(self.step, row.operation, row.parsed_parameters)
+
+    def relay(self, row: Call) -> None:
+        if row.service == SERVICE and row.task_id is not None:
+            self._lines += printed(row, self.row, self._told_in, self.world.now())
 
     @cached_property
     def remote(self) -> RemoteCalls | None:
@@ -137,7 +151,7 @@ class EngineRollout:
             planned_at=self.world.now(),
             state=CallState.PLANNED,
         )
-        row.service, row.operation, row.is_write = service, operation, is_write(service, operation)
+        row.service, row.operation, row.is_write = service, operation, changes(service, operation, params)
         row.params_hash = hash_of(service, operation, params)
         row.parameters = sources.to_json(params)
         row.preview = preview(params)
@@ -175,6 +189,10 @@ class EngineRollout:
     @property
     def logs(self) -> Logs:
         return Logs(self.caller)
+
+    @property
+    def work(self) -> Work:
+        return Work(self.caller)
 
     @property
     def elb(self) -> Elb:

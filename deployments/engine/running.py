@@ -13,6 +13,7 @@ from deployments.actions.base import (
     CallRecord,
     DidNot,
     Happened,
+    NobodyKnows,
     Rollout,
     UnknownActionError,
     Verdict,
@@ -241,3 +242,6 @@ def _apply(shared: Shared, call: Call, verdict: object) -> None:
         )
     elif isinstance(verdict, DidNot):
         unknown.update(state=CallState.NOT_SENT)
+    elif isinstance(verdict, NobodyKnows):
+        error = Undelivered(verdict.code, verdict.message, call.service, call.operation)
+        unknown.update(state=CallState.FAILED, error=error.to_record(), answered_at=shared.world.now())

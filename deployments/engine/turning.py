@@ -2,6 +2,7 @@
 
 from deployments.actions.base import known_actions
 from deployments.engine.shared import Shared
+from deployments.engine.work import stop_work
 from deployments.models import StepExecution
 from deployments.states import ActionState, Status
 
@@ -26,7 +27,8 @@ def set_ending(shared: Shared, status: Status) -> None:
 
 
 def stop(shared: Shared, step: StepExecution, status: Status) -> None:
-    """End a step and skip whatever would have followed it."""
+    """End a step, what delegates still do for it, and skip whatever would have followed it."""
+    stop_work(step)
     step.status, step.intervention, step.retry_at = status, None, None
     step.ended_at = shared.world.now()
     step.save(update_fields=["status", "intervention", "retry_at", "ended_at"])

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from connectors.models import Connector
 from delegates.clock import database_now
 from deployments.engine.doors import open_door
+from deployments.engine.work import open_work
+from deployments.models import StepExecution
 
 
 class Door(Protocol):
@@ -26,11 +28,16 @@ class RemoteDoor(Protocol):
 
 @dataclass(frozen=True)
 class World:
-    """The doors and clocks that a look uses. `now` is the database's clock, `monotonic` this process's."""
+    """The doors and clocks that a look uses.
+
+    `now` is the database's clock, `monotonic` this process's; `open_work` is the way of work that is no AWS
+    call.
+    """
 
     open_door: Callable[[Connector, str], Door | RemoteDoor]
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
+    open_work: Callable[[StepExecution, str, Mapping[str, Any]], Door | RemoteDoor] = open_work
 
 
 REAL = World(open_door=open_door, now=database_now, monotonic=time.monotonic)

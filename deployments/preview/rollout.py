@@ -14,6 +14,7 @@ from aws.scaling import Scaling
 from aws.sts import Sts
 from delegates.clock import database_now
 from deployments.actions.base import Earlier, Loaded, Seen, Source
+from deployments.actions.work import Work
 from deployments.engine import sources
 from deployments.models import Execution, StageExecution, StepExecution
 from deployments.step_manifests import frozen_sources
@@ -80,6 +81,10 @@ class PreviewRollout:
     @property
     def logs(self) -> Logs:
         return Logs(self._shared.caller)
+
+    @property
+    def work(self) -> Work:
+        return Work(self._shared.caller)
 
     @property
     def elb(self) -> Elb:

@@ -1,0 +1,126 @@
+"""Work of actions that is no AWS call: scripts, HTTP requests and files of repositories, over one `call`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from aws.names import is_write
+
+SERVICE = "delegate"
+RUN_SCRIPT, SEND_REQUEST, FETCH_FILES = "RunScript", "SendRequest", "FetchFiles"
+_ONLY_ASK = ("GET", "HEAD")
+
+
+def changes(service: str, operation: str, params: Mapping[str, Any]) -> bool:
+    """Whether a call may change something: of AWS by its name, a request by its method, a script always."""
+    if service != SERVICE:
+        return is_write(service, operation)
+    if operation == SEND_REQUEST:
+        return str(params.get("method") or "GET").upper() not in _ONLY_ASK
+    return operation != FETCH_FILES
+
+
+class Caller(Protocol):
+    """Anything that takes service, operation and parameters."""
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script: what it sees as its environment, and the variables whose last values are wanted.
+
+    `secrets` names further variables, each with the reference of a secret such as `account.db_password`.
+    """
+
+    text: str
+    interpreter: str = "bash"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    outputs: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ScriptEnd:
+    """How a script ended."""
+
+    exit_code: int
+    outputs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Request:
+    """An HTTP request; `secrets` names further headers, each with the reference of a secret."""
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a request was answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one commit: path to text."""
+
+    commit: str
+    files: Mapping[str, str]
+
+
+class Work:
+    """What delegates, or this Slipway itself, do beside AWS calls. Each verb raises `AwsError`."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def run_script(self, script: Script) -> ScriptEnd:
+        """Run a script at a delegate to its end; what it prints goes into the step's log meanwhile."""
+        answer = self._call(
+            RUN_SCRIPT,
+            {
+                "interpreter": script.interpreter,
+                "script": script.text,
+                "environment": dict(script.environment),
+                "outputs": list(script.outputs),
+                "secrets": {f"environment.{name}": ref for name, ref in script.secrets.items()},
+            },
+        )
+        outputs = {str(name): str(value) for name, value in (answer.get("outputs") or {}).items()}
+        return ScriptEnd(int(answer.get("exit_code", 0)), outputs)
+
+    def send_request(self, request: Request) -> Reply:
+        """Send a request and give back its answer, whatever its status."""
+        answer = self._call(
+            SEND_REQUEST,
+            {
+                "method": request.method,
+                "url": request.url,
+                "headers": dict(request.headers),
+                "body": request.body,
+                "secrets": {f"headers.{name}": ref for name, ref in request.secrets.items()},
+            },
+        )
+        headers = {str(name): str(value) for name, value in (answer.get("headers") or {}).items()}
+        return Reply(int(answer.get("status", 0)), headers, str(answer.get("body", "")))
+
+    def fetch_files(self, params: Mapping[str, Any]) -> Files:
+        """Fetch files of a repository: `url`, `ref` and `paths`, with `secrets` as parameter to reference.
+
+        `through` is "Delegate" or "Manager", `selectors` the tags that the delegate needs; without them as
+        the connector of the stage says.
+        """
+        answer = self._call(FETCH_FILES, params)
+        files = {str(name): str(text) for name, text in (answer.get("files") or {}).items()}
+        return Files(str(answer.get("commit", "")), files)
+
+    def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        return self._caller.call(SERVICE, operation, params)

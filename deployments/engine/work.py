@@ -1,0 +1,164 @@
+"""The way of work that is no AWS call: a delegate task, or done within the look."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from aws.errors import AwsError, NotSent, Undelivered
+from connectors.aws_accounts import read_spec
+from connectors.secrets import SecretMissing, find_secret
+from delegates.clock import database_now
+from delegates.models import DelegateTask
+from delegates.operations.tasks import stop_task, submit_task
+from delegates.owners import Payload
+from delegates.work import do_here, sealed
+from deployments.actions.work import FETCH_FILES, RUN_SCRIPT, SEND_REQUEST, SERVICE
+from deployments.engine.doors import OWNER, Selectors, deadline_of, selectors_for
+from deployments.models import Call, StageExecution, StepExecution
+from deployments.states import CallState
+from rbac.models import Scope
+
+_KINDS = {
+    RUN_SCRIPT: DelegateTask.Kind.SHELL,
+    SEND_REQUEST: DelegateTask.Kind.HTTP,
+    FETCH_FILES: DelegateTask.Kind.GIT,
+}
+_TITLES = {RUN_SCRIPT: "Script", SEND_REQUEST: "Request", FETCH_FILES: "Files"}
+# What a person's word means to the one who does the work, and is no parameter of it.
+_FOR_ROUTING = ("secrets", "through", "selectors")
+# A look has 30 seconds in all.
+SECONDS_HERE = 20.0
+SECONDS_OF_READS = 90
+
+
+class _Ended(Protocol):
+    """How work ended, as a delegate or an executor says it."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def error(self) -> Mapping[str, Any] | None: ...
+
+
+@dataclass(frozen=True)
+class WorkHere:
+    """Does the work within this process, as the look waits."""
+
+    scope: Scope
+    kind: str
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Do it. Raises `AwsError` with a whole sentence."""
+        answer = do_here(self.kind, payload_of(self.scope, params), seconds=SECONDS_HERE)
+        if (error := error_of(answer)) is not None:
+            raise error
+        # As the journal keeps it.
+        return dict(json.loads(json.dumps(answer.result or {})))
+
+
+@dataclass(frozen=True)
+class WorkDoor:
+    """Hands the work to delegates."""
+
+    kind: str
+    params: Mapping[str, Any] = field(repr=False)
+    asked: Selectors
+
+    def queue(self, call_id: int) -> None:
+        """Make the planned call a delegate task; inside the commit that plans it."""
+        call = Call.objects.select_related("step__stage__connector", "execution__scope").get(pk=call_id)
+        deadline = deadline_of(call)
+        seconds = int((deadline - database_now()).total_seconds()) if call.is_write else SECONDS_OF_READS
+        task = submit_task(
+            scope=call.execution.scope,
+            kind=self.kind,
+            title=f"{_TITLES[call.operation]} of step {call.step.identifier} of {call.execution}",
+            payload={"operation": call.operation},
+            owner=OWNER,
+            owner_ref=str(call.pk),
+            is_write=call.is_write,
+            repeatable=not call.is_write,
+            selectors=self.asked.tags,
+            selectors_from=self.asked.place,
+            criterion=_criterion(str(self.params.get("url", ""))),
+            environment=call.step.stage.environment,
+            timeout_seconds=max(1, seconds),
+            deadline=deadline,
+        )
+        Call.objects.filter(pk=call.pk).update(task=task)
+
+
+def open_work(step: StepExecution, operation: str, params: Mapping[str, Any]) -> WorkHere | WorkDoor:
+    """The way of one piece of work: scripts go to delegates, the rest as connector or parameters say."""
+    stage, kind = step.stage, _KINDS[operation]
+    spec = read_spec(stage.connector.spec)
+    through = str(params.get("through") or ("Delegate" if spec.is_remote else "Manager"))
+    if operation != RUN_SCRIPT and through == "Manager" and not step.delegate_selectors:
+        return WorkHere(_scope_of(stage), kind)
+    own = tuple(str(one) for one in params.get("selectors") or ())
+    return WorkDoor(
+        kind, params, selectors_for(step, own or (spec.delegate_selectors if spec.is_remote else ()))
+    )
+
+
+def _scope_of(stage: StageExecution) -> Scope:
+    return stage.execution.scope
+
+
+def payload_of(scope: Scope, params: Mapping[str, Any]) -> Payload:
+    """What does the work gets: the parameters with their secrets put in. Raises `Undelivered`."""
+    try:
+        found = {
+            path: find_secret(scope, str(ref)).value for path, ref in (params.get("secrets") or {}).items()
+        }
+    except SecretMissing as missing:
+        raise Undelivered("SECRET_MISSING", str(missing)) from missing
+    return sealed({name: one for name, one in params.items() if name not in _FOR_ROUTING}, found)
+
+
+def error_of(answer: _Ended) -> AwsError | None:
+    """What an answer that is not good means; a script that ended with an exit code has been run."""
+    error = answer.error or {}
+    code, message = str(error.get("code", answer.status)), str(error.get("message") or "no reason was given")
+    if answer.status == "SUCCEEDED" or (answer.status == "FAILED" and code == "ScriptFailed"):
+        return None
+    if answer.status == "NOT_SENT" or (error.get("capability") and code in _LACKS):
+        return NotSent(code, message, SERVICE)
+    return Undelivered(_CODES.get(code, "TASK_FAILED"), _sentence(message), SERVICE)
+
+
+# What another delegate may have.
+_LACKS = ("NoInterpreter", "NoGit", "ShellBlocked")
+_CODES = {
+    "Aborted": "TASK_ABORTED",
+    "AddressRefused": "ADDRESS_REFUSED",
+    "BadParameters": "BAD_PARAMETERS",
+    "GitFailed": "GIT_FAILED",
+    "NameNotResolved": "NOT_REACHED",
+    "NoAnswer": "NOT_REACHED",
+    "NotConnected": "NOT_REACHED",
+    "OutputsTooLarge": "OUTPUTS_TOO_LARGE",
+    "TimedOut": "TIMED_OUT",
+}
+
+
+def _sentence(text: str) -> str:
+    told = text.strip().rstrip(".")
+    return f"{told[:1].upper()}{told[1:]}."
+
+
+def _criterion(url: str) -> str:
+    """What must be in reach: the place of a URL, without what a person may have written behind it."""
+    parts = urlsplit(url) if "://" in url else None
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"[:512] if parts else ""
+
+
+def stop_work(step: StepExecution) -> None:
+    """Take back what the step has queued, and ask whoever does work of it to stop; inside a commit."""
+    under_way = Call.objects.filter(
+        step=step, service=SERVICE, is_write=True, state__in=(CallState.PLANNED, CallState.SENT)
+    )
+    for task in DelegateTask.objects.filter(pk__in=under_way.values("task")):
+        stop_task(task, "The step needs it no more.")
