@@ -3,14 +3,16 @@
 import asyncio
 import contextlib
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 from delegates.queries.delegates import VIEW
 from delegates.watching import Hub, shared_hub
 from delegates.watching.hub import Change
 from rbac.models import User
-from rbac.policy import scopes_where
-from web.live import BROKEN, FORBIDDEN, LiveConsumer
+from rbac.policy import Grants
+from web.access_news import BROKEN
+from web.live import FORBIDDEN, LiveConsumer
 
 LOOK_AGAIN_SECONDS = 10
 
@@ -24,10 +26,13 @@ class DelegatesConsumer(LiveConsumer):
         super().__init__(*args, **kwargs)
         self.scopes: frozenset[int] = frozenset()
 
-    def refusal(self, person: User) -> int | None:
+    @classmethod
+    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Refuse who has no scope; the scopes whose delegates may be seen are noted."""
-        self.scopes = frozenset(scopes_where(person, VIEW).values_list("pk", flat=True))
-        return None if self.scopes else FORBIDDEN
+        grants = Grants(person for _, person in asked)
+        for one, person in asked:
+            one.scopes = grants.scopes_where(person, VIEW)
+        return [None if one.scopes else FORBIDDEN for one, _ in asked]
 
     async def follow(self) -> None:
         async with shared_hub() as heard:

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
@@ -13,8 +14,9 @@ from deployments.models import Execution
 from deployments.queries import Rights, rights_among
 from deployments.watching import LARGEST_FRAME, Hub, frames_of, hub_of
 from rbac.models import User
-from rbac.policy import permissions_at
-from web.live import BROKEN, FORBIDDEN, LiveConsumer
+from rbac.policy import Grants, Place, places_of
+from web.access_news import BROKEN
+from web.live import FORBIDDEN, LiveConsumer
 
 VIEW = "core_pipeline_view"
 LOOK_AGAIN_SECONDS = 10
@@ -43,10 +45,15 @@ class ExecutionConsumer(LiveConsumer):
         self.sent = self._asked_after()
         await super().connect()
 
-    def refusal(self, person: User) -> int | None:
+    @classmethod
+    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Refuse who may not see the execution; what the person may do with it is noted."""
-        execution = Execution.objects.filter(pk=self.execution_id).select_related("scope").first()
-        granted = permissions_at(person, execution) if execution is not None else frozenset()
+        places = places_of(Execution, {one.execution_id for one, _ in asked})
+        grants = Grants(person for _, person in asked)
+        return [one._refusal(grants, person, places.get(one.execution_id)) for one, person in asked]
+
+    def _refusal(self, grants: Grants, person: User, place: Place | None) -> int | None:
+        granted = frozenset() if place is None else grants.permissions_at(person, place)
         self.rights = rights_among(granted)
         return None if VIEW in granted else FORBIDDEN
 

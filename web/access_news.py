@@ -1,123 +1,172 @@
-"""One for each web process: hears that access changed, and wakes the open connections that it may concern."""
+"""One for each web process: hears that access changed, and asks for all open sockets at once."""
 
 import asyncio
 import contextlib
 import logging
 import weakref
-from collections.abc import AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol, Self
 
-from channels.layers import get_channel_layer
-from redis.exceptions import RedisError
+from channels.db import database_sync_to_async
 
-from rbac.changes import GROUP
+from rbac.changes import GROUP, mark_of
+from rbac.models import User
+from web.listening import listen
+from web.sessions import people_of
 
-LISTEN_AGAIN_SECONDS = 1
+NOT_SIGNED_IN = 4401
+BROKEN = 1011
+# Changes of access are told at once; a role that expires, and what got lost, is found this soon.
+LOOK_AGAIN_SECONDS = 10
 logger = logging.getLogger(__name__)
 
 
-class Attention:
-    """What one connection waits with; who it is for may be said later."""
+class Watcher(Protocol):
+    """A socket that shows something to one person."""
 
-    def __init__(self) -> None:
+    @classmethod
+    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+        """The codes to close these with, or None; what each may do is noted.
+
+        Asks the database as often for many as for one.
+        """
+
+
+class Attention:
+    """What one socket is shown by: who looks at it, with which session."""
+
+    def __init__(self, watcher: Watcher, session_key: str) -> None:
+        self.watcher = watcher
+        self.key = session_key
+        self.session = mark_of(session_key)
         self.person: int | None = None
-        self.session: str = ""
         # Set while nothing has changed since the last look: until then nothing more is shown.
         self.settled = asyncio.Event()
-        self._woken = asyncio.Event()
-
-    def wake(self) -> None:
-        """Have the connection look again, at once or when its look under way is done."""
-        self.settled.clear()
-        self._woken.set()
-
-    def settle(self) -> None:
-        """Note that a look found nothing against the connection, unless there was news meanwhile."""
-        if not self._woken.is_set():
-            self.settled.set()
+        # The code to close with.
+        self.end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def is_concerned(self, people: list[int], sessions: list[str]) -> bool:
-        """Whether a change is about this connection; one without names is about all."""
+        """Whether a change is about this socket; one without names is about all."""
         if sessions:
             return self.session in sessions
         return not people or self.person is None or self.person in people
 
-    async def news(self, seconds: float | None = None) -> None:
-        """Wait for a change, `seconds` at most where given."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), seconds)
-        self._woken.clear()
+    def close(self, code: int) -> None:
+        """Have the socket closed, unless it is being closed already."""
+        if not self.end.done():
+            self.end.set_result(code)
 
 
 class _Ear:
-    """Listens for all connections of this process."""
+    """Listens and looks for all sockets of this process."""
 
     def __init__(self) -> None:
         self.attentive: set[Attention] = set()
+        self.is_broken = False
         # Set once changes are heard, or cannot be: what is sent before would be missed.
-        self.ready = asyncio.Event()
-        self._job: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+        self._due: set[Attention] = set()
+        self._wanted = asyncio.Event()
+        self._jobs: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin to listen."""
-        self._job = asyncio.create_task(self._listen())
-        self._job.add_done_callback(_say_what_broke)
+        hearing = listen(GROUP, about="Changes of access", ready=self._begin, take=self._take)
+        self._jobs = [asyncio.create_task(job) for job in (hearing, self._look())]
+        for job in self._jobs:
+            job.add_done_callback(self._job_ended)
 
     def stop(self) -> None:
         """Stop listening."""
-        if self._job is not None:
-            self._job.cancel()
+        for job in self._jobs:
+            job.cancel()
 
-    async def _listen(self) -> None:
+    def want(self, sockets: Iterable[Attention]) -> None:
+        """Have these looked at; what is looked at just now, once more."""
+        self._due.update(sockets)
+        self._wanted.set()
+
+    async def _begin(self) -> None:
+        if self._ready.is_set():
+            # What was sent while nobody listened is lost.
+            self.want(self.attentive)
+        self._ready.set()
+
+    async def _take(self, message: dict[str, Any]) -> None:
+        concerned = [
+            one for one in self.attentive if one.is_concerned(message["people"], message["sessions"])
+        ]
+        for one in concerned:
+            one.settled.clear()
+        self.want(concerned)
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        await self._ready.wait()
+        all_at = loop.time() + LOOK_AGAIN_SECONDS
         while True:
-            try:
-                await self._listen_once()
-            except (OSError, RedisError) as error:
-                logger.warning("Changes of access are not heard: %s", error)
-                self.ready.set()
-                await asyncio.sleep(LISTEN_AGAIN_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), max(0.001, all_at - loop.time()))
+            self._wanted.clear()
+            due, self._due = self._due, set()
+            if loop.time() >= all_at:
+                due, all_at = set(self.attentive), loop.time() + LOOK_AGAIN_SECONDS
+            begun = loop.time()
+            for one, code in (await database_sync_to_async(codes_of)(list(due))).items():
+                self._heed(one, code)
+            # However often access changes, half of the time is left to others.
+            await asyncio.sleep(loop.time() - begun)
 
-    async def _listen_once(self) -> None:
-        layer = get_channel_layer()
-        channel = await layer.new_channel()
-        try:
-            await layer.group_add(GROUP, channel)
-            if self.ready.is_set():
-                # What was sent while nobody listened is lost.
-                self._pass_on({"people": [], "sessions": []})
-            self.ready.set()
-            while True:
-                self._pass_on(await layer.receive(channel))
-        finally:
-            await layer.group_discard(GROUP, channel)
+    def _heed(self, one: Attention, code: int | None) -> None:
+        if code is not None:
+            self.attentive.discard(one)
+            one.close(code)
+        elif one not in self._due:
+            one.settled.set()
 
-    def _pass_on(self, message: dict[str, Any]) -> None:
-        for one in list(self.attentive):
-            if one.is_concerned(message["people"], message["sessions"]):
-                one.wake()
+    def _job_ended(self, job: "asyncio.Task[None]") -> None:
+        """A job that broke lets the sockets go: they come back to a new ear, and would else show for ever."""
+        if job.cancelled():
+            return
+        logger.error("What access is left cannot be looked up", exc_info=job.exception())
+        self.is_broken = True
+        self.stop()
+        for one in self.attentive:
+            one.close(BROKEN)
 
 
-def _say_what_broke(job: "asyncio.Task[None]") -> None:
-    if not job.cancelled() and (error := job.exception()) is not None:
-        logger.error("Changes of access are not heard any more", exc_info=error)
+def codes_of(due: Sequence[Attention]) -> dict[Attention, int | None]:
+    """The code to close each with, or None; asks the database as often for many as for one of each kind."""
+    people = people_of({one.key for one in due}) if due else {}
+    found: dict[Attention, int | None] = dict.fromkeys(due, NOT_SIGNED_IN)
+    kinds: dict[type[Watcher], list[tuple[Attention, User]]] = defaultdict(list)
+    for one in due:
+        if (person := people.get(one.key)) is not None:
+            one.person = person.pk
+            kinds[type(one.watcher)].append((one, person))
+    for kind, asked in kinds.items():
+        codes = kind.refusals([(one.watcher, person) for one, person in asked])
+        found.update(zip((one for one, _ in asked), codes, strict=True))
+    return found
 
 
 _ears: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Ear] = weakref.WeakKeyDictionary()
 
 
 @asynccontextmanager
-async def attention() -> AsyncIterator[Attention]:
-    """Hear of changes for the length of the block; the last one of a process ends its listening."""
+async def attention(watcher: Watcher, session_key: str) -> AsyncIterator[Attention]:
+    """Have a socket looked at for the length of the block; the last one of a process ends its listening."""
     loop = asyncio.get_running_loop()
     ear = _ears.get(loop)
-    if ear is None:
+    if ear is None or ear.is_broken:
         ear = _ears[loop] = _Ear()
         ear.start()
-    mine = Attention()
+    mine = Attention(watcher, session_key)
     ear.attentive.add(mine)
+    ear.want([mine])
     try:
-        await ear.ready.wait()
         yield mine
     finally:
         ear.attentive.discard(mine)

@@ -2,37 +2,35 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import ClassVar
+from collections.abc import Coroutine, Sequence
+from typing import ClassVar, Self
 
-from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from rbac.changes import mark_of
 from rbac.models import User
-from web.access_news import Attention, attention
-from web.sockets import person_of, session_key_of
+from web.access_news import BROKEN, Attention, attention
+from web.sockets import session_key_of
 
-NOT_SIGNED_IN = 4401
 FORBIDDEN = 4403
-BROKEN = 1011
-# Changes of access are told at once; a role that expires, and what got lost, is found this soon.
-LOOK_AGAIN_SECONDS = 10
 logger = logging.getLogger(__name__)
 
 
 class LiveConsumer(AsyncWebsocketConsumer):
-    """One watcher: asks who it is and whether that may be, first and after each change of access.
+    """One watcher: who it is and whether that may be is asked for all watchers of a process together.
 
-    From a change until the answer nothing is sent: with many watchers that can take a moment.
+    From a change of access until the answer nothing is sent: with many watchers that can take a moment.
     """
 
     # Hubs listen for all; a channel for each viewer would be one more queue to grow.
     channel_layer_alias = "none"
     shows: ClassVar[str] = ""
 
-    def refusal(self, person: User) -> int | None:
-        """The code to close with, or None; what the person may do is noted. Asks the database."""
+    @classmethod
+    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+        """The codes to close these with, or None; what each person may do is noted.
+
+        Asks the database as often for many as for one.
+        """
         raise NotImplementedError
 
     async def follow(self) -> None:
@@ -40,12 +38,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
         raise NotImplementedError
 
     async def connect(self) -> None:
-        self._key = session_key_of(self.scope)
         self._access: Attention | None = None
         self._guard: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
         await self.accept()
-        self._guard = self._begin(self._keep_checking())
+        self._guard = self._begin(self._heed_access())
 
     async def disconnect(self, code: int) -> None:
         for job in (getattr(self, "_guard", None), getattr(self, "_following", None)):
@@ -63,26 +60,17 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self._access.settled.wait()
         await super().send(text_data=text_data, bytes_data=bytes_data, close=close)
 
-    async def _keep_checking(self) -> None:
-        async with attention() as mine:
+    async def _heed_access(self) -> None:
+        async with attention(self, session_key_of(self.scope)) as mine:
             self._access = mine
-            mine.session = mark_of(self._key)
-            while (code := await self._check(mine)) is None:
-                mine.settle()
-                if self._following is None:
-                    self._following = self._begin(self.follow())
-                await mine.news(LOOK_AGAIN_SECONDS)
-        if self._following is not None:
-            self._following.cancel()
+            self._following = self._begin(self._follow_once_allowed(mine))
+            code = await mine.end
+        self._following.cancel()
         await self.close(code=code)
 
-    @database_sync_to_async
-    def _check(self, mine: Attention) -> int | None:
-        person = person_of(self._key)
-        if person is None:
-            return NOT_SIGNED_IN
-        mine.person = person.pk
-        return self.refusal(person)
+    async def _follow_once_allowed(self, mine: Attention) -> None:
+        await mine.settled.wait()
+        await self.follow()
 
     def _begin(self, job: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(job)

@@ -3,19 +3,14 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from importlib import import_module
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from channels.sessions import CookieMiddleware, SessionMiddleware
 from django.conf import settings
-from django.contrib.auth import get_user
-from django.http import HttpRequest
 from django.http.request import validate_host
 
 from guards.limits import SOCKET_BYTES, SOCKET_MESSAGES
-from rbac.models import User
 
 AsgiScope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -125,13 +120,3 @@ def session_key_of(scope: AsgiScope) -> str:
     """Return the key of the session that a socket came with, empty where there is none."""
     session = scope.get("session")
     return (session.session_key if session is not None else None) or ""
-
-
-def person_of(session_key: str) -> User | None:
-    """Return whose session this is, read afresh.
-
-    None where it ended, where its person was switched off, and where the password is another one now.
-    """
-    store = import_module(settings.SESSION_ENGINE).SessionStore(session_key or None)
-    found = get_user(cast(HttpRequest, SimpleNamespace(session=store)))
-    return found if isinstance(found, User) else None

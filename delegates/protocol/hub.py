@@ -12,14 +12,12 @@ from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any, Protocol
 
-from channels.layers import get_channel_layer
-from redis.exceptions import RedisError
-
 from delegates.protocol.gathering import Gathering
 from delegates.protocol.looking import Seen, look
 from delegates.protocol.notices import GROUP
 from delegates.protocol.threads import in_thread
-from web.access_news import attention
+from rbac.changes import GROUP as ACCESS
+from web.listening import listen
 from web.outages import OUTAGES, is_outage
 
 LOOK_SECONDS = 2.0
@@ -27,7 +25,6 @@ LOOK_SECONDS = 2.0
 LOOKS_TO_SESSIONS = 15
 # Between two looks for what changes of access ended: one look serves all that changed meanwhile.
 REST_SECONDS = 0.5
-LISTEN_AGAIN_SECONDS = 1.0
 logger = logging.getLogger(__name__)
 
 
@@ -56,12 +53,15 @@ class Hub:
         self._here: dict[int, set[Present]] = defaultdict(set)
         self._of_delegate: dict[int, set[Present]] = defaultdict(set)
         self._asks_for_sessions = False
+        self._access_changed = asyncio.Event()
         self._jobs: list[asyncio.Task[None]] = []
         self._restore: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Begin to listen."""
-        self._jobs = [asyncio.create_task(job) for job in (self._listen(), self._look(), self._heed_access())]
+        told = listen(GROUP, about="Notices to agents", ready=self._begin, take=self._pass_on)
+        access = listen(ACCESS, about="Changes of access", ready=self._want_look, take=self._want_look)
+        self._jobs = [asyncio.create_task(job) for job in (told, access, self._look(), self._heed_access())]
         for job in self._jobs:
             job.add_done_callback(_say_what_broke)
         self._restore = _before_the_end(self.close)
@@ -97,28 +97,11 @@ class Hub:
     def _all(self) -> list[Present]:
         return [one for group in self._here.values() for one in group]
 
-    async def _listen(self) -> None:
-        while True:
-            try:
-                await self._listen_once()
-            except (OSError, RedisError) as error:
-                logger.warning("Notices to agents are not heard: %s", error)
-                self.ready.set()
-                await asyncio.sleep(LISTEN_AGAIN_SECONDS)
+    async def _begin(self) -> None:
+        self._asks_for_sessions = True
+        self.ready.set()
 
-    async def _listen_once(self) -> None:
-        layer = get_channel_layer()
-        channel = await layer.new_channel()
-        try:
-            await layer.group_add(GROUP, channel)
-            self._asks_for_sessions = True
-            self.ready.set()
-            while True:
-                self._pass_on(await layer.receive(channel))
-        finally:
-            await layer.group_discard(GROUP, channel)
-
-    def _pass_on(self, message: dict[str, Any]) -> None:
+    async def _pass_on(self, message: dict[str, Any]) -> None:
         match message:
             case {"type": "agents.task", "delegate": delegate_id, "task": task_id}:
                 self._tell_delegate(delegate_id, task_available(task_id))
@@ -159,12 +142,15 @@ class Hub:
 
     async def _heed_access(self) -> None:
         """Look for sessions that are over as soon as access changed: a scope may have been archived."""
-        async with attention() as access:
-            while True:
-                await access.news()
-                if self._here and not await self._look_once(list(self._here)):
-                    self._asks_for_sessions = True
-                await asyncio.sleep(REST_SECONDS)
+        while True:
+            await self._access_changed.wait()
+            self._access_changed.clear()
+            if self._here and not await self._look_once(list(self._here)):
+                self._asks_for_sessions = True
+            await asyncio.sleep(REST_SECONDS)
+
+    async def _want_look(self, change: object = None) -> None:
+        self._access_changed.set()
 
     async def _look_once(self, instance_ids: list[int]) -> bool:
         try:

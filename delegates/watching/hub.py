@@ -6,15 +6,15 @@ import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from channels.db import database_sync_to_async
-from channels.layers import get_channel_layer
 from django.template.loader import render_to_string
-from redis.exceptions import RedisError
 
 from delegates.models import Delegate
 from delegates.queries.delegates import DelegateFacts, facts_of, with_instances
 from delegates.telling import GROUP
+from web.listening import listen
 
 # However often delegates change, they are read and sent this often at most.
 CHANGES_EVERY_SECONDS = 0.5
@@ -22,7 +22,6 @@ CHANGES_EVERY_SECONDS = 0.5
 LOOK_AGAIN_SECONDS = 5
 # A look at every delegate of many takes longer: the next one waits this many times as long.
 REST_AFTER_LOOK = 20
-LISTEN_AGAIN_SECONDS = 1
 ROW = "delegates/parts/_delegate.html"
 logger = logging.getLogger(__name__)
 
@@ -64,7 +63,8 @@ class Hub:
 
     def start(self) -> None:
         """Begin to listen."""
-        self._jobs = [asyncio.create_task(job) for job in (self._listen(), self._keep())]
+        hearing = listen(GROUP, about="Delegates", ready=self._begin, take=self._take)
+        self._jobs = [asyncio.create_task(job) for job in (hearing, self._keep())]
         for job in self._jobs:
             job.add_done_callback(self._job_ended)
 
@@ -92,27 +92,12 @@ class Hub:
         self.ready.set()
         self._wake()
 
-    async def _listen(self) -> None:
-        while True:
-            try:
-                await self._listen_once()
-            except (OSError, RedisError) as error:
-                logger.warning("Delegates are not heard: %s", error)
-                self._joined.set()
-                await asyncio.sleep(LISTEN_AGAIN_SECONDS)
+    async def _begin(self) -> None:
+        self._joined.set()
 
-    async def _listen_once(self) -> None:
-        layer = get_channel_layer()
-        channel = await layer.new_channel()
-        try:
-            await layer.group_add(GROUP, channel)
-            self._joined.set()
-            while True:
-                message = await layer.receive(channel)
-                self._named.update(message["ids"])
-                self._wanted.set()
-        finally:
-            await layer.group_discard(GROUP, channel)
+    async def _take(self, message: dict[str, Any]) -> None:
+        self._named.update(message["ids"])
+        self._wanted.set()
 
     async def _keep(self) -> None:
         """Read everything first; then what is named, and everything again now and then."""

@@ -11,20 +11,18 @@ from typing import Any
 from uuid import UUID
 
 from channels.db import database_sync_to_async
-from channels.layers import get_channel_layer
-from redis.exceptions import RedisError
 
 from deployments import log
 from deployments.models import Execution
 from deployments.queries import Rights, buttons, execution_facts
 from deployments.watching.frames import LARGEST_FRAME, Recent, frames_of
+from web.listening import listen
 
 LINES_EVERY_SECONDS = 0.06
 STATE_EVERY_SECONDS = 0.15
 # Where commits bring lines and nothing else, the state is looked at less often.
 QUIET_STATE_EVERY_SECONDS = 0.6
 LOOK_AGAIN_SECONDS = 5
-LISTEN_AGAIN_SECONDS = 1
 READ_AT_ONCE = 8 * LARGEST_FRAME
 logger = logging.getLogger(__name__)
 
@@ -98,27 +96,12 @@ class Hub:
 
     async def _listen(self) -> None:
         self.last = await self._last_stored()
-        while True:
-            try:
-                await self._listen_once()
-            except (OSError, RedisError) as error:
-                logger.warning("Execution %s is not heard: %s", self.execution_id, error)
-                await self._fill()
-                self.ready.set()
-                await asyncio.sleep(LISTEN_AGAIN_SECONDS)
+        group, about = log.group_of(self.execution_id), f"Messages of execution {self.execution_id}"
+        await listen(group, about=about, ready=self._fill_gap, take=self._take)
 
-    async def _listen_once(self) -> None:
-        layer = get_channel_layer()
-        channel = await layer.new_channel()
-        group = log.group_of(self.execution_id)
-        try:
-            await layer.group_add(group, channel)
-            await self._fill()
-            self.ready.set()
-            while True:
-                await self._take(await layer.receive(channel))
-        finally:
-            await layer.group_discard(group, channel)
+    async def _fill_gap(self) -> None:
+        await self._fill()
+        self.ready.set()
 
     async def _take(self, message: dict[str, Any]) -> None:
         if message["type"] == "state.changed":

@@ -1,6 +1,7 @@
 """Answers who may do what: every page, route, socket and admin form asks here and nowhere else."""
 
 from rbac.policy.explaining import Verdict, explain
+from rbac.policy.grants import Grants, Place, places_of
 from rbac.policy.principals import Principal
 from rbac.policy.questions import (
     Forbidden,
@@ -18,7 +19,9 @@ from rbac.policy.where import scopes_of_member, scopes_where
 
 __all__ = [
     "Forbidden",
+    "Grants",
     "NotVisible",
+    "Place",
     "Principal",
     "Scoped",
     "Verdict",
@@ -30,6 +33,7 @@ __all__ = [
     "permissions_anywhere",
     "permissions_at",
     "permissions_over",
+    "places_of",
     "require",
     "scopes_of_member",
     "scopes_where",

@@ -1,8 +1,9 @@
 """Who loses access loses it on open connections too, whichever process the change was made in."""
 
+import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import connect as connect_here
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
@@ -21,10 +24,13 @@ from rbac.operations import archive_scope, remove_assignment, restore_scope, upd
 from tests.api.world import make_world
 from tests.delegates.making import make_token
 from tests.fixtures.people import make_person
+from tests.fixtures.sockets import new_session
 from tests.protocol.test_server import code_of, post, register, serving, socket_to
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROMISED_SECONDS = 2.0
+# People; each has two pages open.
+MANY = 150
 Servers = tuple[str, str]
 
 
@@ -171,3 +177,59 @@ def test_an_archived_project_lets_go_of_people_and_agents(
     assert (refused.status_code, refused.json()["code"]) == (403, "scope_archived")
     restore_scope(actor=admin, scope=Scope.objects.get(pk=project.pk))
     assert register(servers[0], token, "eu")
+
+
+def test_hundreds_of_pages_in_one_process_are_let_go_in_time(
+    servers: Servers, live_broker: str, execution: Execution, admin: User, project: Scope, account: Scope
+):
+    crew = UserGroup.objects.create(scope=account, identifier="crew", name="Crew")
+    crew.users.set([User.objects.create(username=f"person{number}") for number in range(MANY)])
+    viewer = Role.objects.get(identifier="viewer", scope=None)
+    assignment = RoleAssignment.objects.create(group=crew, role=viewer, scope=project)
+    paths = (f"/ws/executions/{execution.pk}/", "/ws/delegates/")
+    cookies, witness = _cookies_of(crew.users.all()), _cookies_of([admin])
+    with asyncio.Runner() as runner:
+        pages = runner.run(_opened(servers[0], paths, cookies))
+        witnesses = runner.run(_opened(servers[0], paths, witness))
+        remove_assignment(actor=admin, assignment=assignment)
+        began = time.monotonic()
+        codes = runner.run(_ends(pages))
+        took = time.monotonic() - began
+        runner.run(_left_open(witnesses))
+    assert took < PROMISED_SECONDS
+    assert codes == [4403] * 2 * MANY
+
+
+def _cookies_of(people: Iterable[User]) -> list[str]:
+    return [f"{settings.SESSION_COOKIE_NAME}={new_session(one).session_key}" for one in people]
+
+
+async def _opened(url: str, paths: Sequence[str], cookies: Sequence[str]) -> list[ClientConnection]:
+    """A socket to each path for each cookie; all show something."""
+    found: list[ClientConnection] = []
+    for cookie in cookies:
+        for path in paths:
+            socket = await connect_here(
+                url.replace("http", "ws", 1) + path,
+                origin=url,  # type: ignore[arg-type]
+                additional_headers={"Cookie": cookie},
+                compression=None,
+            )
+            found.append(socket)
+    for socket in found:
+        assert json.loads(await socket.recv())["type"] in ("state", "watching")
+    return found
+
+
+async def _ends(pages: Sequence[ClientConnection]) -> list[int | None]:
+    """The codes that the sockets are closed with."""
+    await asyncio.gather(*(page.wait_closed() for page in pages))
+    return [page.close_code for page in pages]
+
+
+async def _left_open(pages: Sequence[ClientConnection]) -> None:
+    """Each answers to a ping before it is closed from here."""
+    async with asyncio.timeout(60):
+        for page in pages:
+            await (await page.ping())
+            await page.close()

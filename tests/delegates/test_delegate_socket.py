@@ -104,7 +104,7 @@ async def test_only_people_with_a_scope_may_listen(project: Scope, viewer: User)
 async def test_who_loses_every_role_is_let_go(
     project: Scope, viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("web.live.LOOK_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("web.access_news.LOOK_AGAIN_SECONDS", 0.05)
     socket = await opened(viewer)
     await database_sync_to_async(RoleAssignment.objects.filter(user=viewer).delete)()
     assert await socket.receive_output(PATIENCE) == {"type": "websocket.close", "code": 4403}

@@ -22,15 +22,19 @@ from rbac.models import (
     UserGroup,
 )
 from rbac.policy import (
+    Grants,
+    Place,
     can,
     explain,
     permissions_at,
     permissions_over,
+    places_of,
     scopes_of_member,
     scopes_where,
     visible_below,
     visible_to,
 )
+from tests.fixtures.people import make_person
 from tests.rbac.people import project
 
 pytestmark = pytest.mark.django_db
@@ -225,6 +229,30 @@ class PolicyAgainstModel(TestCase):
             verdicts = explain(person, thing, PERMISSIONS)
             assert {one.permission for one in verdicts if one.permitted} == here
             assert all(bool(one.assignments) == one.permitted and one.reason for one in verdicts)
+
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(STATES)
+    @example(GONE)
+    def test_many_who_are_asked_about_together_have_the_same_answers(self, state: State) -> None:
+        person = self.person(replace(state, key_at=None, key_permissions=frozenset()))
+        witness = make_person("witness", "viewer", self.scopes[DEMO])
+        grants = Grants([witness, person])
+        places: dict[Thing, Place] = {thing: Place(thing.pk, {}) for thing in self.scopes.values()}
+        for model in (Pipeline, Execution, Secret):
+            things = {thing.pk: thing for thing in self.things if isinstance(thing, model)}
+            places |= {things[pk]: place for pk, place in places_of(model, things).items()}
+        for asked in (person, witness):
+            for permission in PERMISSIONS:
+                where = {scope.pk for scope in scopes_where(asked, permission)}
+                assert grants.scopes_where(asked, permission) == where
+            for thing in (*self.scopes.values(), *self.things[::4]):
+                assert grants.permissions_at(asked, places[thing]) == permissions_at(asked, thing)
+
+    def test_who_came_with_a_narrowed_key_is_not_asked_about_together(self) -> None:
+        person = User(username="person")
+        person.key_limits = KeyLimits(self.scopes[DEMO], frozenset())
+        with pytest.raises(ValueError, match="without an API key"):
+            Grants([person])
 
     @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)

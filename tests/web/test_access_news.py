@@ -1,12 +1,57 @@
-"""Which open connections a change of access wakes, and that none goes on before it looked again."""
+"""Which open sockets a change of access concerns, what is asked for all, and that none goes on before."""
 
 import asyncio
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Self
+from uuid import uuid4
 
 import pytest
+from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from delegates.consumers import DelegatesConsumer
+from deployments.consumers import ExecutionConsumer
+from deployments.models import Execution, Pipeline
 from rbac.changes import GROUP, mark_of
-from web.access_news import Attention, attention
+from rbac.models import Scope, User
+from tests.fixtures.people import make_person
+from tests.fixtures.sockets import new_session
+from web.access_news import BROKEN, NOT_SIGNED_IN, Attention, attention, codes_of
+from web.sessions import SessionStore, people_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Screen:
+    """A socket that anybody who is signed in may see; notes how often that was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.is_asking = threading.Event()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    @classmethod
+    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+        for one, _ in asked:
+            one.is_asking.set()
+            assert one.may_answer.wait(60)
+            one.asked += 1
+        return [None for _ in asked]
+
+
+class Broken(Screen):
+    """One whose question cannot be answered."""
+
+    @classmethod
+    def refusals(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+        raise LookupError("no such thing")
 
 
 async def changed(*, people: tuple[int, ...] = (), sessions: tuple[str, ...] = ()) -> None:
@@ -18,43 +63,127 @@ async def changed(*, people: tuple[int, ...] = (), sessions: tuple[str, ...] = (
     await get_channel_layer().group_send(GROUP, message)
 
 
-async def woken(*connections: Attention) -> list[bool]:
-    """Which of the connections are to look again, once the last of them was told."""
+@sync_to_async
+def signed_in(name: str) -> tuple[User, str]:
+    """A new person and the key of their session."""
+    person = make_person(name)
+    return person, str(new_session(person).session_key)
+
+
+async def settled(*sockets: Attention) -> None:
     async with asyncio.timeout(60):
-        while not any(not one.settled.is_set() for one in connections):
+        await asyncio.gather(*(one.settled.wait() for one in sockets))
+
+
+async def unsettled(*sockets: Attention) -> None:
+    async with asyncio.timeout(60):
+        while any(one.settled.is_set() for one in sockets):
             await asyncio.sleep(0)
-    return [not one.settled.is_set() for one in connections]
 
 
-@pytest.mark.parametrize(
-    ("people", "sessions", "expected"),
-    [((1,), (), [True, False]), ((), ("second",), [False, True]), ((), (), [True, True])],
-)
-async def test_a_change_wakes_those_whom_it_is_about(
-    people: tuple[int, ...], sessions: tuple[str, ...], expected: list[bool]
-):
-    async with attention() as first, attention() as second:
-        for number, (one, key) in enumerate(((first, "first"), (second, "second")), start=1):
-            one.person, one.session = number, mark_of(key)
-            one.settle()
+@pytest.mark.parametrize(("named", "asked"), [("person", [2, 1]), ("session", [1, 2]), ("nobody", [2, 2])])
+async def test_a_change_has_those_asked_anew_whom_it_is_about(named: str, asked: list[int]):
+    (first, key), (_, other_key) = await signed_in("first"), await signed_in("second")
+    screens = (Screen(), Screen())
+    async with attention(screens[0], key) as one, attention(screens[1], other_key) as two:
+        await settled(one, two)
+        concerned = [socket for socket, times in zip((one, two), asked, strict=True) if times == 2]
+        people, sessions = (first.pk,) * (named == "person"), (other_key,) * (named == "session")
         await changed(people=people, sessions=sessions)
-        assert await woken(first, second) == expected
+        await unsettled(*concerned)
+        await settled(one, two)
+        assert [screen.asked for screen in screens] == asked
 
 
-async def test_a_connection_whose_person_is_not_known_yet_looks_again_after_any_change():
-    async with attention() as one:
-        one.settle()
-        await changed(people=(4,))
-        assert await woken(one) == [True]
+async def test_a_change_while_it_is_asked_is_asked_about_before_anything_goes_on():
+    _, key = await signed_in("first")
+    slow, quick = Screen(), Screen()
+    slow.may_answer.clear()
+    async with attention(quick, key) as witness:
+        await settled(witness)
+        async with attention(slow, key) as one:
+            assert await asyncio.to_thread(slow.is_asking.wait, 60)
+            await changed()
+            await unsettled(witness)
+            slow.may_answer.set()
+            await settled(one, witness)
+            assert slow.asked == quick.asked == 2
 
 
-async def test_news_during_a_look_is_looked_at_before_anything_goes_on():
-    async with attention() as one:
-        one.wake()
-        await one.news(5)
-        one.wake()
-        one.settle()
+async def test_who_is_not_signed_in_is_shown_nothing():
+    async with attention(Screen(), "") as one:
+        assert await asyncio.wait_for(one.end, 60) == NOT_SIGNED_IN
         assert not one.settled.is_set()
-        await one.news(5)
-        one.settle()
-        assert one.settled.is_set()
+
+
+async def test_what_cannot_be_asked_lets_all_go_and_does_not_keep_the_next_out(
+    caplog: pytest.LogCaptureFixture,
+):
+    _, key = await signed_in("first")
+    async with attention(Screen(), key) as good:
+        await settled(good)
+        async with attention(Broken(), key) as bad:
+            assert await asyncio.wait_for(asyncio.gather(good.end, bad.end), 60) == [BROKEN, BROKEN]
+        async with attention(Screen(), key) as later:
+            await settled(later)
+    assert [record.levelname for record in caplog.records if record.name == "web.access_news"] == ["ERROR"]
+
+
+async def test_many_sockets_are_asked_about_in_as_many_queries_as_one(project: Scope):
+    opened = await sync_to_async(watchers)(project, 25)
+    sockets = [Attention(screen, key) for screen, key in opened]
+    one_of_each, few = await counted(sockets[:2])
+    all_of_them, many = await counted(sockets)
+    assert set(all_of_them.values()) == set(one_of_each.values()) == {None}
+    assert few == many
+
+
+def watchers(project: Scope, count: int) -> list[tuple[Any, str]]:
+    """For each of `count` people a page of delegates, and one of an execution that nobody else looks at."""
+    found: list[tuple[Any, str]] = []
+    for number in range(count):
+        person = make_person(f"person{number}", "viewer", project)
+        pipeline = Pipeline.objects.create(scope=project, identifier=f"p{number}", name="P", yaml="")
+        run = Execution.objects.create(
+            pipeline=pipeline, scope=project, number=1, yaml="", status="SUCCESS", look_at=timezone.now()
+        )
+        page = ExecutionConsumer()
+        page.execution_id = run.pk
+        key = str(new_session(person).session_key)
+        found += [(page, key), (DelegatesConsumer(), key)]
+    return found
+
+
+@sync_to_async
+def counted(sockets: list[Attention]) -> tuple[dict[Attention, int | None], int]:
+    """What is found of these sockets, and in how many queries."""
+    with CaptureQueriesContext(connection) as queries:
+        return codes_of(sockets), len(queries)
+
+
+def session(person: User, **changes: Any) -> str:
+    found = new_session(person)
+    found.update(changes)
+    found.save()
+    return str(found.session_key)
+
+
+def test_a_session_is_somebodys_while_a_page_would_take_it(settings: Any, django_assert_num_queries: Any):
+    anna, inactive, renewed = (make_person(name) for name in ("anna", "inactive", "renewed"))
+    keys = {name: session(anna) for name in ("here", "there", "ended", "over")}
+    keys["inactive"], keys["renewed"] = session(inactive), session(renewed)
+    keys["backend"] = session(anna, **{BACKEND_SESSION_KEY: "somebody.elses.Backend"})
+    keys["unsealed"] = session(anna, **{HASH_SESSION_KEY: ""})
+    keys["empty"] = session(User())
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "a new secret of this site"
+    keys["new secret"] = session(anna)
+    SessionStore(keys["ended"]).delete()
+    SessionStore().model.objects.filter(session_key=keys["over"]).update(
+        expire_date=timezone.now() - timedelta(seconds=1)
+    )
+    User.objects.filter(pk=inactive.pk).update(is_active=False)
+    renewed.set_password("another long password")
+    renewed.save()
+    with django_assert_num_queries(2):
+        found = people_of([*keys.values(), "unheard-of", "", str(uuid4())])
+    assert found == dict.fromkeys((keys["here"], keys["there"], keys["new secret"]), anna)
