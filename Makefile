@@ -82,6 +82,10 @@ bench-pages: $(VENV)/dev.stamp ## Measure pages with 100,000 executions; BENCH_D
 soak: $(VENV)/dev.stamp ## The tests that are too long for every day
 	@SLIPWAY_SOAK=1 $(PYTEST) --timeout 3600 -m soak $(TESTS)
 
+.PHONY: fuzz
+fuzz: $(VENV)/dev.stamp ## Ask a Slipway of its own what its description allows, as three roles; FUZZ_CASES=40 for more
+	@$(BIN)/python -m tests.fuzz
+
 .PHONY: screenshot
 screenshot: $(VENV)/dev.stamp chromium ## Make docs/screenshot.png again
 	@$(BIN)/python docs/screenshot.py

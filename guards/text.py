@@ -1,7 +1,6 @@
 """Texts: what no database can hold, what misleads in a name, and how long is too long."""
 
 import re
-import unicodedata
 from typing import Final
 
 from guards.fault import Fault, place_of
@@ -11,6 +10,19 @@ _CONTROL: Final = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 # Marks, embeddings, overrides and isolates: they make a name read as another one (Unicode TR 36, 3.3).
 _BIDI: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LINE_ENDS: Final = re.compile("[\n\r\u2028\u2029]")
+
+# Control, format and private characters, and no characters at all: as ranges, not as categories, because the
+# API's description says the same, and because what Unicode gets tomorrow is not refused. Emoji are joined by
+# U+200D, and scripts need U+200C: both are seen as what they are.
+_UNSEEN_RANGES: Final = (
+    "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e\\u200b"
+    "\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\ufff0-\\ufffb\\ufffe\\uffff"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
+)
+_UNSEEN: Final = re.compile(f"[{_UNSEEN_RANGES}\ud800-\udfff]")
+# Of a name as JSON Schema has it; how long it may be is said beside.
+NAME_PATTERN: Final = rf"^[^{_UNSEEN_RANGES}]*[^\s{_UNSEEN_RANGES}][^{_UNSEEN_RANGES}]*$"
 
 LONGEST_LINE: Final = 16_384
 # Each escape takes six bytes on the wire; a line of nothing else would not fit into a frame.
@@ -65,15 +77,13 @@ def name_fault(name: str, most: int) -> Fault | None:
 
 def _misleading(character: str) -> str:
     """How to call a character that a name may not hold; nothing for the others."""
+    if not _UNSEEN.match(character):
+        return ""
     if _BIDI.match(character):
         return f"U+{ord(character):04X}, which turns the direction of the text"
     if _LINE_ENDS.match(character):
         return "a line end"
-    category = unicodedata.category(character)
-    # Emoji are joined by U+200D, and scripts need U+200C: both are Cf, and seen as what they are.
-    if category in ("Cc", "Cn", "Co") or (category == "Cf" and character not in "\u200c\u200d"):
-        return f"U+{ord(character):04X}, which cannot be seen"
-    return ""
+    return f"U+{ord(character):04X}, which cannot be seen"
 
 
 def clean(text: str) -> str:

@@ -1,6 +1,7 @@
 """What a body may hold: the keys that its serializer names, each of its type, and no others, however deep."""
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from rest_framework.serializers import (
@@ -26,6 +27,7 @@ _PLAIN: tuple[tuple[type[Any], Callable[[Any], bool], str], ...] = (
     (IntegerField, lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
     (FloatField, lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number"),
 )
+_UNCHANGED = "cannot be set, and is {shown} now; send it as it was read, or leave it out"
 _NAMED = 12
 _NAME_CHARACTERS = 100
 
@@ -44,6 +46,22 @@ def refuse_body(body: Any) -> None:
     if body:
         errors = [_error(str(name), "is not known here; nothing is taken") for name in body]
         raise BadInput("The input is not valid: there is nothing to send.", errors=errors)
+
+
+def without_unchanged(
+    body: Mapping[str, Any], document: Mapping[str, Any], *, known: Collection[str], needed: Collection[str]
+) -> dict[str, Any]:
+    """Return `body` without what says the same in `document`; keys that are `needed` stay.
+
+    What neither is `known` nor in `document` stays, for `refuse_strange`. Raises `BadInput` naming each key
+    that is not `known` and says something else.
+    """
+    readable = [name for name in body if name in document and name not in needed]
+    same = {name for name in readable if body[name] == document[name]}
+    if changed := [name for name in readable if name not in same and name not in known]:
+        errors = [_error(name, _UNCHANGED.format(shown=_shown(document[name]))) for name in changed]
+        raise BadInput("The input is not valid.", errors=errors)
+    return {name: value for name, value in body.items() if name not in same}
 
 
 def takes_nothing(view: APIView) -> bool:
@@ -106,6 +124,11 @@ def _below(path: str, name: object) -> str:
 def _names(serializer: Serializer[Any]) -> str:
     names = sorted(serializer.fields)
     return ", ".join(names[:_NAMED] + (["…"] if len(names) > _NAMED else []))
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _NAME_CHARACTERS else f"{text[:_NAME_CHARACTERS]}…"
 
 
 def _error(path: str, message: str) -> dict[str, str]:

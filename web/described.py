@@ -7,6 +7,7 @@ from typing import Any, cast
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.request import Request
 
+from web.described_fields import say_what_is_sent
 from web.problems import MEDIA_TYPE
 
 _SCHEMAS = "#/components/schemas/"
@@ -51,9 +52,14 @@ def close_bodies(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     schemas = result.get("components", {}).get("schemas", {})
     sent: set[str] = set()
     new = {name for operation in _operations(result) for name in _named(operation.get("requestBody"))}
+    for operation in _operations(result):
+        say_what_is_sent(operation.get("requestBody"), is_sent=True)
+        say_what_is_sent(operation, is_sent=False)
     while new:
         sent |= new
         new = {name for one in new for name in _named(schemas.get(one))} - sent
+    for name, schema in schemas.items():
+        say_what_is_sent(schema, is_sent=name in sent)
     for name in sent:
         if schemas.get(name, {}).get("properties"):
             schemas[name]["additionalProperties"] = False

@@ -16,9 +16,10 @@ from rest_framework.response import Response
 
 from guards.json import read_json
 from guards.limits import CURSOR_CHARACTERS, PAGE_ROWS
-from web.problems import BadInput
+from web.problems import BadInput, NoSuchPage
 
 DEFAULT_SIZE = 50
+_FOREIGN = "The cursor is not one that a list gave out. Begin without one, and follow `next`."
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def keyset(
     """Return the page that `?cursor=` names, newest first by `order` and then by key.
 
     `order` is a column that never changes in a row, such as created_at.
-    Raises `BadInput` on a foreign cursor.
+    Raises `NoSuchPage` (404) on a foreign cursor.
     """
     wanted = size or _size(request)
     cursor = _cursor(request, queryset.model, order)
@@ -121,7 +122,7 @@ def _cursor(request: HttpRequest | Request, model: type[Model], order: str) -> C
     if not given:
         return None
     if len(given) > CURSOR_CHARACTERS:
-        raise BadInput("The cursor is not one that a list gave out.")
+        raise NoSuchPage(_FOREIGN)
     pk = model._meta.pk
     column: Field[Any, Any] = pk if order == "pk" else model._meta.get_field(order)  # type: ignore[assignment]
     try:
@@ -130,9 +131,9 @@ def _cursor(request: HttpRequest | Request, model: type[Model], order: str) -> C
         back, value, key = read_json(text)
         cursor = Cursor(bool(back), column.to_python(str(value)), pk.to_python(str(key)))
     except (binascii.Error, ValueError, TypeError, ValidationError) as exc:
-        raise BadInput("The cursor is not one that a list gave out.") from exc
+        raise NoSuchPage(_FOREIGN) from exc
     if cursor.value is None or cursor.key is None:
-        raise BadInput("The cursor is not one that a list gave out.")
+        raise NoSuchPage(_FOREIGN)
     return cursor
 
 

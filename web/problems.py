@@ -61,6 +61,13 @@ class BadInput(Problem):
     code = "bad_input"
 
 
+class NoSuchPage(BadInput):
+    """A list has no page that begins there."""
+
+    status = 404
+    code = "no_such_page"
+
+
 class Conflict(Problem):
     """The thing is not in a state that allows this."""
 

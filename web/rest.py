@@ -1,21 +1,24 @@
 """What the routes of the API share: who asks, which rows are meant, which version of them."""
 
+import json
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from django.db.models import Model, Q, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import Throttled
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.views import APIView
 
+from guards.limits import PAGE_ROWS
 from rbac.models import Scope, User
 from rbac.permissions import SHARED_VIEWS
 from rbac.policy import NotVisible, scopes_of_member, visible_to
-from web.bodies import refuse_body, refuse_strange, takes_nothing
+from web.bodies import refuse_body, refuse_strange, takes_nothing, without_unchanged
 from web.pages import get_visible
 from web.paging import CursorPage
 from web.problems import BadInput, ChangedMeanwhile
@@ -29,7 +32,11 @@ PROJECT = OpenApiParameter("project", OpenApiTypes.STR, description="Identifier 
 IDENTIFIER = OpenApiParameter(
     "identifier", OpenApiTypes.STR, description="Only the one with this identifier."
 )
-PAGE_SIZE = OpenApiParameter("page_size", OpenApiTypes.INT, description="Rows of a page, 200 at most.")
+PAGE_SIZE = OpenApiParameter(
+    "page_size",
+    {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS)},
+    description=f"Rows of a page, {int(PAGE_ROWS)} at most.",
+)
 CURSOR = OpenApiParameter("cursor", OpenApiTypes.STR, description="Where the page begins; taken from `next`.")
 IF_MATCH = OpenApiParameter(
     "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag of the version to change."
@@ -117,15 +124,36 @@ class Route(APIView):
     def given(self, serializer: type[Serializer[Any]], *, partial: bool = False) -> dict[str, Any]:
         """Return the body, checked by `serializer`; it may hold no other keys.
 
-        Raises the serializer's `ValidationError`, or `BadInput`.
+        What GET answers may be sent back whole: there, keys that nobody sets are left out while they say what
+        GET says. Raises the serializer's `ValidationError`, or `BadInput`.
         """
-        checked = serializer(data=self.request.data, partial=partial)
-        refuse_strange(checked, self.request.data)
+        # The parsers give nothing else.
+        body, fields = cast(dict[str, Any], self.request.data), serializer().fields
+        if self.request.method in ("PUT", "PATCH") and not body.keys() <= fields.keys():
+            is_whole = self.request.method == "PUT"
+            # What a PATCH does not change need not be sent, and is not always sent as it is read.
+            needed = {name for name, field in fields.items() if is_whole or field.required}
+            body = without_unchanged(body, self._document(), known=fields, needed=needed)
+        checked = serializer(data=body, partial=partial)
+        refuse_strange(checked, body)
         checked.is_valid(raise_exception=True)
         return dict(checked.validated_data)
 
+    def _document(self) -> dict[str, Any]:
+        """What GET answers at this address, as it is sent; empty where there is nothing."""
+        reading = getattr(self, "get", None)
+        try:
+            answer = reading(self.request, *self.args, **self.kwargs).data if reading else {}
+        except NotVisible:
+            return {}
+        found = json.loads(JSONRenderer().render(answer))
+        return found if isinstance(found, dict) else {}
+
     def scope_named(self) -> Scope:
-        """Return where a new thing is to hang: `scope`, or `org` and `project`, of the body or address."""
+        """Return where a new thing is to hang: `scope`, or `org` and `project`, of the body or address.
+
+        What exists hangs where its address says, whatever its document repeats.
+        """
         if path := self._named("scope"):
             return self.scope_at(path)
         org, project = (self._named(name) for name in ("org", "project"))
@@ -141,7 +169,7 @@ class Route(APIView):
         return found
 
     def _named(self, name: str) -> str:
-        body = self.request.data
+        body = self.request.data if self.request.method == "POST" else None
         value = (body.get(name) if isinstance(body, dict) else None) or self.request.GET.get(name) or ""
         if not isinstance(value, str):
             raise BadInput("The input is not valid.", errors=[{"path": name, "message": "must be a text"}])

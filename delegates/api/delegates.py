@@ -101,7 +101,7 @@ class DelegateOwnTags(Route):
         operations.update_delegate(actor=self.principal, delegate=_found(self, pk), tags=tags)
         return _answer(_found(self, pk))
 
-    @extend_schema(responses=DelegateDocument)
+    @extend_schema(responses={200: DelegateDocument})
     def delete(self, request: Request, pk: int) -> Response:
         operations.update_delegate(actor=self.principal, delegate=_found(self, pk), tags=[])
         return _answer(_found(self, pk))

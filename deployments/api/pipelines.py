@@ -42,10 +42,15 @@ class PipelineDocument(serializers.Serializer[Any]):
     updated_at = serializers.DateTimeField()
 
 
-class PipelineInput(serializers.Serializer[Any]):
+class PipelineChange(serializers.Serializer[Any]):
     """A pipeline as YAML; identifier and name are read from it."""
 
     yaml = serializers.CharField(trim_whitespace=False, max_length=int(SPEC_BYTES))
+
+
+class PipelineInput(PipelineChange):
+    """A new pipeline as YAML."""
+
     org = serializers.CharField(required=False, write_only=True)
     project = serializers.CharField(required=False, write_only=True)
 
@@ -117,11 +122,11 @@ class OnePipeline(PipelineRoute):
 
     @extend_schema(
         parameters=[IF_MATCH],
-        request={"application/json": PipelineInput, "application/yaml": OpenApiTypes.STR},
+        request={"application/json": PipelineChange, "application/yaml": OpenApiTypes.STR},
         responses=PipelineDocument,
     )
     def put(self, request: Request, pk: int) -> Response:
-        given = self.given(PipelineInput)
+        given = self.given(PipelineChange)
         with transaction.atomic():
             found = self.pipeline(pk, lock=True)
             check_version(request, found.version)

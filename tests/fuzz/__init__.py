@@ -1,0 +1,1 @@
+"""Made-up requests for a Slipway that runs, by three roles, with every check and phase of schemathesis."""
