@@ -6,7 +6,8 @@ from connectors.delegate_tags import TAG_PATTERN
 from deployments.failure_schema import FAILURE_STRATEGIES, TIME_PATTERN
 from guards.limits import SELECTORS, TAG_CHARACTERS
 
-_IDENTIFIER = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_$]{0,127}$"}
+IDENTIFIER_PATTERN = "^[A-Za-z_][A-Za-z0-9_$]{0,127}$"
+_IDENTIFIER = {"type": "string", "pattern": IDENTIFIER_PATTERN}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 128}
 _VARIABLES = {
     "type": "object",

@@ -15,6 +15,7 @@ from deployments.views import (
     pipelines,
     previews,
     services,
+    visual,
 )
 
 urlpatterns = [
@@ -32,6 +33,7 @@ urlpatterns = [
     path("pipelines/check/", pipeline_texts.check_pipeline, name="check-pipeline"),
     path("pipelines/listeners/", listeners.choose_listeners, name="choose-listeners"),
     path("pipelines/graph/", pipeline_texts.draw_pipeline, name="draw-pipeline"),
+    path("pipelines/visual/", visual.edit_visually, name="edit-pipeline-visually"),
     path("pipelines/<int:pk>/edit/", pipeline_texts.edit_pipeline, name="edit-pipeline"),
     path("pipelines/<int:pk>/delete/", pipeline_texts.delete_pipeline, name="delete-pipeline"),
     path("pipelines/<int:pk>/history/", pipeline_texts.pipeline_history, name="pipeline-history"),

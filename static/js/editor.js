@@ -147,7 +147,7 @@ class Editor {
 
   save() {
     const { form } = this.area;
-    const button = form && (one("[data-save]", form) || one("button:not([type=button])", form));
+    const button = form && ([...form.elements].find((each) => each.matches("[data-save]")) || one("button:not([type=button])", form));
     if (button && !button.disabled) form.requestSubmit(button);
   }
 

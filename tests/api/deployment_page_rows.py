@@ -74,6 +74,9 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "check-pipeline": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),
     "choose-listeners": only(SignedIn()),
     "draw-pipeline": Row((Ask("post", SignedIn(), body=pipeline_form, is_form=True),)),
+    "edit-pipeline-visually": Row(
+        (Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)
+    ),
     "edit-pipeline": Row(
         (
             get(Needs("core_pipeline_edit")),

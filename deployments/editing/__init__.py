@@ -1,0 +1,1 @@
+"""Changes to the YAML of a pipeline that leave everything else in it as it was written."""

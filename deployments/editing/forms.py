@@ -1,0 +1,210 @@
+"""The form of what is open in the visual editor: its fields, and writing what was entered into the tree."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deployments.editing.fields import StepField, entered_fields, fields_of, write_spec
+from deployments.editing.places import Path, body_of, execution_path, found, kind_of, path_text
+from deployments.failure_schema import TIME_PATTERN
+from deployments.pipeline_schema import IDENTIFIER_PATTERN
+from deployments.steps.base import StepKind, known_steps
+
+Choices = Sequence[tuple[str, str]]
+_NO_IDENTIFIER = "Use letters, digits, _ and $, and no digit first; 128 at most."
+_NO_TIME = "Write a time such as 90s, 30m, 2h or 1d."
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """What a stage can name: services, and places as environment/infrastructure, each with its label."""
+
+    services: Choices = ()
+    places: Choices = ()
+
+
+@dataclass(frozen=True)
+class OpenForm:
+    """The form of one stage, step or group."""
+
+    at: str
+    kind: str
+    title: str
+    about: str
+    identifier: str
+    fields: list[StepField]
+    strategy: str = ""
+    is_wrong: bool = False
+    problem: str = ""
+    type: str = ""
+    examples: Sequence[str] = field(default=())
+
+
+def form_at(
+    tree: Any,
+    at: Path,
+    nearby: Nearby,
+    entered: Mapping[str, str] | None = None,
+    errors: Mapping[str, str] | None = None,
+) -> OpenForm | None:
+    """The form of what stands at a path, None for what has none; what was entered is kept if it was wrong."""
+    item = found(tree, at)
+    kind, body = kind_of(item), body_of(item)
+    if kind not in ("stage", "step", "stepGroup"):
+        return None
+    of = known_steps().get(str(body.get("type"))) if kind == "step" else None
+    errors = errors or {}
+    fields = _common(kind, body, nearby, entered, errors)
+    if of:
+        own = entered_fields(of, entered, errors) if errors and entered else fields_of(of, body.get("spec"))
+        fields += own
+    return OpenForm(
+        at=path_text(at),
+        kind=kind,
+        title=str(body.get("name") or body.get("identifier") or "").strip() or "No name",
+        about=_about(of) if of else "",
+        identifier=str(body.get("identifier") or ""),
+        fields=fields,
+        is_wrong=bool(errors),
+        problem=errors.get("", ""),
+        type=str(body.get("type") or ""),
+        strategy=strategy_of(tree, at) if kind == "stage" else "",
+    )
+
+
+def write_form(tree: Any, at: Path, entered: Mapping[str, str]) -> dict[str, str]:
+    """Put what was entered into the tree; returns what is wrong by field, and then nobody uses the tree."""
+    item = found(tree, at)
+    kind, body = kind_of(item), body_of(item)
+    errors: dict[str, str] = {}
+    _write_word(body, "name", entered, errors, needed="Give it a name." if kind == "stage" else "")
+    _write_word(body, "identifier", entered, errors, needed=_NO_IDENTIFIER, pattern=IDENTIFIER_PATTERN)
+    if kind == "step":
+        _write_word(body, "timeout", entered, errors, pattern=TIME_PATTERN, wrong=_NO_TIME)
+        if of := known_steps().get(str(body.get("type"))):
+            errors |= write_spec(of, body, entered)
+    if kind == "stage":
+        _write_target(body, entered)
+    return errors
+
+
+def strategy_of(tree: Any, at: Path) -> str:
+    """The strategy that a stage names and does not write out; nothing for any other stage."""
+    spec = body_of(found(tree, at)).get("spec")
+    if not isinstance(spec, dict) or "steps" in (spec.get(execution_path(())[-1]) or {}):
+        return ""
+    return str(spec.get("strategy") or "")
+
+
+def _common(
+    kind: str,
+    body: Mapping[str, Any],
+    nearby: Nearby,
+    entered: Mapping[str, str] | None,
+    errors: Mapping[str, str],
+) -> list[StepField]:
+    def one(name: str, label: str, **more: Any) -> StepField:
+        value = str(body.get(name) or "") if entered is None else entered.get(name, "")
+        return StepField(name=name, label=label, kind="text", value=value, error=errors.get(name, ""), **more)
+
+    fields = [
+        one("name", "Name", is_required=kind == "stage"),
+        one("identifier", "Identifier", is_required=True, help="What expressions and the API call it."),
+    ]
+    if kind == "step":
+        of = known_steps().get(str(body.get("type")))
+        usual = f"{of.timeout_minutes}m" if of else ""
+        fields.append(one("timeout", "Time-out", default=usual, help="Such as 90s, 30m or 2h."))
+    if kind == "stage":
+        fields += _target_fields(body, nearby)
+    return fields
+
+
+def _target_fields(body: Mapping[str, Any], nearby: Nearby) -> list[StepField]:
+    service, place = _target(body)
+    return [
+        _choice("service", "Service", service, nearby.services, "Choose a service"),
+        _choice("place", "Environment and infrastructure", place, nearby.places, "Choose where it goes"),
+    ]
+
+
+def _choice(name: str, label: str, value: str, known: Choices, empty: str) -> StepField:
+    choices = [*(() if value else (("", empty),)), *known]
+    if value and value not in dict(known):
+        choices.insert(0, (value, f"{value} (not known here)"))
+    return StepField(
+        name=name, label=label, kind="choice", value=value, choices=tuple(choices), is_required=True
+    )
+
+
+def _target(body: Mapping[str, Any]) -> tuple[str, str]:
+    spec = body.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    service, environment = spec.get("service"), spec.get("environment")
+    named = str(service.get("serviceRef") or "") if isinstance(service, dict) else ""
+    if not isinstance(environment, dict) or not environment.get("environmentRef"):
+        return named, ""
+    places = environment.get("infrastructureDefinitions")
+    first = places[0] if isinstance(places, list) and places and isinstance(places[0], dict) else {}
+    return named, f"{environment['environmentRef']}/{first.get('identifier') or ''}"
+
+
+def _write_target(body: dict[str, Any], entered: Mapping[str, str]) -> None:
+    service, place = _target(body)
+    spec = body.setdefault("spec", {"deploymentType": "ECS"})
+    if not isinstance(spec, dict):
+        return
+    if (chosen := entered.get("service", "")) and chosen != service:
+        _mapping(spec, "service")["serviceRef"] = chosen
+    if (chosen := entered.get("place", "")) and chosen != place:
+        environment, _, infrastructure = chosen.partition("/")
+        inner = _mapping(spec, "environment")
+        inner["environmentRef"] = environment
+        inner["infrastructureDefinitions"] = [{"identifier": infrastructure}]
+    _in_order(spec)
+
+
+def _mapping(around: dict[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(around.get(name), dict):
+        around[name] = {}
+    inner: dict[str, Any] = around[name]
+    return inner
+
+
+def _in_order(spec: dict[str, Any]) -> None:
+    """What is deployed where is read before how, also where it was chosen last."""
+    order = ("deploymentType", "service", "environment")
+    if all(name in spec for name in order) and list(spec)[:3] != list(order):
+        whole = {name: spec[name] for name in order} | spec
+        spec.clear()
+        spec.update(whole)
+
+
+def _write_word(
+    body: dict[str, Any],
+    name: str,
+    entered: Mapping[str, str],
+    errors: dict[str, str],
+    *,
+    needed: str = "",
+    pattern: str = "",
+    wrong: str = _NO_IDENTIFIER,
+) -> None:
+    given = entered.get(name)
+    if given is None or (given := given.strip()) == str(body.get(name) or ""):
+        return
+    if not given and not needed:
+        body.pop(name, None)
+    elif not given:
+        errors[name] = needed
+    elif pattern and not re.search(pattern, given):
+        errors[name] = wrong
+    elif len(given) > 128:
+        errors[name] = "128 characters at most."
+    else:
+        body[name] = given
+
+
+def _about(kind: StepKind) -> str:
+    return (kind.plan_of.__doc__ or "").split("\n\n")[0].strip()

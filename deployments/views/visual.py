@@ -1,0 +1,80 @@
+"""The visual side of the pipeline editor: stages and steps by forms, in step with the text."""
+
+from typing import Any, Final
+
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_POST
+
+from deployments.authoring import checked
+from deployments.editing.commands import Outcome, carry_out
+from deployments.editing.draft import Draft, NotEditable
+from deployments.editing.forms import Nearby, OpenForm, form_at
+from deployments.editing.outline import outline
+from deployments.editing.places import path_from
+from deployments.models import Infrastructure, Service
+from deployments.pipeline_guide import MOST_NAMES
+from deployments.strategies.base import known_strategies
+from guards.limits import SPEC_BYTES
+from rbac.models import Scope
+from rbac.policy import Principal, scopes_where, visible_to
+from web.pages import PageRequest, page
+
+VIEW: Final = "core_pipeline_view"
+
+
+@page
+@require_POST
+def edit_visually(request: PageRequest) -> HttpResponse:
+    """This will make one change to the text that is being written, and show its stages and steps."""
+    scope = get_object_or_404(scopes_where(request.user, VIEW), path=request.POST.get("in_scope", ""))
+    given = request.POST
+    text = given.get("yaml", "").replace("\r\n", "\n")
+    outcome = carry_out(text, _words(given))
+    content = _shown(outcome, scope, request.user, _words(given))
+    content |= {"new_text": outcome.text if outcome.text != text else None, "outcome": outcome}
+    return render(request, "deployments/pipelines/_visual.html", content)
+
+
+def _words(given: QueryDict) -> dict[str, str]:
+    return {name: str(value)[: int(SPEC_BYTES)] for name, value in given.items() if name != "yaml"}
+
+
+def _shown(outcome: Outcome, scope: Scope, person: Principal, given: dict[str, str]) -> dict[str, Any]:
+    try:
+        tree = Draft(outcome.text).value
+    except NotEditable as refused:
+        return {"unreadable": str(refused)}
+    problems = checked(outcome.text, scope, person)["errors"]
+    return {
+        "rows": outline(tree, problems),
+        "form": _form(tree, outcome, nearby(scope, person), given),
+        "strategies": sorted(known_strategies()),
+        "is_pipeline": isinstance(tree, dict) and isinstance(tree.get("pipeline"), dict),
+        "others": [one for one in problems if not str(one["path"]).startswith("pipeline.stages.")],
+        "count": len(problems),
+    }
+
+
+def _form(tree: Any, outcome: Outcome, near: Nearby, given: dict[str, str]) -> OpenForm | None:
+    if not outcome.open:
+        return None
+    try:
+        return form_at(tree, path_from(outcome.open), near, given if outcome.errors else None, outcome.errors)
+    except NotEditable:
+        return None
+
+
+def nearby(scope: Scope, person: Principal) -> Nearby:
+    """The services and the places that a pipeline of a scope can name and that a person may see."""
+    paths = scope.ancestor_paths()
+    services = visible_to(person, "core_service_view", Service.objects.filter(scope__path__in=paths))
+    places = Infrastructure.objects.filter(environment__scope__path__in=paths)
+    shown = visible_to(person, "core_environment_view", places).select_related("environment")
+    return Nearby(
+        services=[(one.identifier, one.name) for one in services.order_by("identifier")[:MOST_NAMES]],
+        places=[
+            (f"{one.environment.identifier}/{one.identifier}", f"{one.environment.name} / {one.name}")
+            for one in shown.order_by("environment__identifier", "identifier")[:MOST_NAMES]
+        ],
+    )

@@ -1,0 +1,98 @@
+// Keeps the forms of the pipeline editor and its text in step: what a form changes is written into the text, what
+// is typed into the text is read again by the forms. The text is the one that counts.
+
+import { announce, one } from "./dom.js";
+import { wireTabs } from "./tabs.js";
+
+const AFTER = 400;
+const MOST_UNDOS = 100;
+
+class Visual {
+  constructor(root) {
+    this.root = root;
+    this.area = one("#pipeline-yaml");
+    this.undo = one("[data-undo]");
+    this.earlier = [];
+    this.isOpen = false;
+    this.listen();
+    wireTabs(one("[data-editor-tabs]"), (name) => this.opened(name));
+  }
+
+  listen() {
+    this.area.addEventListener("input", () => this.typed());
+    this.root.addEventListener("htmx:afterSwap", () => this.swapped());
+    this.root.addEventListener("input", (event) => { this.isDirty ||= Boolean(event.target.closest("#visual-open")); });
+    this.undo.addEventListener("click", () => this.back());
+    this.area.form.addEventListener("submit", (event) => this.saving(event));
+  }
+
+  opened(name) {
+    this.isOpen = name === "visual";
+    if (this.isOpen) this.refresh();
+    this.showUndo();
+  }
+
+  refresh() {
+    clearTimeout(this.timer);
+    window.htmx?.trigger(this.root, "visual:refresh");
+  }
+
+  typed() {
+    if (this.isOwn || !this.isOpen) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.refresh(), AFTER);
+  }
+
+  swapped() {
+    const fresh = one("[data-new-text]", this.root);
+    if (fresh) {
+      this.earlier = [...this.earlier.slice(-MOST_UNDOS), this.area.value];
+      this.write(fresh.value);
+      fresh.remove();
+    }
+    const said = one("[data-said]", this.root)?.textContent;
+    if (said) announce(said);
+    this.isDirty = Boolean(one("#visual-open [aria-invalid]", this.root));
+    one("#visual-open [aria-invalid]", this.root)?.focus();
+    this.showUndo();
+    if (this.isSaving && !this.isDirty) this.area.form.requestSubmit(one("[data-save]"));
+    this.isSaving = false;
+  }
+
+  write(text) {
+    this.isOwn = true;
+    this.area.value = text;
+    this.area.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    this.isOwn = false;
+  }
+
+  back() {
+    const text = this.earlier.pop();
+    if (text === undefined) return;
+    this.write(text);
+    this.isDirty = false;
+    announce("The last change was taken back.");
+    this.refresh();
+  }
+
+  showUndo() {
+    this.undo.hidden = !this.isOpen;
+    this.undo.disabled = !this.earlier.length;
+  }
+
+  // What was entered and not applied belongs to what is saved.
+  saving(event) {
+    const form = one("#visual-open", this.root);
+    if (!this.isDirty || !form) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    this.isSaving = true;
+    form.requestSubmit();
+  }
+}
+
+// htmx reads the page at the same event, and has registered for it before.
+document.addEventListener("DOMContentLoaded", () => {
+  const root = one("#visual");
+  if (root) new Visual(root);
+});

@@ -1,0 +1,154 @@
+"""Changes to a YAML text: only what is changed is written anew."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deployments.editing.draft import Draft, NotEditable, same
+from guards.yaml import read_yaml
+
+TEXT = """\
+# The head stays.
+pipeline:
+  identifier: web   # never changes
+  name: 'Web'
+  stages:
+    # First of all.
+    - stage:
+        identifier: one
+        spec:
+          steps:
+            - step:
+                type: "A"   # why A
+                spec: {a: 1, b: [x, y]}
+            # About B.
+            - step:
+                type: B
+                script: |
+                  line one
+                    line two
+
+            -   step:
+                  type: C
+          rollbackSteps: []
+    - stage:
+        identifier: two
+# The tail too.
+"""
+
+
+def stage(draft: Draft, number: int = 0) -> Any:
+    return draft.value["pipeline"]["stages"][number]["stage"]
+
+
+def test_nothing_changed_is_nothing_written():
+    assert Draft(TEXT).written() == TEXT
+
+
+def test_a_scalar_keeps_its_quotes_and_its_comment():
+    draft = Draft(TEXT)
+    draft.value["pipeline"]["name"] = "It's new"
+    stage(draft)["spec"]["steps"][0]["step"]["type"] = "Z"
+    assert draft.written() == TEXT.replace("'Web'", "'It''s new'").replace('"A"', '"Z"')
+
+
+def test_items_change_places_with_the_comments_above_them():
+    draft = Draft(TEXT)
+    steps = stage(draft)["spec"]["steps"]
+    steps.insert(0, steps.pop(1))
+    written = draft.written()
+    assert written.index("# About B.") < written.index("type: B") < written.index('type: "A"   # why A')
+    assert "                    line two\n" in written
+    assert sorted(written.split("\n")) == sorted(TEXT.split("\n"))
+
+
+def test_what_is_wrapped_is_indented_and_otherwise_as_it_was():
+    draft = Draft(TEXT)
+    steps = stage(draft)["spec"]["steps"]
+    steps[:2] = [{"parallel": steps[:2]}]
+    written = draft.written()
+    assert (
+        '            - parallel:\n                - step:\n                    type: "A"   # why A\n'
+        in written
+    )
+    assert "                # About B.\n                - step:\n" in written
+    assert read_yaml(written).value == draft.value
+
+
+def test_what_is_added_and_removed_leaves_the_rest_alone():
+    draft = Draft(TEXT)
+    spec = stage(draft)["spec"]
+    spec["rollbackSteps"].append({"step": {"type": "Undo", "spec": {"text": "yes", "number": "1e3"}}})
+    del spec["steps"][2]
+    spec["steps"][1]["step"]["script"] = "other\nlines\n"
+    draft.value["pipeline"]["stages"].append({"stage": {"identifier": "three"}})
+    written = draft.written()
+    assert read_yaml(written).value == draft.value
+    assert "                script: |\n                  other\n                  lines\n" in written
+    for kept in ("# The head stays.", "# never changes", "# First of all.", "# why A", "# About B."):
+        assert kept in written
+    assert "spec: {a: 1, b: [x, y]}" in written
+
+
+def test_what_is_appended_comes_before_comments_that_are_less_far_in():
+    draft = Draft("a:\n  - step: 1\n    # deeper\n\n# end\n")
+    draft.value["a"].append({"step": 2})
+    assert draft.written() == "a:\n  - step: 1\n    # deeper\n\n  - step: 2\n# end\n"
+
+
+def test_a_text_that_is_no_yaml_says_where():
+    with pytest.raises(NotEditable, match="Line 1"):
+        Draft("a: b: c")
+
+
+def test_one_is_not_true():
+    assert not same(1, True)
+    assert not same({"a": 1, "b": 2}, {"b": 2, "a": 1})
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**6), 10**6),
+    st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), max_size=9),
+    st.sampled_from(
+        ["1e3", "yes", "# no", "a: b", "<+a.b>", "x\ny\n", "x\n\n y", " x", "-", "'", '"', "|", ""]
+    ),
+)
+KEYS = st.sampled_from(["step", "spec", "name", "parallel", "steps", "on", "a b"])
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=12,
+)
+MAPPINGS = st.dictionaries(KEYS, TREES, min_size=1, max_size=4)
+
+
+def containers(value: Any) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    found = [value] if isinstance(value, dict | list) else []
+    return found + [one for child in inner for one in containers(child)]
+
+
+@settings(max_examples=60)
+@given(MAPPINGS, TREES, st.data())
+def test_whatever_is_changed_means_what_it_was_changed_to(before: Any, new: Any, data: st.DataObject):
+    first = Draft("a: 1\n")
+    first.value["a"] = before
+    text = (
+        "# top\n" + "\n# between\n".join(first.written().split("\n", 1))
+        if data.draw(st.booleans())
+        else first.written()
+    )
+    draft = Draft(text)
+    found = containers(draft.value)
+    one = found[data.draw(st.integers(0, len(found) - 1))]
+    if isinstance(one, list):
+        one.insert(data.draw(st.integers(0, len(one))), new)
+        if data.draw(st.booleans()):
+            one.reverse()
+    else:
+        one["name"] = new
+    assert same(read_yaml(draft.written()).value, draft.value)
