@@ -356,6 +356,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "web.described.close_bodies",
+        "web.described.bound_numbers",
         "web.described.add_problems",
     ],
     "ENUM_NAME_OVERRIDES": {

@@ -66,6 +66,15 @@ def close_bodies(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     return result
 
 
+def bound_numbers(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Say of every number of a query how small and how large it may be, where the route says nothing else."""
+    for operation in _operations(result):
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "query" and parameter["schema"].get("type") == "integer":
+                parameter["schema"] = {"minimum": 0, "maximum": 10**15 - 1, **parameter["schema"]}
+    return result
+
+
 def add_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add to every operation the refusals that it may answer with, all of one shape."""
     components = result.setdefault("components", {})

@@ -21,6 +21,8 @@ MEDIA_TYPE = "application/problem+json"
 TOO_LARGE_A_NUMBER = "A number in the address or in what was sent is too large. Use a smaller one."
 # Who sends ten thousand wrong values needs no answer ten times as long.
 MOST_ERRORS = 100
+# The code of a `ValidationError` that is about what the thing is now, and not about what was sent.
+STATE = "state"
 NOT_FOUND = "There is nothing here, or you may not see it."
 
 TITLES = {
@@ -59,6 +61,13 @@ class BadInput(Problem):
 
     status = 400
     code = "bad_input"
+
+
+class NoSuchScope(BadInput):
+    """What is named is not there, or cannot be seen."""
+
+    status = 404
+    code = "no_such_scope"
 
 
 class NoSuchPage(BadInput):
@@ -156,12 +165,17 @@ def problem_of(exc: Exception) -> dict[str, Any] | None:
     if is_too_large(exc):
         return document(400, code="bad_input", detail=TOO_LARGE_A_NUMBER)
     if isinstance(exc, ModelValidationError):
-        return document(400, code="bad_input", detail=_sentence(exc), errors=_model_errors(exc))
+        return _of_models(exc)
     if isinstance(exc, exceptions.APIException):
         return _of_rest_framework(exc)
     if is_outage(exc):
         return document(503, code="not_available", detail=SENTENCE)
     return None
+
+
+def _of_models(exc: ModelValidationError) -> dict[str, Any]:
+    status, code = (409, "conflict") if getattr(exc, "code", None) == STATE else (400, "bad_input")
+    return document(status, code=code, detail=_sentence(exc), errors=_model_errors(exc))
 
 
 def _of_access(exc: PermissionDenied | ScopeBusy) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from rbac.policy import NotVisible, scopes_of_member, visible_to
 from web.bodies import refuse_body, refuse_strange, takes_nothing, without_unchanged
 from web.pages import get_visible
 from web.paging import CursorPage
-from web.problems import BadInput, ChangedMeanwhile
+from web.problems import BadInput, ChangedMeanwhile, NoSuchScope
 from web.rate import RATE_SENTENCE, WINDOW_SECONDS, ApiRate, add_headers, most_at_once
 
 Thing = TypeVar("Thing", bound=Model)
@@ -158,7 +158,7 @@ class Route(APIView):
             return self.scope_at(path)
         org, project = (self._named(name) for name in ("org", "project"))
         if project and not org:
-            raise BadInput("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
+            raise NoSuchScope("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
         return self.scope_at(path_of(org, project))
 
     def scope_at(self, path: str) -> Scope:
@@ -191,7 +191,7 @@ def narrowed(
         queryset = queryset.filter(identifier=identifier)
     org, project = request.GET.get("org", ""), request.GET.get("project", "")
     if project and not org:
-        raise BadInput("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
+        raise NoSuchScope("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
     if org:
         path = path_of(org, project)
         near = Q(path=path) | Q(parent__path=path) | Q(parent__parent__path=path)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -87,8 +86,9 @@ class CheckDocument(serializers.Serializer[Any]):
     note = serializers.CharField()
 
 
-FROM = OpenApiParameter("from", OpenApiTypes.INT, required=True, description="The older version.")
-TO = OpenApiParameter("to", OpenApiTypes.INT, description="The newer version; the newest if not given.")
+NUMBER = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
+FROM = OpenApiParameter("from", NUMBER, required=True, description="The older version.")
+TO = OpenApiParameter("to", NUMBER, description="The newer version; the newest if not given.")
 
 
 class NodeRoute(Route):

@@ -60,7 +60,7 @@ def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
     permissions = found.role.permissions.values_list("permission", flat=True)
     refuse_more_than_own(actor, permissions, found.scope)
     if found.accepted_at or found.revoked_at:
-        raise ValidationError("This invitation was accepted or taken back. Invite anew.")
+        raise ValidationError("This invitation was accepted or taken back. Invite anew.", code="state")
     _refuse_too_many(actor)
     before = _record(found)
     token, found.expires_at = _fresh(days)

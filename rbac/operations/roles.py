@@ -67,10 +67,12 @@ def delete_role(*, actor: User | None, role: Role) -> None:
     """Delete a role that nobody has."""
     require_of(actor, "core_role_delete", _own_scope(role))
     if role.assignments.exists():
-        raise ValidationError("This role is assigned. Remove its assignments first.")
+        raise ValidationError("This role is assigned. Remove its assignments first.", code="state")
     invitations = role.invitations.all()
     if any(invitation.is_waiting for invitation in invitations):
-        raise ValidationError("Somebody is invited with this role. Take the invitation back first.")
+        raise ValidationError(
+            "Somebody is invited with this role. Take the invitation back first.", code="state"
+        )
     # What came of the others is in the audit trail.
     invitations.delete()
     before = _role_record(role.name, role.permissions.values_list("permission", flat=True))
@@ -87,7 +89,7 @@ def _known(permissions: Iterable[str]) -> set[str]:
 
 def _own_scope(role: Role) -> Scope:
     if role.scope is None:
-        raise ValidationError("Built-in roles cannot be changed.")
+        raise ValidationError("Built-in roles cannot be changed.", code="state")
     return role.scope
 
 

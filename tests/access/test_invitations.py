@@ -185,7 +185,7 @@ def test_the_api_invites_sends_again_and_takes_back(
     assert len(mail.outbox) == 2
     assert client.delete(f"/api/v1/invitations/{made['id']}").status_code == 204
     assert client.get(f"/api/v1/invitations/{made['id']}").json()["state"] == "revoked"
-    assert client.post(f"/api/v1/invitations/{made['id']}/send", {}, format="json").status_code == 400
+    assert client.post(f"/api/v1/invitations/{made['id']}/send", {}, format="json").status_code == 409
     refused = client.post("/api/v1/invitations", body | {"days": 31, "email": "x"}, format="json").json()
     assert {error["path"] for error in refused["errors"]} == {"days", "email"}
 

@@ -133,7 +133,7 @@ ROWS: dict[str, Row] = {
                 Needs("core_role_edit", 200),
                 body=lambda world: {"name": "X", "permissions": ["core_pipeline_view"]},
             ),
-            Ask("delete", Needs("core_role_delete", 400)),
+            Ask("delete", Needs("core_role_delete", 409)),
         ),
         of("role"),
     ),

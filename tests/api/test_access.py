@@ -129,7 +129,7 @@ def test_roles_are_listed_made_changed_and_deleted(admin: User, project: Scope, 
     assert client.delete(address).status_code == 204
     assert client.get(address).status_code == 404
     viewer_role = Role.objects.get(identifier="viewer")
-    assert client.delete(f"/api/v1/roles/{viewer_role.pk}").status_code == 400
+    assert client.delete(f"/api/v1/roles/{viewer_role.pk}").status_code == 409
 
 
 def test_an_assignment_is_made_counts_and_is_removed(admin: User, project: Scope, call: Call):

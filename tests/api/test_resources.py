@@ -142,8 +142,8 @@ def test_a_scope_that_is_not_there_is_404(client: APIClient, where: dict[str, st
 
 
 def test_a_project_without_its_org_is_bad_input(client: APIClient):
-    assert post(client, "environments", identifier="x", name="X", project="demo").status_code == 400
-    assert client.get("/api/v1/environments?project=demo").status_code == 400
+    assert post(client, "environments", identifier="x", name="X", project="demo").status_code == 404
+    assert client.get("/api/v1/environments?project=demo").status_code == 404
 
 
 def test_the_scope_can_be_named_in_the_address(client: APIClient):

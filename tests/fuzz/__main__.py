@@ -58,7 +58,8 @@ def _ask(installation: Installation, asker: Asker, kept: list[str], folder: Path
     print(f"--- as {asker.role}", flush=True)
     config, report = folder / "schemathesis.toml", folder / f"{asker.role}.json"
     config.write_text(f'hooks = "tests.fuzz.hooks"\n{_KNOWN}')
-    command = [Path(sys.executable).with_name("schemathesis"), "--config-file", config, "run"]
+    program = Path(sys.executable).with_name("schemathesis")
+    command: list[str | Path] = [program, "--config-file", config, "run"]
     command += [f"{installation.url}/api/schema/?format=json", *_options(asker)]
     environment = {**os.environ, "SLIPWAY_FUZZ_KEPT": "\n".join(kept), "PYTHONPATH": str(_ROOT)}
     ended = subprocess.run([*command, "--report-json-path", report], cwd=folder, env=environment, check=False)

@@ -1,10 +1,12 @@
 """Texts and names: what no database holds, and what reads as something else."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guards.text import control_fault, name_fault, size_fault, text_fault
+from guards.text import NAME_PATTERN, control_fault, name_fault, size_fault, text_fault
 
 
 @pytest.mark.parametrize("text", ["a\0", "\ud800", "é\udfff", "line\n\0"])
@@ -62,3 +64,12 @@ def test_a_good_name_is_one_line_that_can_be_stored(name: str) -> None:
         assert name.encode()
         assert len(name.splitlines()) == 1 or "\x85" not in name
         assert not set(name) & set("\0\n\r\u202e\u2028")
+
+
+def test_the_pattern_of_a_name_says_what_is_taken() -> None:
+    pattern = re.compile(NAME_PATTERN)
+    # Half of a surrogate pair is in no JSON.
+    codes = [*range(0xD800), *range(0xE000, 0x110000, 7)]
+    told = {code for code in codes if pattern.search(f"a{chr(code)}b")}
+    assert told == {code for code in codes if name_fault(f"a{chr(code)}b", 3) is None}
+    assert not pattern.search(" \t")
