@@ -90,7 +90,7 @@ class CallOwner:
             call.pk,
             call.send_number,
             self.world,
-            result=dict(answer.result or {}) if answer and error is None else None,
+            result=_result_of(call, answer) if answer and error is None else None,
             error=error,
             duration_ms=answer.duration_ms if answer else None,
         )
@@ -141,6 +141,14 @@ def _payload(call: Call, task: DelegateTask) -> Payload:
     return doors.call_payload(
         stage.connector, stage.region, call.service, call.operation, call.parsed_parameters
     )
+
+
+def _result_of(call: Call, answer: Answer) -> dict[str, Any]:
+    result = dict(answer.result or {})
+    if call.service != SERVICE:
+        return result
+    payload = work.payload_of(call.execution.scope, call.parsed_parameters)
+    return work.result_of(call.operation, payload, result)
 
 
 def _look_soon(call: Call) -> None:

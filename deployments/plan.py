@@ -107,7 +107,14 @@ def closed_to_delegates(targets: list[Target]) -> list[Missing]:
 
 
 def _asking_for_delegates(stage: StageSpec) -> StepSpec | None:
-    return next((step for step in (*stage.steps, *stage.rollback_steps) if step.selectors), None)
+    return next(
+        (
+            step
+            for step in (*stage.steps, *stage.rollback_steps)
+            if step.selectors and not step_kind(step.type).goes_to_delegates
+        ),
+        None,
+    )
 
 
 def missing_values(targets: list[Target]) -> list[Missing]:

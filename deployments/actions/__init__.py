@@ -5,12 +5,15 @@ from deployments.actions import (
     canary,
     clean_up,
     manifests,
+    request,
     run_task,
     scaling,
+    script,
     service,
     service_tags,
     steady_state,
     task_definition,
+    waiting,
 )
 
 __all__ = [
@@ -18,10 +21,13 @@ __all__ = [
     "canary",
     "clean_up",
     "manifests",
+    "request",
     "run_task",
     "scaling",
+    "script",
     "service",
     "service_tags",
     "steady_state",
     "task_definition",
+    "waiting",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deployments.models import StageExecution
+from deployments.models import StageExecution, StepExecution
 
 HIDDEN = "•••"
 _VALUES_UNDER = ("environment", "environmentFiles", "headers")
@@ -13,7 +13,15 @@ _WHOLE = ("clientToken",)
 def secrets_of(stage: StageExecution) -> tuple[str, ...]:
     """The values that no line of a stage may show."""
     secret = stage.connector.secret
-    return (secret.value,) if secret is not None else ()
+    own = (secret.value,) if secret is not None else ()
+    return (*own, *_secret_outputs(stage))
+
+
+def _secret_outputs(stage: StageExecution) -> tuple[str, ...]:
+    if stage.execution_id is None or stage.pk is None:
+        return ()
+    steps = StepExecution.objects.filter(stage__execution=stage.execution_id).exclude(secret_outputs="")
+    return tuple(value for step in steps for value in step.hidden_outputs.values())
 
 
 def preview(params: Mapping[str, Any]) -> dict[str, Any]:

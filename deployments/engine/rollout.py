@@ -17,7 +17,7 @@ from deployments.engine import quota, sources
 from deployments.engine.events import new_events
 from deployments.engine.journal import JournalCaller, LookCaller, hash_of
 from deployments.engine.lease import Lease
-from deployments.engine.masking import preview
+from deployments.engine.masking import HIDDEN, preview
 from deployments.engine.memories import EarlierStep, Memories
 from deployments.engine.parking import LOOK_ANYWAY, Parking, group_of, quota_of, sight_of
 from deployments.engine.printing import printed
@@ -61,6 +61,7 @@ class EngineRollout:
         self._line = 0
         self._line_at = 0
         self._facts: dict[str, Any] = {}
+        self._secret_outputs: dict[str, str] = {}
         self._counts: dict[str, int] | None = None
         # Deep: a look that is cut short must leave what it changed inside of it, too.
         self.progress: dict[str, Any] = deepcopy(row.progress)
@@ -252,6 +253,15 @@ class EngineRollout:
     def learn(self, **facts: Any) -> None:
         self._facts.update(facts)
 
+    def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
+        if is_secret:
+            self._secret_outputs[name] = value
+            value = HIDDEN
+        self._facts[name] = value
+
+    def value_of(self, path: str) -> Any:
+        return sources.value_of(self.shared.execution, self.shared.stage, path, self._learned())
+
     def know(self, name: str) -> Any:
         return self._facts.get(name, self.step.outputs.get(name))
 
@@ -278,6 +288,11 @@ class EngineRollout:
 
     def rest(self, until: datetime | None = None) -> None:
         self._rests, self._rests_until = True, until
+
+    @property
+    def wakes_at(self) -> datetime | None:
+        """When another look is wanted, where nothing but time is waited for."""
+        return self._rests_until if self._seen is None and not self.awaits else None
 
     def parking(self, *, since: datetime, deadline: datetime | None) -> Parking | None:
         """What to wait for once this run of the phase is committed; None if not for an ECS service."""
@@ -355,6 +370,10 @@ class EngineRollout:
         if self._facts:
             self.step.outputs = {**self.step.outputs, **self._facts}
             self.step.save(update_fields=["outputs"])
+        if self._secret_outputs:
+            kept = {**self.step.hidden_outputs, **self._secret_outputs}
+            self.step.secret_outputs = sources.to_json(kept)
+            self.step.save(update_fields=["secret_outputs"])
         self.shared.save_view(self.step, self._counts)
         if self._consumed:
             Call.objects.filter(pk__in=[call.pk for call in self._consumed]).update(result="")

@@ -38,6 +38,7 @@ from deployments.states import TERMINAL, CallState, Status
 
 SOON = timedelta(seconds=2)
 LONGEST_TROUBLE = 30
+LONGEST_REST = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def park(shared: Shared, rollout: EngineRollout, *, since: datetime, deadline: d
     """Wait for the next turn since `since`; where an ECS service is waited for, together with its group."""
     now = shared.world.now()
     shared.parking = rollout.parking(since=since, deadline=deadline)
+    if shared.parking is None and rollout.wakes_at is not None:
+        return max(timedelta(0), min(rollout.wakes_at - now, LONGEST_REST))
     if shared.parking is None:
         return wait_since(now - since)
     return turn_after(now, since, shared.parking.group) - now

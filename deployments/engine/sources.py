@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deployments.actions.base import ActionFailed, Loaded, Source
-from deployments.expressions import BadExpressionError, resolve
+from deployments.expressions import BadExpressionError, resolve, value_at
 from deployments.manifests.check import ManifestProblem, check_manifest, check_together
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
@@ -126,7 +126,10 @@ def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
     """Everything that an expression can name at this point of the execution."""
     image, tag = execution.artifact.get("image", ""), execution.artifact.get("tag", "")
     artifact = {"image": f"{image}:{tag}", "imagePath": image, "tag": tag}
-    steps = {step.identifier: {"output": step.outputs} for step in _steps_of(execution, stage)}
+    steps = {
+        step.identifier: {"output": {**step.outputs, **step.hidden_outputs}}
+        for step in _steps_of(execution, stage)
+    }
     return {
         **stage.values,
         "primary": {"artifact": artifact},
@@ -134,6 +137,14 @@ def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
         "steps": steps,
         "execution": {"steps": steps, "id": str(execution.pk)},
     }
+
+
+def value_of(execution: Execution, stage: StageExecution, path: str, learned: Mapping[str, Any]) -> Any:
+    """What one expression comes to now. Raises `ActionFailed` where it names nothing."""
+    try:
+        return value_at(path, {**known_values(execution, stage), **learned})
+    except BadExpressionError as bad:
+        raise ActionFailed("UNKNOWN_EXPRESSION", bad.message) from bad
 
 
 def _steps_of(execution: Execution, stage: StageExecution) -> list[StepExecution]:

@@ -18,6 +18,7 @@ from deployments.actions.work import FETCH_FILES, RUN_SCRIPT, SEND_REQUEST, SERV
 from deployments.engine.doors import OWNER, Selectors, deadline_of, selectors_for
 from deployments.models import Call, StageExecution, StepExecution
 from deployments.states import CallState
+from guards.masks import Mask
 from rbac.models import Scope
 
 _KINDS = {
@@ -51,11 +52,12 @@ class WorkHere:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Do it. Raises `AwsError` with a whole sentence."""
-        answer = do_here(self.kind, payload_of(self.scope, params), seconds=SECONDS_HERE)
+        payload = payload_of(self.scope, params)
+        answer = do_here(self.kind, payload, seconds=SECONDS_HERE)
         if (error := error_of(answer)) is not None:
             raise error
         # As the journal keeps it.
-        return dict(json.loads(json.dumps(answer.result or {})))
+        return dict(json.loads(json.dumps(result_of(operation, payload, answer.result or {}))))
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,13 @@ def payload_of(scope: Scope, params: Mapping[str, Any]) -> Payload:
     except SecretMissing as missing:
         raise Undelivered("SECRET_MISSING", str(missing)) from missing
     return sealed({name: one for name, one in params.items() if name not in _FOR_ROUTING}, found)
+
+
+def result_of(operation: str, payload: Payload, result: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a result: a server that is told a secret may say it again."""
+    if operation != SEND_REQUEST:
+        return dict(result)
+    return {**result, "body": Mask(payload.mask).text(str(result.get("body", "")))}
 
 
 def error_of(answer: _Ended) -> AwsError | None:

@@ -1,5 +1,6 @@
 """Runs of pipelines: the execution and, below it, its stages, steps and actions."""
 
+import json
 import uuid
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.fields.json import KT
 
+from connectors.encryption import EncryptedTextField
 from connectors.models import Connector
 from deployments.models.pipelines import Pipeline
 from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
@@ -168,6 +170,8 @@ class StepExecution(models.Model):
     log_dropped = models.PositiveBigIntegerField(default=0)
     log_last_dropped = models.TextField(blank=True, default="")
     outputs = models.JSONField(default=dict)
+    # JSON: the values of outputs that are secrets; `outputs` has their names.
+    secret_outputs = EncryptedTextField(bound_to=["stage_id", "identifier"], blank=True, default="")
     failure = models.JSONField(null=True)
     # What to do when it fails, as the pipeline says; the first that fits counts.
     failure_strategies = models.JSONField(default=list)
@@ -188,6 +192,11 @@ class StepExecution(models.Model):
 
     def __str__(self) -> str:
         return f"{self.stage} {self.identifier}"
+
+    @property
+    def hidden_outputs(self) -> dict[str, str]:
+        """The outputs that are secrets, with their values."""
+        return dict(json.loads(self.secret_outputs)) if self.secret_outputs else {}
 
 
 class ActionRun(models.Model):

@@ -8,6 +8,7 @@ from aws.permissions import actions_for
 from aws.preview import PreviewCaller, PreviewStopped
 from aws.sts import Sts
 from delegates.doors import DoorClosed
+from deployments.actions.work import SERVICE
 from deployments.preview.running import PreviewedStep
 
 _WORST_FIRST = (Decision.DENIED, Decision.UNKNOWN, Decision.ALLOWED)
@@ -18,7 +19,9 @@ def decided(steps: Sequence[PreviewedStep]) -> tuple[dict[str, Decision], list[s
     found: dict[str, list[Decision]] = {}
     reasons: list[str] = []
     for caller in {id(step.caller): step.caller for step in steps if step.calls}.values():
-        needed = actions_for((call.service, call.operation, call.params) for call in caller.made)
+        needed = actions_for(
+            (call.service, call.operation, call.params) for call in caller.made if call.service != SERVICE
+        )
         said, reason = _asked(caller, needed)
         reasons += [reason] if reason else []
         for action in needed:

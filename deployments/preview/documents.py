@@ -10,6 +10,7 @@ from aws.iam import Decision
 from aws.permissions import actions_for
 from aws.policies import Policy, policies_for, purpose_of, title_of
 from aws.preview import PlannedCall, PreviewStopped
+from deployments.actions.work import SERVICE
 from deployments.engine.masking import preview as masked
 from deployments.preview.allowing import decided
 from deployments.preview.comparing import compared, live_definition
@@ -155,7 +156,11 @@ def _shown_step(step: PreviewedStep) -> ShownStep:
         stage=step.step.stage.identifier,
         calls=tuple(_shown_call(call) for call in step.writes),
         diffs=diffs,
-        permissions=tuple(actions_for((call.service, call.operation, call.params) for call in step.calls)),
+        permissions=tuple(
+            actions_for(
+                (call.service, call.operation, call.params) for call in step.calls if call.service != SERVICE
+            )
+        ),
         reads=tuple(sorted({f"{call.service}:{call.operation}" for call in step.calls if not call.is_write})),
         log=tuple(step.memory.lines),
         warnings=(*step.warnings, *said, *unread),

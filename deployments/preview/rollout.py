@@ -16,7 +16,9 @@ from delegates.clock import database_now
 from deployments.actions.base import Earlier, Loaded, Seen, Source
 from deployments.actions.work import Work
 from deployments.engine import sources
+from deployments.expressions import BadExpressionError, value_at
 from deployments.models import Execution, StageExecution, StepExecution
+from deployments.preview.work import PlannedWork
 from deployments.step_manifests import frozen_sources
 from guards.masks import Mask
 
@@ -84,7 +86,7 @@ class PreviewRollout:
 
     @property
     def work(self) -> Work:
-        return Work(self._shared.caller)
+        return Work(PlannedWork(self._shared, self._memory.step))
 
     @property
     def elb(self) -> Elb:
@@ -131,6 +133,17 @@ class PreviewRollout:
 
     def learn(self, **facts: Any) -> None:
         self._memory.facts.update(facts)
+
+    def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
+        self._memory.facts[name] = value
+
+    def value_of(self, path: str) -> Any:
+        known = {**sources.known_values(self._shared.execution, self._shared.stage), **self._known()}
+        try:
+            return value_at(path, known)
+        except BadExpressionError:
+            # Only a run can know it.
+            return self._shared.caller.placeholder(path)
 
     def know(self, name: str) -> Any:
         return self._memory.know(name)

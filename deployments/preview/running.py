@@ -13,6 +13,7 @@ from deployments.actions.base import Action, ActionFailed
 from deployments.engine.masking import secrets_of
 from deployments.models import Execution, Pipeline, StageExecution, StepExecution
 from deployments.preview.rollout import PreviewRollout, StageMemory, StepMemory
+from deployments.preview.work import WorkPlanned
 from deployments.run_requests import RunRequest
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
 from guards.masks import Mask
@@ -117,7 +118,10 @@ class _Preview:
         return step
 
     def _act(self, action: Action, rollout: PreviewRollout, step: PreviewedStep) -> None:
-        action.start(rollout)
+        try:
+            action.start(rollout)
+        except WorkPlanned:
+            return
         try:
             # What is not done yet is taken as done: a preview waits for nothing.
             action.is_done(rollout)

@@ -87,6 +87,14 @@ def _unscaled(params: Params, _: Params) -> str:
     return f"Service {last_part(params['ResourceId'])} loses its auto scaling."
 
 
+def _script(params: Params, _: Params) -> str:
+    return f"A script of {len(str(params['script']).splitlines())} lines is run at a delegate."
+
+
+def _request(params: Params, _: Params) -> str:
+    return f"{params['method']} {params['url']} is sent."
+
+
 def _tasks(count: int) -> str:
     return "1 task" if count == 1 else f"{count} tasks"
 
@@ -98,6 +106,8 @@ _SENTENCES = {
     "ModifyListener": _listener,
     "ModifyRule": _rule,
     "RunTask": _run,
+    "RunScript": _script,
+    "SendRequest": _request,
     "RegisterScalableTarget": _scaled,
     "DeregisterScalableTarget": _unscaled,
 }

@@ -51,6 +51,8 @@ class StepKind:
     manifests: Mapping[str, str] = field(default_factory=dict)
     # Fields of the spec whose text runs somewhere else: values never become a part of it.
     scripts: tuple[str, ...] = ()
+    # Whether delegates do it even where the connector makes its calls from this Slipway.
+    goes_to_delegates: bool = False
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -112,6 +114,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
     timeout_minutes: int = 30,
     manifests: Mapping[str, str] | None = None,
     scripts: tuple[str, ...] = (),
+    goes_to_delegates: bool = False,
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -132,6 +135,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
             sections,
             manifests or {},
             scripts,
+            goes_to_delegates,
         )
         return plan_of
 

@@ -1,0 +1,58 @@
+"""The action that runs a script at a delegate."""
+
+from dataclasses import dataclass, field
+
+from deployments.actions.base import Action, ActionFailed, CallRecord, NobodyKnows, Rollout, Verdict, action
+from deployments.actions.naming import SECRET, Environment
+from deployments.actions.work import Script
+
+NOT_KNOWN = "The worker that asked for it was lost before it could note the task. It is not begun again."
+
+
+@action
+@dataclass(frozen=True)
+class RunScript(Action):
+    """Run a script with its expressions as variables; `outputs` are [name, variable, type]."""
+
+    repeats = True
+
+    script: str
+    interpreter: str = "bash"
+    variables: list[list[str]] = field(default_factory=list)
+    """[name, type, value]; the value of a secret is its reference."""
+    outputs: list[list[str]] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return "Run script"
+
+    def start(self, rollout: Rollout) -> None:
+        environment = Environment(rollout.value_of)
+        for name, kind, value in self.variables:
+            if kind == SECRET:
+                environment.secrets[name] = value
+            else:
+                environment.add(name, value)
+        text = environment.taken_out_of(self.script)
+        rollout.log("Running the script")
+        end = rollout.work.run_script(
+            Script(
+                text,
+                self.interpreter,
+                environment.values,
+                environment.secrets,
+                [variable for _, variable, _ in self.outputs],
+            )
+        )
+        if end.exit_code:
+            raise ActionFailed(
+                "SCRIPT_FAILED",
+                f"The script ended with exit code {end.exit_code}. Its output above says why.",
+                exit_code=end.exit_code,
+            )
+        for name, variable, kind in self.outputs:
+            rollout.learn_output(name, end.outputs.get(variable, ""), is_secret=kind == SECRET)
+        rollout.log("The script ended with exit code 0")
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        return NobodyKnows("DELEGATE_LOST", NOT_KNOWN)

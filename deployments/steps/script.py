@@ -1,0 +1,99 @@
+"""The step that runs a script at a delegate (R259-R262)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deployments.actions.naming import SECRET, TEXT, secrets_named_in, variable_problem
+from deployments.actions.script import RunScript
+from deployments.steps.base import BadStepError, Plan, step, unit
+from guards.limits import SHELL_SCRIPT_BYTES
+
+SHELLS = {"Bash": "bash", "Sh": "sh"}
+
+
+@dataclass(frozen=True)
+class ShellScriptSpec:
+    """The script, what it sees as its environment, and which of its variables are outputs of the step.
+
+    The script stands in `script`, or under `source.spec.script` with `source.type: Inline`.
+    """
+
+    shell: str = "Bash"
+    script: str = ""
+    source: dict[str, Any] = field(default_factory=dict)
+    environmentVariables: list[dict[str, Any]] = field(default_factory=list)
+    outputVariables: list[dict[str, Any]] = field(default_factory=list)
+    executionTarget: dict[str, Any] = field(default_factory=dict)
+    onDelegate: bool = True
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        if problem := next(self._problems(), ""):
+            raise BadStepError(f"ShellScript: {problem}")
+
+    def _problems(self) -> Any:
+        if self.shell not in SHELLS:
+            yield f"shell is one of {', '.join(SHELLS)}, not {self.shell!r}"
+        if bool(self.script) == bool(self.source):
+            yield "it needs either script or source under spec"
+        if self.source and not _inline(self.source).strip():
+            yield "source has type: Inline, and the script under spec.script"
+        if len(self.text.encode()) > SHELL_SCRIPT_BYTES:
+            yield f"the script is larger than {SHELL_SCRIPT_BYTES}"
+        if self.executionTarget or not self.onDelegate:
+            yield "scripts run at a delegate: remove executionTarget and onDelegate"
+        if found := variable_problem(
+            self.environmentVariables, "environment variable", (TEXT, "Number", SECRET)
+        ):
+            yield found
+        if found := variable_problem(self.outputVariables, "output variable", (TEXT, SECRET)):
+            yield found
+
+    @property
+    def text(self) -> str:
+        return self.script or _inline(self.source)
+
+    @property
+    def secret_references(self) -> tuple[str, ...]:
+        """The secrets that the script gets."""
+        own = [str(one.get("value", "")) for one in self.environmentVariables if one.get("type") == SECRET]
+        values = [str(one.get("value", "")) for one in self.environmentVariables]
+        return tuple(dict.fromkeys([*own, *secrets_named_in(self.text, *values)]))
+
+
+def _inline(source: Mapping[str, Any]) -> str:
+    spec = source.get("spec")
+    script = spec.get("script") if isinstance(spec, Mapping) and source.get("type") == "Inline" else ""
+    return script if isinstance(script, str) else ""
+
+
+@step(
+    "ShellScript",
+    title="Shell Script",
+    spec=ShellScriptSpec,
+    timeout_minutes=10,
+    scripts=("script", "source", "environmentVariables", "outputVariables"),
+    goes_to_delegates=True,
+)
+def shell_script(spec: ShellScriptSpec) -> Plan:
+    """Run the script in a folder of its own, with its expressions as variables, never as text."""
+    yield unit(
+        "Script",
+        RunScript(
+            spec.text,
+            SHELLS[spec.shell],
+            [
+                [str(one["name"]), str(one.get("type", TEXT)), _value(one.get("value", ""))]
+                for one in spec.environmentVariables
+            ],
+            [
+                [str(one["name"]), str(one.get("value") or one["name"]), str(one.get("type", TEXT))]
+                for one in spec.outputVariables
+            ],
+        ),
+    )
+
+
+def _value(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -1,0 +1,41 @@
+"""The step that lets time pass."""
+
+import re
+from dataclasses import dataclass
+
+from deployments.actions.waiting import WaitForTime
+from deployments.expressions import has_expression
+from deployments.failure_strategies import seconds_of
+from deployments.steps.base import BadStepError, Plan, step, unit
+from guards.limits import WAIT_SECONDS
+
+_TIME = re.compile(r"(\d{1,6}[smhd])(?: ?(\d{1,6}[smhd])){0,3}\Z")
+
+
+@dataclass(frozen=True)
+class WaitSpec:
+    """How long: 90s, 10m, 2h, 1d, or several of them as 1h 30m."""
+
+    duration: str
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        if has_expression(self.duration):
+            return
+        if not _TIME.match(self.duration):
+            raise BadStepError(f"Wait: duration is a time such as 90s, 10m or 1h 30m, not {self.duration!r}")
+        if not 0 < self.seconds_on_purpose <= WAIT_SECONDS:
+            raise BadStepError(f"Wait: duration is from 1s to {WAIT_SECONDS}, not {self.duration}")
+
+    @property
+    def seconds_on_purpose(self) -> int:
+        """The wait; an expression comes to it when the step begins."""
+        if has_expression(self.duration):
+            return 0
+        return sum(seconds_of(one) for one in re.findall(r"\d+[smhd]", self.duration))
+
+
+@step("Wait", title="Wait", spec=WaitSpec, timeout_minutes=5)
+def wait(spec: WaitSpec) -> Plan:
+    """Wait; a person may go on sooner."""
+    yield unit("Wait", WaitForTime(spec.seconds_on_purpose))
