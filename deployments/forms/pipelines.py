@@ -5,6 +5,8 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
+from deployments.editing.places import identifier_from
+from deployments.editing.rendering import scalar_text
 from deployments.forms.resources import InScope
 from deployments.models import Infrastructure, Service
 from deployments.starters import new_pipeline
@@ -59,6 +61,22 @@ class _Named(forms.ModelChoiceField):
 
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.environment.name} / {obj.name}" if isinstance(obj, Infrastructure) else str(obj.name)
+
+
+class StartForm(PageForm):
+    """The name of a pipeline whose stages are then added one by one (R157)."""
+
+    name = forms.CharField(max_length=128, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+
+    def text(self) -> str:
+        """A pipeline with this name and no stages yet; nothing where there is no name."""
+        if not (self.is_bound and self.is_valid()):
+            return ""
+        name = self.cleaned_data["name"]
+        return (
+            f"pipeline:\n  identifier: {identifier_from(name, set())}\n"
+            f"  name: {scalar_text(name)}\n  stages: []\n"
+        )
 
 
 class TemplateForm(PageForm):

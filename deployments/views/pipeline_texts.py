@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from deployments import authoring
-from deployments.forms.pipelines import NewPipelineForm, PipelineForm, TemplateForm
+from deployments.forms.pipelines import NewPipelineForm, PipelineForm, StartForm, TemplateForm
 from deployments.forms.resources import DeleteForm
 from deployments.graph import Graph, graph_of
 from deployments.models import Pipeline, PipelineVersion
@@ -45,13 +45,16 @@ def drawn(yaml: str) -> Graph | None:
 @require_http_methods(GET_OR_POST)
 def new_pipeline(request: PageRequest) -> HttpResponse:
     """This will create a pipeline from a text that begins as a template."""
-    template = TemplateForm(request.GET or None, person=request.user, scope=request.current_scope)
+    start = StartForm(request.GET if "name" in request.GET else None)
+    template = TemplateForm(
+        request.GET if "strategy" in request.GET else None, person=request.user, scope=request.current_scope
+    )
     form = NewPipelineForm(
         posted(request),
         person=request.user,
         permission=EDIT,
         scope=request.current_scope,
-        initial={"yaml": template.text()},
+        initial={"yaml": start.text() or template.text()},
     )
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
@@ -62,7 +65,7 @@ def new_pipeline(request: PageRequest) -> HttpResponse:
         else:
             messages.success(request, f"{made.name} is there. Run it when you are ready.")
             return redirect("pipeline", pk=made.pk)
-    return _form_page(request, form, request.current_scope, template=template)
+    return _form_page(request, form, request.current_scope, template=template, start=start)
 
 
 @page

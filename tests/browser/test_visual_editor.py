@@ -1,5 +1,7 @@
 """The visual side of the pipeline editor in a browser: forms and text stay in step."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -54,3 +56,30 @@ def test_the_forms_follow_the_text_and_undo_takes_a_change_back(
     page.get_by_role("button", name="Undo").click()
     expect(steps.get_by_role("button", name="ECS Canary Deploy ECS Canary Deploy")).to_have_count(0)
     expect(area).to_have_value(demo.yaml.replace("name: Deploy to dev", "name: Elsewhere"))
+
+
+def test_a_pipeline_is_created_step_by_step_and_can_be_run(
+    page: Page, visit: Visit, demo: Pipeline, writer: User
+) -> None:
+    visit("/pipelines/")
+    page.get_by_role("link", name="Create a Pipeline").click()
+    page.get_by_label("Name", exact=True).fill("Web shop")
+    page.get_by_role("button", name="Start").click()
+    add = page.locator(".visual-add")
+    expect(add.get_by_label("Deploy", exact=True)).to_be_checked()
+    add.get_by_label("Stage name").fill("To dev")
+    expect(add.get_by_label("Amazon ECS")).to_be_checked()
+    add.get_by_role("button", name="Set Up Stage").click()
+    form = page.get_by_role("form", name="To dev")
+    form.get_by_label("Service", exact=True).select_option("myapp")
+    form.get_by_label("Environment and infrastructure").select_option("dev/sandbox")
+    page.get_by_role("button", name="Rolling", exact=True).click()
+    undoing = page.get_by_role("region", name="Rollback steps of To dev")
+    expect(undoing.get_by_role("button", name="ECS Rolling Rollback ECS")).to_be_visible()
+    expect(page.locator(".visual-problem")).to_have_count(0)
+    page.get_by_role("button", name="Create pipeline").click()
+    expect(page.get_by_role("heading", name="Web shop")).to_be_visible()
+    page.get_by_role("link", name="Run", exact=True).first.click()
+    page.get_by_label("Image tag").fill("1.27")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/deployments/[0-9a-f-]+/"))

@@ -1,0 +1,101 @@
+"""What a form changes in a pipeline: strategies with their rollback, partners, groups, refusals."""
+
+from typing import Any
+
+import pytest
+
+from deployments.editing.commands import carry_out
+from deployments.pipelines import read_pipeline
+from deployments.starters import new_pipeline
+
+STEPS = "pipeline.stages.0.stage.spec.execution.steps"
+STAGE = "pipeline.stages.0"
+TEXT = new_pipeline("Rolling", service="web", environment="dev", infrastructure="eu", title="Web")
+
+
+def types(text: str) -> tuple[list[str], list[str]]:
+    stage = read_pipeline(text).stages[0]
+    return [one.type for one in stage.steps], [one.type for one in stage.rollback_steps]
+
+
+def done(text: str, do: str, **given: str) -> str:
+    outcome = carry_out(text, {"do": do, **given})
+    assert not outcome.problem
+    assert not outcome.errors
+    return outcome.text
+
+
+def test_a_strategy_takes_the_place_of_another_and_leaves_other_steps_alone():
+    text = done(TEXT, "add-step", at=STEPS, type="EcsRunTask")
+    text = carry_out(
+        text,
+        {
+            "form_at": f"{STEPS}.1",
+            "form_is": "ecsRunTask",
+            "spec.taskDefinitionArn": "arn:x",
+            "spec.runTaskRequestDefinition": "type: Inline\nspec: {content: 'count: 1'}",
+        },
+    ).text
+    text = done(text, "set-strategy", at=STAGE, strategy="Canary")
+    steps, undoing = types(text)
+    assert steps[-1] == "EcsRunTask"
+    assert "EcsCanaryDeploy" in steps
+    assert "EcsCanaryDelete" in undoing
+    assert done(text, "set-strategy", at=STAGE, strategy="Rolling").count("EcsCanary") == 0
+
+
+def test_a_step_brings_what_undoes_it_and_takes_it_along_when_it_goes():
+    text = done(TEXT, "add-step", at=STEPS, type="EcsCanaryDeploy")
+    assert types(text)[1] == ["EcsRollingRollback", "EcsCanaryDelete"]
+    text = done(text, "delete", at=f"{STEPS}.1")
+    assert types(text) == (["EcsRollingDeploy"], ["EcsRollingRollback"])
+
+
+def test_a_stage_that_only_names_its_strategy_has_it_written_out_before_a_change():
+    short = TEXT[: TEXT.index("          execution:")] + "          strategy: Rolling # ours\n"
+    text = done(short, "add-step", at=STEPS, type="EcsCanaryDeploy")
+    assert types(text) == (["EcsRollingDeploy", "EcsCanaryDeploy"], ["EcsRollingRollback", "EcsCanaryDelete"])
+
+
+def test_what_runs_side_by_side_comes_apart_again_as_it_was():
+    text = done(TEXT, "add-step", at=STEPS, type="EcsCanaryDeploy")
+    beside = done(text, "beside", at=f"{STEPS}.1")
+    assert "- parallel:" in beside
+    grouped = done(beside, "group", at=f"{STEPS}.0.parallel.1")
+    assert "- stepGroup:" in grouped
+    inside = f"{STEPS}.0.parallel.1.stepGroup.steps.0"
+    assert done(done(grouped, "out", at=inside), "out", at=f"{STEPS}.0.parallel.1") == text
+
+
+def test_values_are_read_by_the_types_of_the_fields():
+    given: dict[str, str] = {"form_at": f"{STEPS}.0", "form_is": "ecsRollingDeploy", "timeout": "soon"}
+    wrong = carry_out(TEXT, given | {"spec.failFast.failedTasks": "many"})
+    assert set(wrong.errors) == {"timeout", "spec.failFast.failedTasks"}
+    assert wrong.text == TEXT
+    right = carry_out(
+        TEXT, given | {"timeout": "45m", "spec.failFast.failedTasks": "5", "spec.forceNewDeployment": "true"}
+    )
+    step = read_pipeline(right.text).stages[0].steps[0]
+    assert step.timeout_seconds == 45 * 60
+    assert step.spec == {"forceNewDeployment": True, "failFast": {"failedTasks": 5}}
+    back = {"timeout": "", "spec.failFast.failedTasks": "", "spec.forceNewDeployment": ""}
+    assert carry_out(right.text, given | back).text == TEXT
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"do": "delete", "at": f"{STEPS}.9"},
+        {"do": "delete", "at": f"{STEPS}.0", "is": "another"},
+        {"do": "add-step", "at": STEPS, "type": "Nonsense"},
+        {"do": "add-step", "at": STEPS, "type": "EcsRollingRollback"},
+        {"do": "add-step", "at": "pipeline.name", "type": "EcsRollingDeploy"},
+        {"do": "out", "at": f"{STEPS}.0"},
+        {"do": "explode", "at": STAGE},
+        {"do": "up", "at": ""},
+    ],
+)
+def test_what_cannot_be_done_says_so_and_changes_nothing(given: dict[str, Any]):
+    outcome = carry_out(TEXT, given)
+    assert outcome.problem
+    assert outcome.text == TEXT
