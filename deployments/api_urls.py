@@ -3,6 +3,7 @@
 from django.urls import path
 
 from deployments.api import (
+    approvals,
     environments,
     executions,
     logs,
@@ -82,6 +83,10 @@ urlpatterns = [
     ),
     path("iam-policies", previews.Policies.as_view(), name="api-iam-policies"),
     path("pipeline-schema", pipelines.PipelineSchema.as_view(), name="api-pipeline-schema"),
+    path("approvals", approvals.Approvals.as_view(), name="api-approvals"),
+    path("approvals/<uuid:pk>", approvals.OneApproval.as_view(), name="api-approval"),
+    path("approvals/<uuid:pk>/approve", approvals.Approve.as_view(), name="api-approve"),
+    path("approvals/<uuid:pk>/reject", approvals.Reject.as_view(), name="api-reject"),
     path("executions", executions.Executions.as_view(), name="api-executions"),
     path("executions/<uuid:pk>", executions.OneExecution.as_view(), name="api-execution"),
     path("executions/<uuid:pk>/abort", executions.AbortExecution.as_view(), name="api-abort"),

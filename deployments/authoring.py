@@ -9,6 +9,7 @@ from django.utils import timezone
 from connectors.downstream import Lack, LacksAccess, lacking
 from connectors.operations.naming import taken
 from deployments import plan
+from deployments.approver_groups import bad_groups
 from deployments.catalog.rules import next_version
 from deployments.downstream import needs_of_run
 from deployments.manifests.document import Document, parse
@@ -125,7 +126,7 @@ def _refusals(spec: PipelineSpec, scope: Scope, person: Principal) -> _Refused:
     for one in unseen:
         kind, identifier = _NAMED[one.need.permission], one.need.thing.identifier
         missing.append(plan.no_such(kind, identifier, scope, one.need.path))
-    missing += plan.bad_manifests(spec, scope, person)
+    missing += [*plan.bad_manifests(spec, scope, person), *bad_groups(spec, scope)]
     # Nor is anything told of what such a thing uses in turn.
     hidden = {_stage_at(one.need.path) for one in unseen}
     return _Refused(missing, [one for one in lacks if _stage_at(one.need.path) not in hidden])

@@ -26,6 +26,8 @@ AFTER_RETRIES = (*ENDS, "ManualIntervention")
 REACTIONS = (*AFTER_RETRIES, "Retry")
 
 _BY_CODE = {
+    "APPROVAL_EXPIRED": "Timeout",
+    "APPROVAL_REJECTED": "ApprovalRejection",
     "ACCESS_DENIED": "Authorization",
     "CREDENTIALS_REFUSED": "Authentication",
     "CONNECTOR_NOT_USABLE": "Connectivity",

@@ -17,7 +17,7 @@ from deployments.interventions import LATE, choices_of
 from deployments.models import Call, Execution, Interrupt, Pipeline, StageExecution, StepExecution
 from deployments.outlines import outlined
 from deployments.run_requests import RunRequest, checked_run, targets_of
-from deployments.states import CallState, Status
+from deployments.states import RETRYABLE, CallState, Status
 from deployments.tasks import wake_soon
 from rbac.audit import record
 from rbac.busy import keep_from_archiving
@@ -127,7 +127,7 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
 def retry_execution(*, actor: User, execution: Execution) -> None:
     """Try the step that failed again, in the same execution; its earlier attempts stay in the log."""
     require(actor, "core_pipeline_execute", execution)
-    if execution.status not in (Status.FAILED, Status.ABORTED, Status.EXPIRED):
+    if execution.status not in RETRYABLE:
         raise Conflict(f"Only an execution that failed can be retried; this one is {execution.status}.")
     refuse_lacking(actor, needs_of_execution(execution))
     _ask(actor, execution, Interrupt.Kind.RETRY)

@@ -10,6 +10,7 @@ from django.db.models import Prefetch, Q, QuerySet
 from deployments.interventions import intervention_document
 from deployments.models import (
     ActionRun,
+    Approval,
     Call,
     CheckedItem,
     Execution,
@@ -17,8 +18,9 @@ from deployments.models import (
     StageExecution,
     StepExecution,
 )
-from deployments.states import TERMINAL, ActionState, CallState, Status, UndoState
+from deployments.states import RETRYABLE, TERMINAL, ActionState, CallState, Status, UndoState
 from deployments.steps.base import step_kind
+from deployments.verdicts import approval_summary
 from rbac.models import Scope, User
 from rbac.policy import at_or_below, permissions_at, visible_below, visible_to
 
@@ -102,7 +104,9 @@ def _with_plan(execution: Execution) -> QuerySet[StageExecution]:
     actions = ActionRun.objects.order_by("position")
     items = CheckedItem.objects.order_by("position")
     steps = StepExecution.objects.order_by("section", "position").prefetch_related(
-        Prefetch("actions", queryset=actions), Prefetch("checked_items", queryset=items)
+        Prefetch("actions", queryset=actions),
+        Prefetch("checked_items", queryset=items),
+        Prefetch("approvals", queryset=Approval.objects.defer("ahead").prefetch_related("decisions")),
     )
     return (
         StageExecution.objects.filter(execution=execution)
@@ -144,10 +148,17 @@ def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
         "first_line": step.first_line,
         "failure": step.failure,
         "intervention": intervention_document(step),
+        "approval": _approval(step),
         "retry_at": _text(step.retry_at),
         "units": _units_of_rollback(step, siblings) if step.section == "ROLLBACK" else _units(step),
         "outputs": step.outputs,
     }
+
+
+def _approval(step: StepExecution) -> dict[str, Any] | None:
+    """What the newest try of an approval step asks for."""
+    found = max(step.approvals.all(), key=lambda one: one.attempt, default=None)
+    return None if found is None else approval_summary(found)
 
 
 def _units(step: StepExecution) -> list[dict[str, Any]]:
@@ -273,7 +284,7 @@ def buttons(execution: Execution, rights: Rights) -> dict[str, bool]:
     return {
         "abort": rights.abort and not over and not turning,
         "rollback": rights.run and not turning and not rolled_back,
-        "retry": rights.run and execution.status in (Status.FAILED, Status.ABORTED, Status.EXPIRED),
+        "retry": rights.run and execution.status in RETRYABLE,
         "decide": rights.run and not over,
         "stop": rights.abort and not over,
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 from connectors.downstream import refuse_lacking
 from deployments import plan
+from deployments.approver_groups import bad_groups
 from deployments.authoring import read, refuse_missing
 from deployments.downstream import needs_of_run
 from deployments.models import Pipeline
@@ -52,6 +53,7 @@ def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
             *plan.missing_values(targets),
             *plan.closed_to_delegates(targets),
             *plan.bad_manifests(spec, scope),
+            *bad_groups(spec, scope),
         ]
     )
     return targets

@@ -35,6 +35,9 @@ TERMINAL = (
     Status.ROLLED_BACK,
 )
 
+# What can be tried again in the same execution.
+RETRYABLE = (Status.FAILED, Status.ABORTED, Status.EXPIRED, Status.APPROVAL_REJECTED)
+
 
 class Outcome(TextChoices):
     """How an ECS deployment truly ended (P01)."""

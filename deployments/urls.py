@@ -3,6 +3,7 @@
 from django.urls import path
 
 from deployments.views import (
+    approvals,
     environments,
     executions,
     infrastructures,
@@ -27,6 +28,9 @@ urlpatterns = [
     path("deployments/<uuid:pk>/retry/", executions.retry, name="retry-execution"),
     path("deployments/<uuid:pk>/leftovers/", leftovers.leftovers, name="leftovers"),
     path("deployments/<uuid:pk>/decide/", executions.decide, name="decide-about-step"),
+    path("approvals/", approvals.approvals, name="approvals"),
+    path("approvals/<uuid:pk>/", approvals.approval, name="approval"),
+    path("approvals/<uuid:pk>/decide/", approvals.decide, name="decide-about-approval"),
     path("pipelines/", pipelines.pipelines, name="pipelines"),
     path("pipelines/<int:pk>/", pipelines.pipeline, name="pipeline"),
     path("pipelines/new/", pipeline_texts.new_pipeline, name="new-pipeline"),

@@ -154,4 +154,13 @@ EXPRESSIONS_RESULT: Final = Limit(1_048_576, "characters", "what the expressions
 CONDITION_CHARACTERS: Final = Limit(1024, "characters", "a condition", OWN)
 CONDITION_DEPTH: Final = Limit(20, "parentheses", "in each other in a condition", OWN)
 
+# --- Approvals --------------------------------------------------------------------------------------
+APPROVAL_GROUPS: Final = Limit(20, "groups", "those whose members can approve one step", OWN)
+APPROVALS_NEEDED: Final = Limit(50, "people", "how many have to approve one step", OWN)
+APPROVAL_INPUTS: Final = Limit(
+    20, "inputs", "what approvers fill in, and the values of one to choose from", OWN
+)
+APPROVAL_INPUT_CHARACTERS: Final = Limit(1024, "characters", "what an approver fills in", OWN)
+APPROVAL_COMMENT_CHARACTERS: Final = Limit(4096, "characters", "the comment of an approver", OWN)
+
 LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

@@ -11,6 +11,7 @@ from django.utils import timezone
 from delegates.models import AccountId
 from deployments import log
 from deployments.models import (
+    ApprovalDecision,
     AwsEvent,
     Call,
     CheckedItem,
@@ -65,6 +66,9 @@ def complete(world: World) -> None:
         params_hash="",
         parameters="{}",
         planned_at=now,
+    )
+    ApprovalDecision.objects.create(
+        approval=world.approval, by=world.member, by_name="somebody", verdict="APPROVE", diff="d", at=now
     )
     CheckedItem.objects.create(step=step, position=1, subject="Service", expected="a", found="a", ok=True)
     Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT, taken_at=now)

@@ -20,6 +20,7 @@ class Entry(NamedTuple):
 
 ENTRIES: Final = (
     Entry("Executions", "/deployments/", "executions", "e"),
+    Entry("Approvals", "/approvals/", "approvals", "o"),
     Entry("Pipelines", "/pipelines/", "pipelines", "p"),
     Entry("Services", "/services/", "services", "s"),
     Entry("Environments", "/environments/", "environments", "v"),

@@ -37,6 +37,9 @@ LOOKS: Final[dict[str, Look]] = {
     "ROLLED_BACK_BY_AWS": Look("Rolled back by AWS", "rolled-back", "waiting"),
     "TIMED_OUT": Look("Timed out", "failed", "failed"),
     "SUPERSEDED": Look("Superseded", "warning", "waiting"),
+    # approvals
+    "APPROVED": Look("Approved", "success", "success"),
+    "WITHDRAWN": Look("Withdrawn", "skipped", "queued"),
     # actions
     "WAITING": Look("Not started", "queued", "queued"),
     "STARTED": Look("Started", "running", "running"),

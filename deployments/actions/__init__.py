@@ -1,6 +1,7 @@
 """The small things that steps are made of; importing this package knows all of them."""
 
 from deployments.actions import (
+    approval,
     blue_green,
     canary,
     clean_up,
@@ -17,6 +18,7 @@ from deployments.actions import (
 )
 
 __all__ = [
+    "approval",
     "blue_green",
     "canary",
     "clean_up",

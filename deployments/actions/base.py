@@ -1,7 +1,7 @@
 """What an action is, what it is handed, and the ways in which it can end."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -124,6 +124,31 @@ class Source:
     paths: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class AskedApproval:
+    """What people are asked to approve; `groups` are named as a pipeline of the scope names them."""
+
+    message: str
+    groups: tuple[str, ...]
+    minimum: int
+    without_executor: bool
+    inputs: tuple[Mapping[str, Any], ...]
+    with_history: bool
+
+
+@dataclass(frozen=True)
+class ApprovalState:
+    """What has become of it: WAITING, APPROVED, REJECTED or EXPIRED."""
+
+    verdict: str
+    approvers: tuple[str, ...] = ()
+    """The names of those whose approval counts."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    by: str = ""
+    """Who rejected it."""
+    comment: str = ""
+
+
 class Earlier(Protocol):
     """A step that ran before this one in the same stage: what it remembered, and what it learned."""
 
@@ -220,6 +245,17 @@ class Rollout(Protocol):
         """
         ...
 
+    def ask_approval(self, asked: AskedApproval) -> None:
+        """Ask people to approve what the steps after this one would do; asking again changes nothing.
+
+        Raises `ActionFailed` where a group does not exist.
+        """
+        ...
+
+    def approval_state(self) -> ApprovalState:
+        """What has become of the approval that this action asked for."""
+        ...
+
     def show_counts(self, *, running: int, desired: int, pending: int) -> None: ...
 
 
@@ -238,6 +274,8 @@ class Action:
     """A `Finally` action: also runs when the step failed, was aborted or was rolled back."""
     moves_traffic: ClassVar[bool] = False
     """Whether what a rollback would do next could cut off users if this one is not undone: then it asks."""
+    watches_timeout: ClassVar[bool] = False
+    """Whether this action itself says when the time-out of its step is over."""
     settles: ClassVar[tuple[str, ...]] = ()
     """Types of earlier steps of the stage that need no undo any more once this action is done."""
 

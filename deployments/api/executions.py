@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments import clean_up, operations, queries
+from deployments.api.approvals import ApprovalSummary
 from deployments.interventions import DECISIONS
 from deployments.models import Call, Execution, Pipeline
 from deployments.states import CallState, Outcome, Status
@@ -107,6 +108,7 @@ class StepShown(serializers.Serializer[Any]):
     first_line = serializers.IntegerField(allow_null=True)
     failure = Failure(allow_null=True)
     intervention = InterventionShown(allow_null=True)
+    approval = ApprovalSummary(allow_null=True)
     retry_at = serializers.DateTimeField(allow_null=True)
     units = UnitShown(many=True)
     outputs = serializers.DictField()

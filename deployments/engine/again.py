@@ -2,13 +2,14 @@
 
 from deployments.actions.base import known_actions
 from deployments.engine import stages_back
+from deployments.engine.approvals import withdraw
 from deployments.engine.shared import Shared
 from deployments.models import ActionRun, Call, StepExecution
 from deployments.states import ActionState, CallState, Status
 
 _HAPPENED = (CallState.ANSWERED, CallState.SENT, CallState.UNKNOWN)
 _UNDONE = (ActionState.UNDONE, ActionState.NOT_RESTORED)
-_FAILED = (Status.FAILED, Status.ABORTED, Status.EXPIRED)
+_FAILED = (Status.FAILED, Status.ABORTED, Status.EXPIRED, Status.APPROVAL_REJECTED)
 
 
 def next_attempt(step: StepExecution) -> None:
@@ -77,6 +78,7 @@ def _new_run(step: StepExecution) -> None:
 
 def _queue(step: StepExecution) -> None:
     """Its next attempt. It keeps when it began: what has begun is undone if somebody aborts now."""
+    withdraw(step)
     step.attempt += 1
     step.status, step.failure, step.intervention = Status.QUEUED, None, None
     step.retry_at = step.ended_at = step.timeout_at = None

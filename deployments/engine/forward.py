@@ -2,9 +2,10 @@
 
 from datetime import datetime, timedelta
 
-from deployments.actions.base import Action, ActionFailed, Rollout
+from deployments.actions.base import Action, ActionFailed, Rollout, known_actions
 from deployments.engine import failing, reacting
 from deployments.engine.again import next_attempt
+from deployments.engine.approvals import show_waiting
 from deployments.engine.beginning import begin_step
 from deployments.engine.rollout import EngineRollout
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
@@ -38,14 +39,22 @@ def advance(shared: Shared) -> timedelta | None:
         return _try_again(shared, step, step.retry_at)
     if (step.intervention or {}).get("kind") == "FAILED":
         return reacting.wait(shared, step)
-    if step.timeout_at is not None and shared.world.now() >= step.timeout_at:
-        failing.fail(shared, step, _next_action(step), _timed_out(step))
-        return None
     row = _next_action(step)
+    if _is_out_of_time(shared, step, row):
+        failing.fail(shared, step, row, _timed_out(step))
+        return None
     if row is None:
         _end_step(shared, step)
         return None
     return advance_action(shared, row)
+
+
+def _is_out_of_time(shared: Shared, step: StepExecution, row: ActionRun | None) -> bool:
+    """Whether the step has run out of time, and no action is there that says so itself."""
+    if step.timeout_at is None or shared.world.now() < step.timeout_at:
+        return False
+    action = known_actions().get(row.name) if row is not None else None
+    return action is None or not action.watches_timeout
 
 
 def advance_action(shared: Shared, row: ActionRun) -> timedelta | None:
@@ -91,12 +100,16 @@ def _finish_look(shared: Shared, row: ActionRun, end: Finished) -> timedelta | N
             shared.change(row, state=ActionState.DONE, ended_at=now)
             _settle(shared, row)
         end.rollout.finish(keep_progress=True)
-        status = Status.RUNNING if end.value else Status.ASYNC_WAITING
-        if row.step.status != status and row.step.status not in TERMINAL:
+        status = Status.RUNNING if end.value else end.rollout.waits_as
+        if status == Status.APPROVAL_WAITING:
+            show_waiting(shared, row.step, status)
+        elif row.step.status != status and row.step.status not in TERMINAL:
             row.step.status = status
             row.step.save(update_fields=["status"])
     if end.value:
         return None
+    if end.rollout.people_until is not None:
+        return min(end.rollout.people_until - now, reacting.FOR_A_PERSON)
     return park(shared, end.rollout, since=row.start_done_at or now, deadline=row.step.timeout_at)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from deployments.actions.approval import EXPIRED, REJECTED
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.engine.turning import always, begin_rollback, set_ending, stop
@@ -123,8 +124,9 @@ def _mark_as_success(shared: Shared, step: StepExecution, reaction: Reaction) ->
 
 
 def _mark_as_failure(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
-    stop(shared, step, Status.FAILED)
-    set_ending(shared, Status.FAILED)
+    status = _failed_as(step)
+    stop(shared, step, status)
+    set_ending(shared, status)
 
 
 def _abort(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
@@ -133,8 +135,15 @@ def _abort(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
 
 
 def _stage_rollback(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
-    stop(shared, step, Status.FAILED)
-    begin_rollback(shared, ending=Status.FAILED)
+    status = _failed_as(step)
+    stop(shared, step, status)
+    begin_rollback(shared, ending=status)
+
+
+def _failed_as(step: StepExecution) -> Status:
+    """What a step and its execution are called that ended because of people."""
+    code = str((step.failure or {}).get("code"))
+    return {REJECTED: Status.APPROVAL_REJECTED, EXPIRED: Status.EXPIRED}.get(code, Status.FAILED)
 
 
 def _times(retries: int) -> str:

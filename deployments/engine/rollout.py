@@ -11,9 +11,10 @@ from aws.elb import Elb
 from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.sts import Sts
-from deployments.actions.base import Earlier, Loaded, Seen, Source
+from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
 from deployments.actions.work import SERVICE, Work, changes
 from deployments.engine import quota, sources
+from deployments.engine.approvals import Desk
 from deployments.engine.events import new_events
 from deployments.engine.journal import JournalCaller, LookCaller, hash_of
 from deployments.engine.lease import Lease
@@ -27,7 +28,7 @@ from deployments.engine.turns import SlotWanted
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.log import NewLine, store
 from deployments.models import ActionRun, Call, StepExecution
-from deployments.states import CallState
+from deployments.states import CallState, Status
 from deployments.step_manifests import frozen_sources
 
 REPLAYED = ("start", "undo")
@@ -67,6 +68,8 @@ class EngineRollout:
         self.progress: dict[str, Any] = deepcopy(row.progress)
         self.awaits = ""
         self._seen: Seen | None = None
+        self.waits_as = Status.ASYNC_WAITING
+        self.people_until: datetime | None = None
         self._rests = False
         self._rests_until: datetime | None = None
 
@@ -294,6 +297,20 @@ class EngineRollout:
         """When another look is wanted, where nothing but time is waited for."""
         return self._rests_until if self._seen is None and not self.awaits else None
 
+    def ask_approval(self, asked: AskedApproval) -> None:
+        self.desk.ask(asked)
+
+    def approval_state(self) -> ApprovalState:
+        return self.desk.state()
+
+    @cached_property
+    def desk(self) -> Desk:
+        return Desk(self)
+
+    def wait_for_people(self, until: datetime) -> None:
+        """This look has come to people who decide, and who have time until then."""
+        self.waits_as, self.people_until = Status.APPROVAL_WAITING, until
+
     def parking(self, *, since: datetime, deadline: datetime | None) -> Parking | None:
         """What to wait for once this run of the phase is committed; None if not for an ECS service."""
         seen = self._seen
@@ -356,6 +373,7 @@ class EngineRollout:
 
     def _flush_rest(self, *changed: str) -> None:
         self._memories.flush()
+        self.desk.flush()
         store(self.shared.execution.pk, self._lines, mask=self.shared.mask)
         self._lines = []
         self.row.save(update_fields=[*self.shared.touched(self.row), "log_cursors", *changed])

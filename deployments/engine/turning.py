@@ -1,6 +1,7 @@
 """How an execution turns from going forward to going back, or to its end; inside a commit."""
 
 from deployments.actions.base import known_actions
+from deployments.engine.approvals import withdraw
 from deployments.engine.shared import Shared
 from deployments.engine.work import stop_work
 from deployments.models import StepExecution
@@ -29,6 +30,7 @@ def set_ending(shared: Shared, status: Status) -> None:
 def stop(shared: Shared, step: StepExecution, status: Status) -> None:
     """End a step, what delegates still do for it, and skip whatever would have followed it."""
     stop_work(step)
+    withdraw(step)
     step.status, step.intervention, step.retry_at = status, None, None
     step.ended_at = shared.world.now()
     step.save(update_fields=["status", "intervention", "retry_at", "ended_at"])

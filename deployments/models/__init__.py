@@ -1,5 +1,6 @@
 """The tables of the deployments app."""
 
+from deployments.models.approvals import Approval, ApprovalDecision
 from deployments.models.executions import ActionRun, Execution, StageExecution, StepExecution
 from deployments.models.interventions import CheckedItem, Interrupt, Slot
 from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
@@ -11,6 +12,8 @@ from deployments.models.services import Artifact, Manifest, Service
 
 __all__ = [
     "ActionRun",
+    "Approval",
+    "ApprovalDecision",
     "Artifact",
     "AwsEvent",
     "Call",

@@ -13,7 +13,7 @@ from aws.preview import PreviewCaller
 from aws.scaling import Scaling
 from aws.sts import Sts
 from delegates.clock import database_now
-from deployments.actions.base import Earlier, Loaded, Seen, Source
+from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
 from deployments.actions.work import Work
 from deployments.engine import sources
 from deployments.expressions import BadExpressionError, value_at
@@ -163,6 +163,12 @@ class PreviewRollout:
 
     def rest(self, until: datetime | None = None) -> None:
         """There is no next look."""
+
+    def ask_approval(self, asked: AskedApproval) -> None:
+        """Nobody is bothered by a preview."""
+
+    def approval_state(self) -> ApprovalState:
+        return ApprovalState("APPROVED")
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None:
         """Nobody watches a preview."""

@@ -5,6 +5,7 @@ from dataclasses import MISSING, Field, dataclass, field
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin
 
+from deployments.actions.approval_settings import ApproverInputs, Approvers
 from deployments.actions.base import Action
 from deployments.actions.fail_fast import BadSetting, FailFast
 from deployments.expressions import has_expression
@@ -69,20 +70,20 @@ class StepKind:
                 known = ", ".join(fields) or "no fields at all"
                 raise BadStepError(f"{self.type} has no field {name}; it has {known}")
             wanted = plain_type(fields[name].type)
-            if (isinstance(value, str) and has_expression(value)) or wanted is FailFast:
+            if (isinstance(value, str) and has_expression(value)) or wanted in _SETTINGS:
                 continue
             if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
                 raise BadStepError(f"{name} of {self.type} must be {_word(wanted)}, not {value!r}")
         return self.spec(**{**values, **self._settings(values)})
 
-    def _settings(self, values: Mapping[str, Any]) -> dict[str, FailFast]:
+    def _settings(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that hold settings of their own, read."""
         fields = self.spec.__dataclass_fields__
         try:
             return {
-                name: FailFast.from_mapping(value)
+                name: _SETTINGS[fields[name].type](value)
                 for name, value in values.items()
-                if fields[name].type is FailFast
+                if fields[name].type in _SETTINGS
             }
         except BadSetting as bad:
             raise BadStepError(f"{self.type}: {bad.message}", ("spec", *bad.path)) from bad
@@ -99,6 +100,12 @@ class StepKind:
         return tuple(self.plan_of(self.spec_from(values)))
 
 
+# How fields that hold settings of their own are read. Raises `BadSetting`.
+_SETTINGS: dict[Any, Callable[[Any], Any]] = {
+    FailFast: FailFast.from_mapping,
+    Approvers: Approvers.from_written,
+    ApproverInputs: ApproverInputs.from_written,
+}
 _KINDS: dict[str, StepKind] = {}
 F = TypeVar("F", bound=PlanOf)
 

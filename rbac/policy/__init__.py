@@ -2,7 +2,7 @@
 
 from rbac.policy.explaining import Verdict, explain
 from rbac.policy.grants import Grants, Place, places_of
-from rbac.policy.principals import Principal
+from rbac.policy.principals import Principal, key_allows
 from rbac.policy.questions import (
     Forbidden,
     NotVisible,
@@ -29,6 +29,7 @@ __all__ = [
     "can",
     "can_anywhere",
     "explain",
+    "key_allows",
     "live",
     "permissions_anywhere",
     "permissions_at",

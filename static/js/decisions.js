@@ -23,7 +23,7 @@ const AFTERWARDS = {
 };
 
 export function notice(tone, form, ...lines) {
-  return h("div", { class: `message tone-${tone}` }, shape(`s-${form}`, "icon mark"), h("div", {}, lines));
+  return h("div", { class: `message tone-${tone}` }, shape(`s-${form}`, "icon mark"), h("div", {}, lines.filter(Boolean)));
 }
 
 function button(step, decision) {

@@ -2,6 +2,7 @@
 
 import { all, chip, copyButton, h, mark, one, shape } from "./dom.js";
 import { decisionNotice, notice, retryNotice, skippable, waitingStep } from "./decisions.js";
+import { approvalNotice } from "./approvals.js";
 import { drawChecklist, drawOutputs } from "./results.js";
 import { timeNode, tookNode } from "./times.js";
 
@@ -48,6 +49,7 @@ function notices(state) {
   const asking = waitingStep(steps(state));
   if (asking) found.push(decisionNotice(asking, state.can || {}));
   else if (state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
+  for (const step of steps(state)) if (step.approval?.status === "WAITING") found.push(approvalNotice(step));
   for (const step of steps(state)) if (step.retry_at) found.push(retryNotice(step));
   return found;
 }
@@ -161,7 +163,7 @@ export class StatePage {
     this.state = state;
     const stage = state.stages.find((found) => found.identifier === this.stage) || currentStage(state);
     this.put("status", [state.status, state.outcome], () => statusNodes(state));
-    this.put("notices", [state.failure, state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at])], () => notices(state));
+    this.put("notices", [state.failure, state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at, step.approval])], () => notices(state));
     this.part("notices").hidden = !this.part("notices").children.length;
     this.put("began", [state.started_at, state.created_at], () => [timeNode(state.started_at || state.created_at)]);
     this.put("took", [state.started_at, state.ended_at], () => [tookNode(state.started_at, state.ended_at)]);

@@ -47,6 +47,19 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "decide-about-step": Row(
         (Ask("post", Needs("core_pipeline_execute", 302), body=decision, is_form=True),), of("execution")
     ),
+    "approvals": Row((get(Lists("core_pipeline_view"), "?show=all"),)),
+    "approval": only(Needs("core_pipeline_view"), of("approval")),
+    "decide-about-approval": Row(
+        (
+            Ask(
+                "post",
+                Needs("core_pipeline_view", 403),
+                body=lambda world: {"diff": world.approval.diff, "verdict": "approve"},
+                is_form=True,
+            ),
+        ),
+        of("approval"),
+    ),
     "pipelines": only(Lists("core_pipeline_view")),
     "pipeline": only(Needs("core_pipeline_view"), of("pipeline")),
     "run-pipeline": Row(

@@ -114,6 +114,17 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-preview": Row((Ask("post", Needs("core_pipeline_execute")),), of("pipeline")),
     "api-iam-policies": only(SignedIn()),
     "api-pipeline-schema": only(SignedIn()),
+    "api-approvals": only(Lists("core_pipeline_view")),
+    "api-approval": only(Needs("core_pipeline_view"), of("approval")),
+    # Who may decide is who is in a group: nobody here is.
+    "api-approve": Row(
+        (Ask("post", Needs("core_pipeline_view", 403), body=lambda world: {"diff": world.approval.diff}),),
+        of("approval"),
+    ),
+    "api-reject": Row(
+        (Ask("post", Needs("core_pipeline_view", 403), body=lambda world: {"diff": world.approval.diff}),),
+        of("approval"),
+    ),
     "api-executions": only(Lists("core_pipeline_view")),
     "api-execution": only(Needs("core_pipeline_view"), of("execution")),
     "api-abort": Row((Ask("post", Needs("core_pipeline_abort", 202)),), of("execution")),

@@ -9,6 +9,7 @@ from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Se
 from delegates.models import Delegate, DelegateToken
 from deployments import operations
 from deployments.models import (
+    Approval,
     Artifact,
     Environment,
     Execution,
@@ -81,6 +82,7 @@ class World:
     infrastructure: Infrastructure
     pipeline: Pipeline
     execution: Execution
+    approval: Approval
     role: Role
     assignment: RoleAssignment
     key: ApiKey
@@ -139,6 +141,15 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     )
     PipelineVersion.objects.create(pipeline=pipeline, number=1, yaml=PIPELINE, saved_at=pipeline.updated_at)
     execution = operations.run_pipeline(actor=runner, pipeline=pipeline)
+    approval = Approval.objects.create(
+        execution=execution,
+        step=execution.stages.get().steps.order_by("position")[0],
+        attempt=1,
+        message=CANARY,
+        asked_at=timezone.now(),
+        expires_at=timezone.now() + timedelta(days=1),
+        diff="d" * 64,
+    )
     role = Role.objects.create(scope=scope, identifier="own", name=f"{CANARY} own")
     assignment = RoleAssignment.objects.create(scope=scope, role=role, user=member)
     key, _ = create_api_key(actor=member, user=member, name=f"{CANARY} api key")
@@ -172,6 +183,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         infrastructure=infrastructure,
         pipeline=pipeline,
         execution=execution,
+        approval=approval,
         role=role,
         assignment=assignment,
         key=key,

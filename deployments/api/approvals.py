@@ -1,0 +1,159 @@
+"""Routes of approvals: what waits, what would be done, and the decision about it."""
+
+import uuid
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from deployments import approval_queries, approving
+from deployments.models import Approval, ApprovalDecision
+from deployments.verdicts import approval_summary
+from guards.limits import APPROVAL_COMMENT_CHARACTERS
+from web.problems import BadInput
+from web.rest import ORG, PAGED, PROJECT, Route, narrowed
+
+VIEW = "core_pipeline_view"
+STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=Approval.Status.values)
+MINE = OpenApiParameter("mine", OpenApiTypes.BOOL, description="Only those that wait for your decision.")
+
+
+class ApprovalSummary(serializers.Serializer[Any]):
+    """An approval in a list; `given` counts towards `minimum`."""
+
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(choices=Approval.Status.choices)
+    message = serializers.CharField()
+    groups = serializers.ListField(child=serializers.CharField())
+    minimum = serializers.IntegerField()
+    given = serializers.IntegerField()
+    disallow_executor = serializers.BooleanField()
+    asked_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class ExecutionOfApproval(serializers.Serializer[Any]):
+    """The run that waits."""
+
+    id = serializers.UUIDField()
+    number = serializers.IntegerField()
+    pipeline = serializers.CharField()
+    scope = serializers.CharField()
+    started_by = serializers.CharField(allow_null=True)
+
+
+class DecisionShown(serializers.Serializer[Any]):
+    """What somebody decided; it does not count where something else would be done now."""
+
+    by = serializers.CharField()
+    verdict = serializers.ChoiceField(choices=ApprovalDecision.Verdict.choices)
+    comment = serializers.CharField()
+    inputs = serializers.DictField(child=serializers.CharField())
+    at = serializers.DateTimeField()
+    counts = serializers.BooleanField()
+
+
+class AskedInput(serializers.Serializer[Any]):
+    """One thing that approvers fill in."""
+
+    name = serializers.CharField()
+    defaultValue = serializers.CharField()
+    allowedValues = serializers.ListField(child=serializers.CharField())
+    required = serializers.BooleanField()  # type: ignore[assignment]
+
+
+class ApprovalDocument(ApprovalSummary):
+    """Everything about an approval; `diff` names what would be done, `ahead`, for a decision."""
+
+    execution = ExecutionOfApproval()
+    step = serializers.CharField()
+    inputs = AskedInput(many=True)
+    diff = serializers.CharField()
+    ahead = serializers.DictField()
+    checked_at = serializers.DateTimeField(allow_null=True)
+    decisions = DecisionShown(many=True)
+    can_decide = serializers.BooleanField()
+    why_not = serializers.CharField()
+
+
+class RejectInput(serializers.Serializer[Any]):
+    """A decision about what `diff` names."""
+
+    diff = serializers.CharField(max_length=64)
+    comment = serializers.CharField(
+        max_length=int(APPROVAL_COMMENT_CHARACTERS), required=False, allow_blank=True, default=""
+    )
+
+
+class ApproveInput(RejectInput):
+    """As a rejection, with what approvers fill in."""
+
+    inputs = serializers.DictField(
+        child=serializers.CharField(allow_blank=True), required=False, default=dict
+    )
+
+
+class Approvals(Route):
+    """Approvals, newest first."""
+
+    order = "asked_at"
+
+    @extend_schema(parameters=[ORG, PROJECT, STATUS, MINE, *PAGED], responses=ApprovalSummary(many=True))
+    def get(self, request: Request) -> Response:
+        mine = self.is_set("mine")
+        listed = approval_queries.waiting_for if mine else approval_queries.visible_approvals
+        found = narrowed(request, listed(self.principal), by_identifier=False)
+        if status := request.GET.get("status"):
+            if status not in Approval.Status.values:
+                message = f"must be one of {', '.join(Approval.Status.values)}"
+                raise BadInput("The input is not valid.", errors=[{"path": "status", "message": message}])
+            found = found.filter(status=status)
+        return self.page(found, approval_summary)
+
+
+class ApprovalRoute(Route):
+    """The base of routes about one approval."""
+
+    def approval(self, pk: uuid.UUID) -> Approval:
+        """Return the approval of the address."""
+        rows = Approval.objects.select_related(
+            "execution__pipeline__scope", "execution__scope", "execution__started_by", "step__stage"
+        )
+        return self.one(VIEW, rows.prefetch_related("decisions"), pk=pk)
+
+    def shown(self, pk: uuid.UUID, status: int = 200) -> Response:
+        """Answer with the approval as it is now."""
+        document = approval_queries.approval_document(self.approval(pk), self.principal)
+        return Response(document, status=status)
+
+
+class OneApproval(ApprovalRoute):
+    """One approval."""
+
+    @extend_schema(responses=ApprovalDocument)
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        return self.shown(pk)
+
+
+class Approve(ApprovalRoute):
+    """Approving what is ahead of a run."""
+
+    @extend_schema(request=ApproveInput, responses={202: ApprovalDocument})
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        approval = self.approval(pk)
+        approving.approve(actor=self.principal, approval=approval, **self.given(ApproveInput))
+        return self.shown(pk, 202)
+
+
+class Reject(ApprovalRoute):
+    """Rejecting what is ahead of a run."""
+
+    @extend_schema(request=RejectInput, responses={202: ApprovalDocument})
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        approval = self.approval(pk)
+        approving.reject(actor=self.principal, approval=approval, **self.given(RejectInput))
+        return self.shown(pk, 202)

@@ -1,0 +1,75 @@
+"""What pages and the API read of approvals."""
+
+import json
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from deployments.approving import why_not
+from deployments.models import Approval, ApprovalDecision, Interrupt
+from deployments.verdicts import approval_summary
+from rbac.models import Scope, User
+from rbac.policy import visible_below
+
+_ROWS = ("execution__pipeline__scope", "execution__scope", "execution__started_by", "step__stage")
+
+
+def visible_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
+    """The approvals of the executions that a person may see, with what a list shows."""
+    rows = Approval.objects.select_related(*_ROWS).prefetch_related("decisions")
+    plain = rows.defer("ahead", "execution__yaml", "execution__pipeline__yaml")
+    return visible_below(principal, "core_pipeline_view", plain, scope)
+
+
+def waiting_for(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
+    """The approvals that wait for the decision of this person."""
+    mine = ApprovalDecision.objects.filter(approval=OuterRef("pk"), by=principal, diff=OuterRef("diff"))
+    retried = Interrupt.objects.filter(
+        execution=OuterRef("execution"), by=principal, kind=Interrupt.Kind.RETRY
+    )
+    executes = Q(execution__started_by=principal) | Exists(retried)
+    return (
+        visible_approvals(principal, scope)
+        .filter(status=Approval.Status.WAITING, groups__in=principal.user_groups.all())
+        .exclude(Q(without_executor=True) & executes)
+        .exclude(Exists(mine))
+        .distinct()
+    )
+
+
+def approval_document(approval: Approval, principal: User) -> dict[str, Any]:
+    """Everything about an approval, with what would be done and whether this person can decide."""
+    execution = approval.execution
+    is_open = approval.status == Approval.Status.WAITING
+    decisions = sorted(approval.decisions.all(), key=lambda one: one.pk)
+    refusal = why_not(principal, approval) if is_open else ""
+    has_decided = any(one.by_id == principal.pk and one.diff == approval.diff for one in decisions)
+    return {
+        **approval_summary(approval),
+        "execution": {
+            "id": str(execution.pk),
+            "number": execution.number,
+            "pipeline": execution.pipeline.name,
+            "scope": execution.scope.path,
+            "started_by": execution.started_by.get_username() if execution.started_by else None,
+        },
+        "step": approval.step.identifier,
+        "inputs": approval.inputs,
+        "diff": approval.diff,
+        "ahead": json.loads(approval.ahead or "{}"),
+        "checked_at": approval.checked_at.isoformat() if approval.checked_at else None,
+        "decisions": [_decision(one, approval) for one in decisions],
+        "can_decide": is_open and not refusal and not has_decided,
+        "why_not": refusal or ("You have decided about this already." if is_open and has_decided else ""),
+    }
+
+
+def _decision(one: ApprovalDecision, approval: Approval) -> dict[str, Any]:
+    return {
+        "by": one.by_name,
+        "verdict": one.verdict,
+        "comment": one.comment,
+        "inputs": one.inputs,
+        "at": one.at.isoformat(),
+        "counts": one.diff == approval.diff,
+    }

@@ -1,0 +1,170 @@
+"""What people do about approvals: approve, reject, have what is ahead worked out again."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import F
+
+from delegates.clock import database_now
+from deployments.engine.interrupts import is_abort_waiting
+from deployments.engine.lease import wake
+from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
+from deployments.states import TERMINAL
+from deployments.tasks import wake_soon
+from deployments.verdicts import tally
+from guards.limits import APPROVAL_COMMENT_CHARACTERS, APPROVAL_INPUT_CHARACTERS
+from rbac.audit import record
+from rbac.busy import keep_from_archiving
+from rbac.models import User
+from rbac.policy import key_allows, require
+from web.problems import BadInput, Conflict
+
+VIEW: Final = "core_pipeline_view"
+EXECUTE: Final = "core_pipeline_execute"
+LOOK_AGAIN = "What would be done has changed since you looked. Look at it again, then decide."
+_OVER = {
+    Approval.Status.APPROVED: "This was approved already.",
+    Approval.Status.REJECTED: "This was rejected already.",
+    Approval.Status.WITHDRAWN: "The step ended another way: nobody is asked any more.",
+}
+Verdict = ApprovalDecision.Verdict
+
+
+class NotAnApprover(PermissionDenied):
+    """Somebody sees the approval, and their decision does not count."""
+
+
+def approve(
+    *,
+    actor: User,
+    approval: Approval,
+    diff: str,
+    comment: str = "",
+    inputs: Mapping[str, Any] | None = None,
+) -> ApprovalDecision:
+    """Approve what was shown, which `diff` names; the next look of the engine counts it.
+
+    Raises `NotAnApprover`, `BadInput` for a comment or inputs that cannot be, and `Conflict` where it is too
+    late, was decided already, or something else than `diff` would be done now.
+    """
+    return _decide(actor, approval, Verdict.APPROVE, diff, comment, inputs or {})
+
+
+def reject(*, actor: User, approval: Approval, diff: str, comment: str = "") -> ApprovalDecision:
+    """Reject what was shown: one rejection is enough. Raises what `approve` raises."""
+    return _decide(actor, approval, Verdict.REJECT, diff, comment, {})
+
+
+def why_not(actor: User, approval: Approval) -> str:
+    """Why this person's decision would not count; nothing if it would."""
+    if not approval.groups.filter(users=actor).exists():
+        return f"Only members of {', '.join(approval.group_names)} can decide about this."
+    if approval.without_executor and actor.pk in _executors(approval.execution):
+        return "You started this run: somebody else has to decide about it."
+    return "" if key_allows(actor, EXECUTE) else f"Your API key is not good for {EXECUTE}."
+
+
+def _executors(execution: Execution) -> set[int | None]:
+    """Who started the run, and who had it tried again."""
+    retries = Interrupt.objects.filter(execution=execution, kind=Interrupt.Kind.RETRY)
+    return {execution.started_by_id, *retries.values_list("by", flat=True)}
+
+
+def _decide(
+    actor: User, approval: Approval, verdict: str, diff: str, comment: str, inputs: Mapping[str, Any]
+) -> ApprovalDecision:
+    require(actor, VIEW, approval)
+    comment = _checked_comment(comment)
+    with transaction.atomic():
+        keep_from_archiving(approval.execution.scope_id)
+        # The engine's commits and other people's decisions wait here, or are seen below.
+        execution = Execution.objects.select_for_update().get(pk=approval.execution_id)
+        now = database_now()
+        row = Approval.objects.select_related("execution", "step").get(pk=approval.pk)
+        if refusal := why_not(actor, row):
+            raise NotAnApprover(refusal)
+        _refuse_late(row, execution, now)
+        earlier = list(row.decisions.filter(diff=row.diff))
+        _refuse_again(actor, row, earlier, diff)
+        given = _checked_inputs(row, inputs, earlier) if verdict == Verdict.APPROVE else {}
+        _count(row, diff, now)
+        decision = ApprovalDecision.objects.create(
+            approval=row,
+            by=actor,
+            by_name=actor.get_username(),
+            verdict=verdict,
+            comment=comment,
+            inputs=given,
+            diff=diff,
+            at=now,
+        )
+        after = {"diff": diff, "comment": comment, "inputs": given}
+        record(actor=actor, action=f"approval.{verdict.lower()}", thing=row, after=after)
+        wake(row.execution_id, now)
+        transaction.on_commit(lambda: wake_soon(row.execution_id))
+    return decision
+
+
+def _refuse_late(row: Approval, execution: Execution, now: datetime) -> None:
+    if row.status in _OVER:
+        raise Conflict(_OVER[Approval.Status(row.status)])
+    if row.status == Approval.Status.EXPIRED or now >= row.expires_at:
+        raise Conflict(f"It is too late: this could be decided until {row.expires_at:%Y-%m-%d %H:%M:%S} UTC.")
+    is_ending = execution.is_over or execution.ending or execution.rolling_back
+    if is_ending or row.step.status in TERMINAL or is_abort_waiting(execution.pk):
+        raise Conflict("This execution is ending: there is nothing left to decide.")
+
+
+def _refuse_again(actor: User, row: Approval, earlier: list[ApprovalDecision], diff: str) -> None:
+    if diff != row.diff:
+        raise Conflict(LOOK_AGAIN)
+    if any(one.by_id == actor.pk for one in earlier):
+        raise Conflict("You have decided about this already.")
+    if tally(row, earlier).verdict != Approval.Status.WAITING:
+        raise Conflict("This was decided a moment ago.")
+
+
+def _count(row: Approval, diff: str, now: datetime) -> None:
+    """The condition once more, in the one statement that lets a decision in."""
+    open_ = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING, diff=diff, expires_at__gt=now)
+    if not open_.filter(decided=row.decided).update(decided=F("decided") + 1):
+        raise Conflict(LOOK_AGAIN)
+
+
+def _checked_comment(comment: str) -> str:
+    text = comment.strip()
+    if len(text) > APPROVAL_COMMENT_CHARACTERS or "\0" in text:
+        message = f"at most {APPROVAL_COMMENT_CHARACTERS} characters, and no NUL"
+        raise BadInput("This comment cannot be kept.", errors=[{"path": "comment", "message": message}])
+    return text
+
+
+def _checked_inputs(
+    row: Approval, inputs: Mapping[str, Any], earlier: list[ApprovalDecision]
+) -> dict[str, str]:
+    """What an approver filled in; the first one settles it for those who come after."""
+    known = {one["name"]: one for one in row.inputs}
+    errors = [{"path": f"inputs.{name}", "message": "is not asked for"} for name in set(inputs) - set(known)]
+    values = {name: inputs.get(name, one["defaultValue"]) for name, one in known.items()}
+    if earlier and not inputs:
+        values = dict(earlier[0].inputs)
+    for name, value in values.items():
+        if fault := _fault(known[name], value):
+            errors.append({"path": f"inputs.{name}", "message": fault})
+    if errors:
+        raise BadInput("What approvers fill in is not right.", errors=errors)
+    if earlier and values != earlier[0].inputs:
+        raise Conflict(f"{earlier[0].by_name} approved this with other inputs: approve those, or reject.")
+    return values
+
+
+def _fault(asked: Mapping[str, Any], value: Any) -> str:
+    if not isinstance(value, str) or len(value) > APPROVAL_INPUT_CHARACTERS or "\0" in value:
+        return f"must be a text of {APPROVAL_INPUT_CHARACTERS} characters at most"
+    if not value:
+        return "is required" if asked["required"] else ""
+    allowed = asked["allowedValues"]
+    return f"must be one of {', '.join(allowed)}" if allowed and value not in allowed else ""

@@ -1,0 +1,133 @@
+"""Approvals as a look sees them: it asks, reads what people decided, and closes what is decided."""
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
+
+from deployments.actions.base import ActionFailed, ApprovalState, AskedApproval
+from deployments.approver_groups import find_groups, no_such_group
+from deployments.engine.ahead import Ahead, ahead_of
+from deployments.engine.shared import Shared
+from deployments.models import Approval, StepExecution
+from deployments.states import Status
+from deployments.verdicts import Tally, tally
+from rbac.audit import record
+from rbac.models import User, UserGroup
+
+if TYPE_CHECKING:
+    from deployments.engine.rollout import EngineRollout
+
+
+class Desk:
+    """Where one action asks for approval; what it asks is written with the commit of its phase."""
+
+    def __init__(self, rollout: "EngineRollout") -> None:
+        self._rollout = rollout
+        self._new: tuple[Approval, list[UserGroup]] | None = None
+
+    def ask(self, asked: AskedApproval) -> None:
+        """Ask once; who would have to approve and what would be done is said in the log."""
+        if self._rows().exists():
+            return
+        rollout, step = self._rollout, self._rollout.step
+        scope = rollout.shared.execution.scope
+        groups, missing = find_groups(scope, asked.groups)
+        if missing:
+            raise ActionFailed("NO_SUCH_GROUP", f"Nobody can be asked: {no_such_group(missing[0], scope)}.")
+        ahead = ahead_of(step)
+        self._new = (self._row(asked, ahead), groups)
+        until = f"{self._new[0].expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        rollout.log(f"Waiting for approval by {self._words(asked)} until {until}")
+        able = User.objects.filter(user_groups__in=groups, is_active=True).distinct().count()
+        if able < asked.minimum:
+            text = (
+                f"These groups have {able} members, and {asked.minimum} have to approve: add people to them."
+            )
+            rollout.log(text, "warning")
+
+    def flush(self) -> None:
+        """Write what was asked; inside a fenced commit."""
+        if self._new is None:
+            return
+        row, groups = self._new
+        row.save(force_insert=True)
+        row.groups.set(groups)
+        self._new = None
+        after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum}
+        record(actor=None, action="approval.ask", thing=row, after=after)
+
+    def state(self) -> ApprovalState:
+        """What has become of it; what is decided, or too late, is closed in a commit of its own."""
+        row = self._rows().get()
+        counted = tally(row, row.decisions.all())
+        while row.status == Approval.Status.WAITING:
+            verdict = self._verdict(row, counted)
+            if verdict == Approval.Status.WAITING:
+                self._rollout.wait_for_people(row.expires_at)
+                break
+            self._close(row, verdict)
+            row = self._rows().get()
+            counted = tally(row, row.decisions.all())
+        return ApprovalState(row.status, counted.approvers, counted.inputs, counted.by, counted.comment)
+
+    def _rows(self) -> QuerySet[Approval]:
+        return Approval.objects.filter(step=self._rollout.step, attempt=self._rollout.attempt)
+
+    def _verdict(self, row: Approval, counted: Tally) -> str:
+        """A decision that was taken in time counts, however late it is read."""
+        if counted.verdict != Approval.Status.WAITING:
+            return counted.verdict
+        is_late = self._rollout.world.now() >= row.expires_at
+        return Approval.Status.EXPIRED if is_late else Approval.Status.WAITING
+
+    def _close(self, row: Approval, verdict: str) -> None:
+        """Only what was read may be closed: a decision or another diff that came meanwhile is read first."""
+        rollout = self._rollout
+        with rollout.lease.commit():
+            read = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING)
+            same = read.filter(decided=row.decided, diff=row.diff)
+            if same.update(status=verdict, ended_at=rollout.world.now()):
+                show_waiting(rollout.shared, rollout.step, Status.RUNNING)
+                record(actor=None, action=f"approval.{verdict.lower()}", thing=row)
+
+    def _row(self, asked: AskedApproval, ahead: Ahead) -> Approval:
+        rollout, step = self._rollout, self._rollout.step
+        now = rollout.world.now()
+        return Approval(
+            execution=rollout.shared.execution,
+            step=step,
+            attempt=rollout.attempt,
+            message=asked.message,
+            group_names=list(asked.groups),
+            minimum=asked.minimum,
+            without_executor=asked.without_executor,
+            inputs=[dict(one) for one in asked.inputs],
+            with_history=asked.with_history,
+            asked_at=now,
+            expires_at=step.timeout_at or now + timedelta(seconds=step.timeout_seconds),
+            ahead=json.dumps(ahead.document, default=str),
+            diff=ahead.diff,
+            checked_at=now,
+        )
+
+    def _words(self, asked: AskedApproval) -> str:
+        people = "1 member" if asked.minimum == 1 else f"{asked.minimum} members"
+        but = ", but not by who started this run" if asked.without_executor else ""
+        return f"{people} of {', '.join(asked.groups)}{but}"
+
+
+def show_waiting(shared: Shared, step: StepExecution, status: Status) -> None:
+    """Show step and execution as waiting for approval, or as going on; inside a commit."""
+    for row in (step, shared.execution):
+        if row.status != status:
+            row.status = status
+            row.save(update_fields=["status"])
+
+
+def withdraw(step: StepExecution) -> None:
+    """Nobody is asked any more: the step ended another way; inside a commit."""
+    Approval.objects.filter(step=step, status=Approval.Status.WAITING).update(
+        status=Approval.Status.WITHDRAWN
+    )

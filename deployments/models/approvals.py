@@ -1,0 +1,93 @@
+"""What people are asked to approve, and what they decided."""
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from connectors.encryption import EncryptedTextField
+from deployments.models.executions import Execution, StepExecution
+from rbac.models import Scope, UserGroup
+
+
+class Approval(models.Model):
+    """One try of an approval step: who is asked what, until when.
+
+    The engine alone writes `status` and what would be done (`ahead`, JSON; `diff` is its hash); pages add
+    decisions, which count up `decided`, and ask for `ahead` to be worked out again (`check_asked_at`).
+    """
+
+    class Status(models.TextChoices):
+        WAITING = "WAITING"
+        APPROVED = "APPROVED"
+        REJECTED = "REJECTED"
+        EXPIRED = "EXPIRED"
+        WITHDRAWN = "WITHDRAWN"
+
+    SCOPE_PATH: ClassVar[str] = "execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="approvals")
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="approvals")
+    attempt = models.PositiveIntegerField()
+    status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
+    message = models.TextField(blank=True, default="")
+    groups = models.ManyToManyField(UserGroup, related_name="+")
+    group_names = models.JSONField(default=list)
+    minimum = models.PositiveIntegerField(default=1)
+    without_executor = models.BooleanField(default=False)
+    inputs = models.JSONField(default=list)
+    with_history = models.BooleanField(default=False)
+    asked_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    decided = models.PositiveIntegerField(default=0)
+    ahead = EncryptedTextField(blank=True, default="")
+    diff = models.CharField(max_length=64, blank=True, default="")
+    checked_at = models.DateTimeField(null=True)
+    check_asked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["step", "attempt"], name="approval_once_per_attempt"),
+        ]
+        indexes = [models.Index(fields=["status", "-asked_at", "-id"], name="approval_newest_with_status")]
+
+    def __str__(self) -> str:
+        return f"approval {self.step.identifier} of {self.execution}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.execution.scope
+
+    @property
+    def looks_as(self) -> str:
+        """The status that pages draw."""
+        return {"WAITING": "APPROVAL_WAITING", "REJECTED": "APPROVAL_REJECTED"}.get(self.status, self.status)
+
+
+class ApprovalDecision(models.Model):
+    """What one person decided about one thing that was shown; never changed, never given twice."""
+
+    class Verdict(models.TextChoices):
+        APPROVE = "APPROVE"
+        REJECT = "REJECT"
+
+    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="decisions")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    by_name = models.CharField(max_length=150)
+    verdict = models.CharField(max_length=16, choices=Verdict)
+    comment = models.TextField(blank=True, default="")
+    inputs = models.JSONField(default=dict)
+    diff = models.CharField(max_length=64)
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["approval", "by", "diff"], name="approval_decided_once_by_each"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} by {self.by_name}"

@@ -1,0 +1,51 @@
+"""What decisions about an approval come to: a pure function of them, in the order in which they came."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from deployments.models import Approval, ApprovalDecision
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The verdict as it stands: WAITING, APPROVED or REJECTED, and who it rests on."""
+
+    verdict: str
+    approvers: tuple[str, ...] = ()
+    inputs: dict[str, str] = field(default_factory=dict)
+    by: str = ""
+    comment: str = ""
+
+
+def tally(approval: Approval, decisions: Iterable[ApprovalDecision]) -> Tally:
+    """Count the decisions about what is shown now: the first rejection, or the approvals needed, decide."""
+    approvers: list[str] = []
+    inputs: dict[str, str] = {}
+    for one in sorted(decisions, key=lambda decision: decision.pk):
+        if one.diff != approval.diff:
+            continue
+        if one.verdict == ApprovalDecision.Verdict.REJECT:
+            return Tally(Approval.Status.REJECTED, tuple(approvers), inputs, one.by_name, one.comment)
+        approvers.append(one.by_name)
+        inputs = dict(one.inputs)
+        if len(approvers) >= approval.minimum:
+            return Tally(Approval.Status.APPROVED, tuple(approvers), inputs)
+    return Tally(Approval.Status.WAITING, tuple(approvers), inputs)
+
+
+def approval_summary(approval: Approval) -> dict[str, Any]:
+    """An approval in lists and beside its step; comes with its decisions."""
+    counted = tally(approval, approval.decisions.all())
+    return {
+        "id": str(approval.pk),
+        "status": approval.status,
+        "message": approval.message,
+        "groups": approval.group_names,
+        "minimum": approval.minimum,
+        "given": len(counted.approvers),
+        "disallow_executor": approval.without_executor,
+        "asked_at": approval.asked_at.isoformat(),
+        "expires_at": approval.expires_at.isoformat(),
+        "ended_at": approval.ended_at.isoformat() if approval.ended_at else None,
+    }

@@ -1,0 +1,65 @@
+"""Pages of approvals: what waits for me, one approval with what would be done, and the decision."""
+
+import uuid
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from deployments import approval_queries, approving
+from deployments.models import Approval
+from deployments.verdicts import approval_summary
+from web.pages import PageRequest, get_visible, page
+from web.paging import keyset
+from web.problems import Problem
+
+VIEW: Final = "core_pipeline_view"
+
+
+@page
+@require_safe
+def approvals(request: PageRequest) -> HttpResponse:
+    """This will list what waits for the reader, or every approval, newest first."""
+    everything = request.GET.get("show") == "all"
+    listed = approval_queries.visible_approvals if everything else approval_queries.waiting_for
+    shown = keyset(listed(request.user, request.current_scope), request, order="asked_at")
+    rows = [(one, approval_summary(one)) for one in shown.items]
+    context = {"page": shown, "rows": rows, "everything": everything}
+    return render(request, "deployments/approvals/list.html", context)
+
+
+@page
+@require_safe
+def approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """This will show one approval: the message, what would be done, who has decided, and the form."""
+    found = _found(request, pk)
+    document = approval_queries.approval_document(found, request.user)
+    return render(request, "deployments/approvals/detail.html", {"approval": found, "document": document})
+
+
+@page
+@require_POST
+def decide(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """This will take a decision about what was on the page."""
+    found = _found(request, pk)
+    diff, comment = request.POST.get("diff", ""), request.POST.get("comment", "")
+    try:
+        if request.POST.get("verdict") == "reject":
+            approving.reject(actor=request.user, approval=found, diff=diff, comment=comment)
+        else:
+            given = {one["name"]: request.POST.get(f"input-{one['name']}", "") for one in found.inputs}
+            approving.approve(actor=request.user, approval=found, diff=diff, comment=comment, inputs=given)
+    except Problem as problem:
+        said = "; ".join(f"{one['path'].removeprefix('inputs.')} {one['message']}" for one in problem.errors)
+        messages.error(request, f"{problem.detail} {said}".strip())
+        return redirect("approval", pk=pk)
+    return redirect("execution", pk=found.execution_id)
+
+
+def _found(request: PageRequest, pk: uuid.UUID) -> Approval:
+    rows = Approval.objects.select_related(
+        "execution__pipeline__scope", "execution__scope", "execution__started_by", "step__stage"
+    )
+    return get_visible(request, VIEW, rows.prefetch_related("decisions"), pk=pk)

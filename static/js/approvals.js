@@ -1,0 +1,19 @@
+// A step that waits for approval: who is asked, how many have approved, how long there is, and where to decide.
+
+import { notice } from "./decisions.js";
+import { h } from "./dom.js";
+import { timeNode, untilNode } from "./times.js";
+
+export function approvalNotice(step) {
+  const { id, message, groups, minimum, given, expires_at: until } = step.approval;
+  const node = notice(
+    "waiting",
+    "waiting",
+    h("strong", {}, `Step ${step.name} waits for approval: ${given} of ${minimum}, asked of ${groups.join(", ")}.`),
+    message ? h("span", { class: "said" }, message) : null,
+    h("span", { class: "soft" }, "Time left: ", untilNode(until), " (until ", timeNode(until), ")."),
+    h("div", { class: "choices" }, h("a", { class: "button small primary", href: `/approvals/${id}/` }, "Review and decide")),
+  );
+  node.classList.add("decision");
+  return node;
+}
