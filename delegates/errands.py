@@ -1,20 +1,18 @@
 """What is done at a Git server or a registry for one connector: by a delegate, or by this Slipway itself."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aws.errors import Undelivered, from_record
+from connectors.kinds import read_any
 from connectors.models import Connector
 from connectors.sites import PASSWORD, SSH_KEY, SiteSpec, read_site
-from delegates.agent.executors import Surroundings, execute
-from delegates.agent.work import Held, Task
 from delegates.doors import DoorClosed, refuse_disabled
 from delegates.models import DelegateTask
 from delegates.owners import Payload
+from delegates.work import do_here
 from rbac.encryption import WrongKey
-from web.outgoing import own_reach
 
 SERVICE: Final = "delegate"
 """What errands are called in the place of an AWS service."""
@@ -37,6 +35,8 @@ class SiteDoor:
 
     connector: Connector
 
+    region = ""
+
     @property
     def selectors(self) -> tuple[str, ...]:
         return read_site(self.connector.spec).delegate_selectors
@@ -51,32 +51,22 @@ class SiteCaller:
     """Does errands from this process, at addresses where this Slipway may go."""
 
     connector: Connector
-    seconds: float = HERE_SECONDS
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The result of an errand. Raises `Undelivered` with the reason, `DoorClosed`."""
         refuse_disabled(self.connector)
         payload = errand_payload(self.connector, operation, params)
-        task = Task(
-            id=operation,
-            kind=kind_of(operation),
-            fence=0,
-            params=payload.params,
-            acquired_at=time.monotonic(),
-            timeout_seconds=self.seconds,
-            mask=payload.mask,
-        )
-        answer = execute(Held(task), Surroundings(_NoLines(), blocks_shell=True, reach=own_reach()))
+        answer = do_here(kind_of(operation), payload, seconds=HERE_SECONDS)
         if answer.error is not None:
             raise error_of(answer.error, service, operation)
         return dict(answer.result or {})
 
 
-class _NoLines:
-    """These errands have no log of their own: what they say is their answer."""
-
-    def write(self, level: str, text: str) -> None:
-        """Keep nothing."""
+def open_site(connector: Connector) -> SiteDoor | SiteCaller:
+    """The way to what a connector names: tasks for delegates, or this process."""
+    return (
+        SiteDoor(connector) if read_any(connector.kind, connector.spec).is_remote else SiteCaller(connector)
+    )
 
 
 def kind_of(operation: str) -> DelegateTask.Kind:
@@ -113,7 +103,7 @@ def _asked(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> dict[st
     repository = str(params.get("repository") or "")
     if kind_of(operation) == DelegateTask.Kind.DOCKER_REGISTRY:
         return {**params, "url": site.url}
-    rest = {key: value for key, value in params.items() if key != "repository"}
+    rest = {key: value for key, value in params.items() if key not in ("repository", "connector")}
     refs = {"refs": True} if operation == LIST_REFS else {}
     return {**rest, **refs, "url": site.url_of(repository)}
 

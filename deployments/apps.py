@@ -14,7 +14,8 @@ class DeploymentsConfig(AppConfig):
         # Then what delegates cannot know: which environments a configuration of theirs can be for.
         import deployments.delegate_environments
         import deployments.manifest_files
-        import deployments.pipeline_files  # noqa: F401
+        import deployments.pipeline_files
+        import deployments.store_uses  # noqa: F401
 
         # Says what becomes of a call as a delegate takes it, answers or is lost.
         from delegates.owners import register_owner

@@ -11,6 +11,7 @@ from deployments.models import Environment, Execution, StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec
 from deployments.plan import Target, nearest_service
 from deployments.step_manifests import files_of
+from deployments.store_connectors import needs_of_stores
 from rbac.models import Scope
 
 _FILE_STORE = "FileStore"
@@ -27,7 +28,10 @@ def needs_of_run(spec: PipelineSpec, targets: Iterable[Target], scope: Scope) ->
         yield from needs_of_connector(infrastructure.connector, hint=hint, path=at)
         at = f"{place}.service.serviceRef"
         hint = f"a file of the service {target.service.identifier}"
-        yield from needs_of_files(stored_files(target.overridden.sources()), scope, hint=hint, path=at)
+        sources = target.overridden.sources()
+        yield from needs_of_files(stored_files(sources), scope, hint=hint, path=at)
+        hint = f"the connector of a manifest of the service {target.service.identifier}"
+        yield from needs_of_stores(sources, scope, hint=hint, path=at)
         yield from needs_of_files(_step_files(target.spec), scope, path=at)
 
 

@@ -117,6 +117,7 @@ def row_of(manifest: Manifest) -> Row:
         "store": manifest.store,
         "paths": manifest.paths,
         "content": manifest.content,
+        "place": manifest.place,
         "level": SERVICE_LEVEL,
         "mode": MERGE,
     }

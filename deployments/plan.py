@@ -22,6 +22,7 @@ from deployments.models import (
 from deployments.overriding import Overridden, overridden
 from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
 from deployments.steps.base import BadStepError, step_kind
+from deployments.store_connectors import named_connectors, settled
 from deployments.variables import effective, expressions
 from rbac.models import Scope
 from rbac.policy import Principal
@@ -88,7 +89,17 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
             found = overridden(service, environment, infrastructure)
             targets.append(Target(stage, service, environment, infrastructure, found))
             missing += [Missing(f"{path}.service.serviceRef", text) for text in found.conflicts]
+            missing += _without_connector(found, scope, f"{path}.service.serviceRef")
     return targets, missing
+
+
+def _without_connector(found: Overridden, scope: Scope, path: str) -> list[Missing]:
+    """The connectors that manifests in Git or S3 name and nobody has made."""
+    return [
+        Missing(path, f"{no_such('connector', name, scope, path).message}, which a manifest in {store} names")
+        for (store, name), connector in named_connectors(scope, found.sources()).items()
+        if connector is None
+    ]
 
 
 def closed_to_delegates(targets: list[Target]) -> list[Missing]:
@@ -178,7 +189,7 @@ def planned_stage(
         cluster=target.infrastructure.cluster,
         environment=f"{target.environment.scope.path}/{target.environment.identifier}",
         values=_values(execution, pipeline, target),
-        sources=target.overridden.sources(),
+        sources=settled(target.overridden.sources(), execution.scope),
     )
 
 

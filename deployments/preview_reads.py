@@ -17,6 +17,7 @@ from aws.errors import AwsError, NotSent, Unanswered, Undelivered, from_record
 from connectors.models import Connector
 from delegates.clock import database_now
 from delegates.doors import DelegateDoor, DoorClosed, call_here, call_payload, open_door
+from delegates.errands import SERVICE, SiteCaller, SiteDoor, errand_payload, kind_of, open_site
 from delegates.inquiries import error_of
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask
@@ -30,8 +31,30 @@ PATIENCE = timedelta(seconds=60)
 
 
 def open_here(step: StepExecution) -> Caller:
-    """The way to AWS of a step whose connector goes out from this Slipway. Raises `DoorClosed`."""
-    return call_here(step.stage.connector, step.stage.region)
+    """The way of a step whose connectors go out from this Slipway."""
+    return _Here(step)
+
+
+@dataclass(frozen=True)
+class _Here:
+    """The calls of a step from this process: to AWS, and for the files of manifests."""
+
+    step: StepExecution
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer. Raises its error, or `DoorClosed`."""
+        if service == SERVICE:
+            return SiteCaller(_named(params)).call(service, operation, params)
+        stage = self.step.stage
+        return call_here(stage.connector, stage.region).call(service, operation, params)
+
+
+def _named(params: Mapping[str, Any]) -> Connector:
+    """The connector that an errand names. Raises `DoorClosed`."""
+    found = Connector.objects.select_related("scope", "secret").filter(pk=params["connector"]).first()
+    if found is None:
+        raise DoorClosed("The connector of a manifest is no longer there: change the manifest.")
+    return found
 
 
 @dataclass
@@ -45,10 +68,8 @@ class Answers:
         self._left = list(json.loads(self.question.answers))
 
     def open(self, step: StepExecution) -> Caller:
-        """The way to AWS of a step: from here, or through delegates. Raises `DoorClosed`."""
-        stage = step.stage
-        found = open_door(stage.connector, stage.region)
-        return DelegatedReads(self, found, step) if isinstance(found, DelegateDoor) else found
+        """The way of a step: from here, or through delegates, as each connector says."""
+        return _EitherWay(self, step)
 
     def next(self, asked: str) -> dict[str, Any] | None:
         """The answer to a call, None if it has not come; what was answered otherwise is asked anew."""
@@ -61,11 +82,28 @@ class Answers:
 
 
 @dataclass(frozen=True)
+class _EitherWay:
+    """The calls of a step, each by the way of the connector that it is made for."""
+
+    answers: Answers
+    step: StepExecution
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer. Raises its error, `DoorClosed`, or `CallPending` where it is still to come."""
+        stage = self.step.stage
+        is_errand = service == SERVICE
+        found = open_site(_named(params)) if is_errand else open_door(stage.connector, stage.region)
+        if isinstance(found, DelegateDoor | SiteDoor):
+            return DelegatedReads(self.answers, found, self.step).call(service, operation, params)
+        return found.call(service, operation, params)
+
+
+@dataclass(frozen=True)
 class DelegatedReads:
     """A connector's reads through delegates; the first one without an answer becomes a delegate task."""
 
     answers: Answers
-    door: DelegateDoor
+    door: DelegateDoor | SiteDoor
     step: StepExecution
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +130,7 @@ class DelegatedReads:
         with transaction.atomic():
             task = submit_task(
                 scope=question.pipeline.scope,
-                kind=DelegateTask.Kind.AWS,
+                kind=kind_of(said["operation"]) if said["service"] == SERVICE else DelegateTask.Kind.AWS,
                 title=f"{said['service']}:{said['operation']} for {question}",
                 payload=said,
                 owner=OWNER,
@@ -132,6 +170,8 @@ class PreviewOwner:
         try:
             connector = Connector.objects.select_related("scope", "secret").get(pk=said["connector"])
             refuse_to_lend(task, connector)
+            if said["service"] == SERVICE:
+                return errand_payload(connector, said["operation"], said["params"])
             return call_payload(connector, said["region"], said["service"], said["operation"], said["params"])
         except DoorClosed as closed:
             self._take(question, task, error=Undelivered("CONNECTOR_NOT_USABLE", str(closed)))

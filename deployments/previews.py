@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from aws.caller import CallPending
-from connectors.aws_accounts import read_spec
+from connectors.kinds import read_any
 from delegates.clock import database_now
 from deployments import plan
 from deployments.authoring import refuse_missing
@@ -14,7 +14,8 @@ from deployments.preview.documents import ShownPreview, shown_preview
 from deployments.preview.running import OpenDoor, run_preview
 from deployments.preview_reads import Answers, open_here
 from deployments.run_requests import RunRequest, checked_run
-from rbac.models import User
+from deployments.store_connectors import named_connectors
+from rbac.models import Scope, User
 from rbac.policy import Forbidden
 from web.problems import Problem
 
@@ -35,10 +36,16 @@ def preview_pipeline(
     """
     values = dict(inputs or {})
     asked = _asked(actor, pipeline, artifact_tag, values)
-    if not any(read_spec(one.infrastructure.connector.spec).is_remote for one in asked.targets):
+    if not any(_needs_delegates(one, pipeline.scope) for one in asked.targets):
         return _preview(asked, pipeline, open_here)
     question = _joined(actor, pipeline, artifact_tag, values)
     return _advanced(question, asked) or question
+
+
+def _needs_delegates(target: plan.Target, scope: Scope) -> bool:
+    stores = named_connectors(scope, target.overridden.sources()).values()
+    used = [target.infrastructure.connector, *(one for one in stores if one is not None)]
+    return any(read_any(one.kind, one.spec).is_remote for one in used)
 
 
 def go_on(question: PreviewQuestion) -> None:

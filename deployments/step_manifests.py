@@ -9,6 +9,7 @@ from deployments.expressions import has_expression, resolve
 from deployments.late import filled_in, is_late
 from deployments.manifests.check import check_manifest
 from deployments.manifests.document import BadDocument, Document
+from deployments.manifests.places import REMOTE
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, fetch, store_names
 from deployments.steps.base import BadStepError, StepKind, step_kind
 from rbac.models import Scope
@@ -28,7 +29,7 @@ class Fault:
 
 def step_stores() -> list[str]:
     """The stores that a step's own manifest can lie in; a registered definition has a field of its own."""
-    return [name for name in store_names() if name != TASK_DEFINITION_ARN]
+    return [name for name in store_names() if name != TASK_DEFINITION_ARN and name not in REMOTE]
 
 
 def files_of(type_: str, spec: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from connectors.downstream import Need, refuse_lacking
 from connectors.kinds import any_problems, read_any, same_entrance
 from connectors.models import Connector, Secret
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
+from connectors.uses import StillUsed, uses_of
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import require
@@ -70,8 +71,10 @@ def update_connector(
 
 
 def delete_connector(*, actor: User, connector: Connector) -> None:
-    """Remove a connector. Raises `Conflict` while an infrastructure uses it."""
+    """Remove a connector. Raises `Conflict` while an infrastructure or a manifest uses it."""
     require(actor, "core_connector_delete", connector)
+    if found := uses_of(connector, actor):
+        raise StillUsed(f"{connector} is still used by {found}. Remove it there first.")
     try:
         with transaction.atomic():
             record(actor=actor, action="connector.delete", thing=connector, before=_shown(connector))

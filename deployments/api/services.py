@@ -18,7 +18,11 @@ VIEW = "core_service_view"
 
 
 class ManifestFields(serializers.Serializer[Any]):
-    """One manifest and the store that holds it; in the store TaskDefinitionArn `content` is the ARN."""
+    """One manifest and the store that holds it; in the store TaskDefinitionArn `content` is the ARN.
+
+    `place` says where in Git (connector; branch, tag or commit; repository below an account's URL) or in S3
+    (connector, region, bucket) the paths lie.
+    """
 
     identifier = serializers.CharField(max_length=128)
     kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
@@ -28,6 +32,9 @@ class ManifestFields(serializers.Serializer[Any]):
     )
     content = serializers.CharField(
         allow_blank=True, trim_whitespace=False, max_length=int(SPEC_BYTES), default=""
+    )
+    place = serializers.DictField(
+        child=serializers.CharField(max_length=int(PATH_CHARACTERS), allow_blank=True), default=dict
     )
 
 

@@ -1,13 +1,17 @@
 """How somebody describes a manifest of a service or of an override, and what is wrong with it as such."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from connectors.downstream import needs_of_files, refuse_lacking
+from connectors.downstream import Need, needs_of_connector, needs_of_files, refuse_lacking
 from deployments.manifests.layers import MERGE, MODES
+from deployments.manifests.places import REMOTE, place_problem
 from deployments.manifests.stores import TASK_DEFINITION_ARN, arn_problem, is_store, store_names
 from deployments.models import Manifest
+from deployments.store_connectors import connector_of
 from rbac.models import Scope, User
+from rbac.policy import can
+from web.problems import BadInput
 
 MOST_MANIFESTS = 50
 FILE_STORE = "FileStore"
@@ -15,7 +19,10 @@ FILE_STORE = "FileStore"
 
 @dataclass(frozen=True)
 class ManifestSpec:
-    """One manifest as somebody describes it; `mode` says what an override does with the service's."""
+    """One manifest as somebody describes it.
+
+    `mode` says what an override does with the service's, `place` where in Git or S3 the paths lie.
+    """
 
     identifier: str
     kind: str
@@ -23,6 +30,7 @@ class ManifestSpec:
     paths: tuple[str, ...] = ()
     content: str = ""
     mode: str = MERGE
+    place: Mapping[str, str] = field(default_factory=dict)
 
 
 def manifest_problems(manifests: Sequence[ManifestSpec]) -> Iterator[dict[str, str]]:
@@ -40,15 +48,29 @@ def manifest_problems(manifests: Sequence[ManifestSpec]) -> Iterator[dict[str, s
         seen.add(manifest.identifier)
 
 
-def refuse_closed_files(actor: User, scope: Scope, manifests: Sequence[ManifestSpec]) -> None:
-    """R082: who lets manifests come from files must be allowed to use those files. Raises `LacksAccess`."""
+def refuse_closed_stores(actor: User, scope: Scope, manifests: Sequence[ManifestSpec]) -> None:
+    """R082: who lets manifests come from somewhere must be allowed to use what leads there.
+
+    Raises `LacksAccess`, and `BadInput` for a connector that is not there.
+    """
     needs = [
         need
         for number, one in enumerate(manifests)
         if one.store == FILE_STORE
         for need in needs_of_files(one.paths, scope, path=f"manifests.{number}")
     ]
-    refuse_lacking(actor, needs)
+    refuse_lacking(actor, [*needs, *_needs_of_places(actor, scope, manifests)])
+
+
+def _needs_of_places(actor: User, scope: Scope, manifests: Sequence[ManifestSpec]) -> Iterator[Need]:
+    for number, one in enumerate(manifests):
+        if one.store in REMOTE:
+            path = f"manifests.{number}"
+            found = connector_of(scope, one.store, one.place.get("connector", ""))
+            if found is None or not can(actor, "core_connector_view", found):
+                message = f"there is no connector {one.place.get('connector')} for {one.store} here or above"
+                raise BadInput("The connector is not there.", errors=[{"path": path, "message": message}])
+            yield from needs_of_connector(found, path=path)
 
 
 def _problem(manifest: ManifestSpec) -> str:
@@ -70,4 +92,4 @@ def _problem_in_store(manifest: ManifestSpec) -> str:
         if manifest.kind != Manifest.Kind.TASK_DEFINITION:
             return "only a task definition can be given by its ARN"
         return arn_problem(manifest.content)
-    return ""
+    return place_problem(manifest.store, manifest.place, manifest.paths)

@@ -7,8 +7,9 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from deployments.catalog.manifests import ManifestSpec, manifest_problems, refuse_closed_files
+from deployments.catalog.manifests import ManifestSpec, manifest_problems, refuse_closed_stores
 from deployments.catalog.rules import next_version, variable_problems
+from deployments.manifests.places import clean_place
 from deployments.merged import Fault, counting_manifests
 from deployments.models import Environment, Infrastructure, Service, ServiceOverride
 from deployments.overriding import Overridden, deeper, overridden
@@ -28,7 +29,10 @@ class OverrideSpec:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The manifests as they are stored."""
-        return [asdict(one) | {"paths": list(one.paths)} for one in self.manifests]
+        return [
+            asdict(one) | {"paths": list(one.paths), "place": clean_place(one.store, one.place)}
+            for one in self.manifests
+        ]
 
 
 def override_service(
@@ -49,7 +53,7 @@ def override_service(
     require(actor, "core_environment_edit", environment)
     there = overridden(service, environment, infrastructure)
     _refuse(there, spec)
-    refuse_closed_files(actor, deeper(environment.scope, service.scope), spec.manifests)
+    refuse_closed_stores(actor, deeper(environment.scope, service.scope), spec.manifests)
     _refuse_what_breaks(actor, there, spec)
     try:
         with transaction.atomic():

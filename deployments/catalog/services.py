@@ -7,8 +7,9 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from connectors.operations.naming import check_identifier, clean_name, taken
-from deployments.catalog.manifests import ManifestSpec, manifest_problems, refuse_closed_files
+from deployments.catalog.manifests import ManifestSpec, manifest_problems, refuse_closed_stores
 from deployments.catalog.rules import next_version, variable_problems
+from deployments.manifests.places import clean_place
 from deployments.models import Artifact, Manifest, Service
 from deployments.used_by import refuse_used
 from rbac.audit import record
@@ -38,7 +39,7 @@ def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceS
     require(actor, "core_service_edit", scope)
     check_identifier(identifier)
     _check_service(spec)
-    refuse_closed_files(actor, scope, spec.manifests)
+    refuse_closed_stores(actor, scope, spec.manifests)
     service = Service(scope=scope, identifier=identifier)
     try:
         with transaction.atomic():
@@ -58,7 +59,7 @@ def update_service(
     """
     require(actor, "core_service_edit", service)
     _check_service(spec)
-    refuse_closed_files(actor, service.scope, spec.manifests)
+    refuse_closed_stores(actor, service.scope, spec.manifests)
     with transaction.atomic():
         before = _service_record(service)
         next_version(service, version)
@@ -96,6 +97,7 @@ def _fill_service(service: Service, spec: ServiceSpec) -> None:
             store=one.store,
             paths=list(one.paths),
             content=one.content,
+            place=clean_place(one.store, one.place),
         )
         for one in spec.manifests
     )
@@ -125,7 +127,13 @@ def _service_record(service: Service) -> dict[str, Any]:
         "required_variables": service.required_variables,
         "artifact": str(artifact) if artifact else None,
         "manifests": [
-            {"identifier": one.identifier, "kind": one.kind, "store": one.store, "paths": one.paths}
+            {
+                "identifier": one.identifier,
+                "kind": one.kind,
+                "store": one.store,
+                "paths": one.paths,
+                "place": one.place,
+            }
             for one in service.manifests.order_by("pk")
         ],
     }

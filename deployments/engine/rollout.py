@@ -12,8 +12,8 @@ from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.sts import Sts
 from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
-from deployments.actions.work import SERVICE, Work, changes
-from deployments.engine import quota, sources
+from deployments.actions.work import FETCH_FILES, SERVICE, Work, changes
+from deployments.engine import fetching, quota, sources
 from deployments.engine.approvals import Desk
 from deployments.engine.events import new_events
 from deployments.engine.journal import JournalCaller, LookCaller, hash_of
@@ -214,10 +214,28 @@ class EngineRollout:
         return sources.listed(self.shared.stage, kind, self._own)
 
     def load(self, kind: str) -> Loaded:
+        self._bring_in(kind)
         return sources.load(self.shared.execution, self.shared.stage, kind, self._learned(), self._own)
 
     def load_all(self, kind: str) -> tuple[Loaded, ...]:
+        self._bring_in(kind)
         return sources.load_all(self.shared.execution, self.shared.stage, kind, self._learned())
+
+    def _bring_in(self, kind: str) -> None:
+        """Fetch the manifests of the stage that lie elsewhere; whatever was fetched before stays as it is."""
+        stage = self.shared.stage
+        name = f"fetches {self.row.pk}.{self.attempt} {kind}"
+        groups = self.recall(name) or fetching.groups_of(stage.sources, kind)
+        if groups:
+            # So that a run after a death makes the same calls, although the texts are there by then.
+            self.remember(name, groups)
+        known = {**sources.known_values(self.shared.execution, stage), **self._learned()} if groups else {}
+        came = fetching.brought_in(stage.sources, groups, known, self._fetch)
+        for line in dict.fromkeys(fetching.told(self.shared.pin(number, row)) for number, row in came):
+            self.log(line)
+
+    def _fetch(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self.caller.call(SERVICE, FETCH_FILES, params)
 
     @cached_property
     def _own(self) -> tuple[dict[str, Any], ...]:
@@ -378,6 +396,7 @@ class EngineRollout:
         self._lines = []
         self.row.save(update_fields=[*self.shared.touched(self.row), "log_cursors", *changed])
         self.shared.flush_events()
+        self.shared.flush_pins()
 
     def finish(self, *, keep_progress: bool) -> None:
         """The last write of this run of the phase: facts, progress, counts, and reads consumed."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 from deployments.actions.base import Seen
 from deployments.engine.lease import Lease
@@ -41,6 +42,7 @@ class Shared:
     parking: Parking | None = None
     _events: list[AwsEvent] = field(default_factory=list)
     _touched: dict[int, set[str]] = field(default_factory=dict)
+    _pinned: bool = False
 
     @cached_property
     def mask(self) -> Mask:
@@ -68,6 +70,18 @@ class Shared:
     def flush_events(self) -> None:
         AwsEvent.objects.bulk_create(self._events, ignore_conflicts=True)
         self._events = []
+
+    def pin(self, number: int, source: dict[str, Any]) -> dict[str, Any]:
+        """Let the stage go on with the files of a manifest as they were fetched; the first ones stay."""
+        if not self.stage.sources[number].get("texts"):
+            self.stage.sources[number] = source
+            self._pinned = True
+        return dict(self.stage.sources[number])
+
+    def flush_pins(self) -> None:
+        if self._pinned:
+            self.stage.save(update_fields=["sources"])
+            self._pinned = False
 
     def slot_is_held_for(self, ecs_service: str) -> bool:
         key = slot_key(self.stage, ecs_service)

@@ -8,8 +8,11 @@ from urllib.parse import urlsplit
 
 from aws.errors import AwsError, NotSent, Undelivered
 from connectors.aws_accounts import read_spec
+from connectors.models import Connector
 from connectors.secrets import SecretMissing, find_secret
 from delegates.clock import database_now
+from delegates.doors import DoorClosed, refuse_disabled
+from delegates.errands import SiteDoor, errand_payload, open_site
 from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
 from delegates.owners import Payload
@@ -67,6 +70,7 @@ class WorkDoor:
     kind: str
     params: Mapping[str, Any] = field(repr=False)
     asked: Selectors
+    connector: Connector | None = None
 
     def queue(self, call_id: int) -> None:
         """Make the planned call a delegate task; inside the commit that plans it."""
@@ -84,17 +88,25 @@ class WorkDoor:
             repeatable=not call.is_write,
             selectors=self.asked.tags,
             selectors_from=self.asked.place,
-            criterion=_criterion(str(self.params.get("url", ""))),
+            criterion=self._criterion,
             environment=call.step.stage.environment,
+            connector=self.connector,
             timeout_seconds=max(1, seconds),
             deadline=deadline,
         )
         Call.objects.filter(pk=call.pk).update(task=task)
 
+    @property
+    def _criterion(self) -> str:
+        url = SiteDoor(self.connector).criterion(SERVICE) if self.connector else self.params.get("url", "")
+        return _criterion(str(url))
+
 
 def open_work(step: StepExecution, operation: str, params: Mapping[str, Any]) -> WorkHere | WorkDoor:
     """The way of one piece of work: scripts go to delegates, the rest as connector or parameters say."""
     stage, kind = step.stage, _KINDS[operation]
+    if (connector := _connector_of(params)) is not None:
+        return _to_site(step, kind, params, connector)
     spec = read_spec(stage.connector.spec)
     through = str(params.get("through") or ("Delegate" if spec.is_remote else "Manager"))
     if operation != RUN_SCRIPT and through == "Manager" and not step.delegate_selectors:
@@ -105,12 +117,38 @@ def open_work(step: StepExecution, operation: str, params: Mapping[str, Any]) ->
     )
 
 
+def _to_site(
+    step: StepExecution, kind: str, params: Mapping[str, Any], connector: Connector
+) -> WorkHere | WorkDoor:
+    """The way of work that goes where a connector leads: it says who does it."""
+    way = open_site(connector)
+    if isinstance(way, SiteDoor):
+        return WorkDoor(kind, params, Selectors(way.selectors, "CONNECTOR"), connector)
+    refuse_disabled(connector)
+    return WorkHere(_scope_of(step.stage), kind)
+
+
+def _connector_of(params: Mapping[str, Any]) -> Connector | None:
+    """The connector whose login is used, where one is named. Raises `DoorClosed` if it is gone."""
+    if "connector" not in params:
+        return None
+    found = Connector.objects.select_related("scope", "secret").filter(pk=params["connector"]).first()
+    if found is None:
+        raise DoorClosed("The connector is no longer there: name another one, and run again.")
+    return found
+
+
 def _scope_of(stage: StageExecution) -> Scope:
     return stage.execution.scope
 
 
 def payload_of(scope: Scope, params: Mapping[str, Any]) -> Payload:
-    """What does the work gets: the parameters with their secrets put in. Raises `Undelivered`."""
+    """What does the work gets: the parameters with their secrets put in.
+
+    Raises `Undelivered` where a secret is missing, `DoorClosed` where the connector lacks something.
+    """
+    if (connector := _connector_of(params)) is not None:
+        return errand_payload(connector, FETCH_FILES, params)
     try:
         found = {
             path: find_secret(scope, str(ref)).value for path, ref in (params.get("secrets") or {}).items()

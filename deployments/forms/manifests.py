@@ -1,6 +1,6 @@
-"""Rows of manifests in a form: text that is written here, paths in the file store, or an ARN."""
+"""Rows of manifests in a form: text that is written here, paths in a store, or an ARN."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
@@ -8,6 +8,7 @@ from django.forms import BaseFormSet, formset_factory
 
 from deployments.catalog import MOST_MANIFESTS, ManifestSpec
 from deployments.manifests.layers import MERGE, REPLACE
+from deployments.manifests.places import BRANCH, COMMIT, GIT, REFS, REMOTE, TAG, clean_place
 from deployments.manifests.stores import TASK_DEFINITION_ARN
 from deployments.models import Manifest
 from guards.limits import SPEC_BYTES
@@ -24,7 +25,9 @@ _STEMS = {
 
 
 class ManifestForm(PageForm):
-    """One manifest: text that is written here, paths in the file store, or the ARN of a task definition."""
+    """One manifest: text that is written here, paths in a store, or the ARN of a task definition."""
+
+    depending = frozenset({"connector", "ref", "region", "bucket"})
 
     kind = forms.ChoiceField(
         required=False, label="Kind", choices=Manifest.Kind.choices, initial=Manifest.Kind.TASK_DEFINITION
@@ -41,6 +44,7 @@ class ManifestForm(PageForm):
         choices=[
             (INLINE, "Here, as text"),
             (FILES, "In the file store"),
+            (GIT, "In a Git repository"),
             (TASK_DEFINITION_ARN, "In AWS already: the ARN of a task definition"),
         ],
         widget=forms.Select(attrs={"class": "select", "data-store": ""}),
@@ -49,8 +53,43 @@ class ManifestForm(PageForm):
         required=False,
         label="Paths",
         max_length=4096,
-        help_text="Such as /web/task.yaml or org:/task.yaml; several with commas between.",
+        help_text="Such as /web/task.yaml, in the file store also org:/task.yaml; commas between several.",
         widget=forms.TextInput(attrs=_MONO | {"list": "stored-files"}),
+    )
+    connector = forms.CharField(
+        required=False,
+        label="Connector",
+        max_length=128,
+        help_text="The identifier of the connector that leads there.",
+        widget=forms.TextInput(attrs=_MONO | {"list": "store-connectors"}),
+    )
+    repository = forms.CharField(
+        required=False,
+        label="Repository",
+        max_length=255,
+        help_text="Only where the connector's URL is that of an account, such as app.git.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+    ref_kind = forms.ChoiceField(
+        required=False,
+        label="Branch, tag or commit",
+        choices=[(BRANCH, "Branch"), (TAG, "Tag"), (COMMIT, "Commit")],
+    )
+    ref = forms.CharField(
+        required=False,
+        label="Its name",
+        max_length=255,
+        help_text="Such as main. Each run keeps the commit that it began with.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+    region = forms.CharField(
+        required=False,
+        label="Region of the bucket",
+        max_length=64,
+        widget=forms.TextInput(attrs=_MONO | {"placeholder": "us-east-1"}),
+    )
+    bucket = forms.CharField(
+        required=False, label="Bucket", max_length=255, widget=forms.TextInput(attrs=_MONO)
     )
     arn = forms.CharField(
         required=False,
@@ -65,13 +104,16 @@ class ManifestForm(PageForm):
     @property
     def is_filled(self) -> bool:
         """Whether the row is a manifest; one without text, paths and ARN is none."""
-        return any(self.cleaned_data.get(name, "").strip() for name in ("paths", "content", "arn"))
+        given = self.cleaned_data
+        return given.get("store") in REMOTE or any(
+            given.get(name, "").strip() for name in ("paths", "content", "arn")
+        )
 
     def spec(self, identifier: str) -> ManifestSpec:
         """What was entered; `identifier` is for a row that names none."""
         given = self.cleaned_data
         store = given["store"] or INLINE
-        paths = given["paths"].split(",") if store == FILES else []
+        paths = given["paths"].split(",") if store in (FILES, *REMOTE) else []
         return ManifestSpec(
             identifier=given["identifier"] or identifier,
             kind=given["kind"] or Manifest.Kind.TASK_DEFINITION,
@@ -79,7 +121,13 @@ class ManifestForm(PageForm):
             paths=tuple(path.strip() for path in paths if path.strip()),
             content=self._content(store),
             mode=given.get("mode") or MERGE,
+            place=clean_place(store, self._place()),
         )
+
+    def _place(self) -> dict[str, str]:
+        given = self.cleaned_data
+        names = ("connector", "repository", "region", "bucket")
+        return {name: given[name] for name in names} | {given["ref_kind"] or BRANCH: given["ref"]}
 
     def _content(self, store: str) -> str:
         if store == TASK_DEFINITION_ARN:
@@ -158,7 +206,14 @@ def _initial(one: ManifestSpec) -> dict[str, str]:
         "content": "" if is_arn else one.content,
         "arn": one.content if is_arn else "",
         "mode": one.mode,
+        **{name: one.place.get(name, "") for name in ("connector", "repository", "region", "bucket")},
+        **_initial_ref(one.place),
     }
+
+
+def _initial_ref(place: Mapping[str, str]) -> dict[str, str]:
+    kind = next((one for one in REFS if place.get(one)), BRANCH)
+    return {"ref_kind": kind, "ref": place.get(kind, "")}
 
 
 def _free(kind: str, taken: set[str]) -> str:

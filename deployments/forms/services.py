@@ -61,7 +61,7 @@ def spec_of(service: Service) -> ServiceSpec:
         image=artifact.image if artifact else "",
         tag=artifact.tag if artifact else "latest",
         manifests=[
-            ManifestSpec(one.identifier, one.kind, one.store, tuple(one.paths), one.content)
+            ManifestSpec(one.identifier, one.kind, one.store, tuple(one.paths), one.content, place=one.place)
             for one in service.manifests.order_by("pk")
         ],
     )

@@ -42,6 +42,8 @@ class Manifest(models.Model):
     store = models.CharField(max_length=40, default="FileStore")
     paths = models.JSONField(default=list, blank=True)
     content = models.TextField(blank=True, default="")
+    # Of a manifest in Git or S3: the connector's identifier, and what of the store is meant.
+    place = models.JSONField(default=dict, blank=True)
 
     class Meta:
         constraints = [

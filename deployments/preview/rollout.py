@@ -14,8 +14,8 @@ from aws.scaling import Scaling
 from aws.sts import Sts
 from delegates.clock import database_now
 from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
-from deployments.actions.work import Work
-from deployments.engine import sources
+from deployments.actions.work import FETCH_FILES, SERVICE, Work
+from deployments.engine import fetching, sources
 from deployments.expressions import BadExpressionError, value_at
 from deployments.models import Execution, StageExecution, StepExecution
 from deployments.preview.work import PlannedWork
@@ -104,10 +104,28 @@ class PreviewRollout:
         return sources.listed(self._shared.stage, kind, self._own)
 
     def load(self, kind: str) -> Loaded:
+        self._bring_in(kind)
         return sources.load(self._shared.execution, self._shared.stage, kind, self._known(), self._own)
 
     def load_all(self, kind: str) -> tuple[Loaded, ...]:
+        self._bring_in(kind)
         return sources.load_all(self._shared.execution, self._shared.stage, kind, self._known())
+
+    def _bring_in(self, kind: str) -> None:
+        """Fetch the manifests that lie elsewhere, as they are now; a run pins them when it comes there."""
+        rows = self._shared.stage.sources
+        groups = fetching.groups_of(rows, kind)
+        known = (
+            {**sources.known_values(self._shared.execution, self._shared.stage), **self._known()}
+            if groups
+            else {}
+        )
+        for number, row in fetching.brought_in(rows, groups, known, self._fetch):
+            rows[number] = row
+
+    def _fetch(self, params: dict[str, Any]) -> dict[str, Any]:
+        # No call of the run's connector, so none that the preview shows.
+        return self._shared.caller.caller.call(SERVICE, FETCH_FILES, params)
 
     def _known(self) -> dict[str, Any]:
         """What expressions may name beside the stage's values: no row knows what was only previewed."""

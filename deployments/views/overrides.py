@@ -27,7 +27,7 @@ from deployments.views.changes import compared
 from deployments.views.environments import EDIT, GET_OR_POST, environment_of
 from deployments.views.environments import VIEW as VIEW_ENVIRONMENT
 from deployments.views.services import VIEW as VIEW_SERVICE
-from deployments.views.services import files_for
+from deployments.views.services import files_for, store_connectors_for
 from rbac.policy import can, require
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
@@ -180,6 +180,7 @@ def _page(
         "check": address_of(there, name="check-override", infrastructure=there.infrastructure) + "?",
         "of_service": f"&service={there.service.pk}",
         "files": files_for(request, scope_of(there)),
+        "connectors": store_connectors_for(request, scope_of(there)),
         "may_edit": can(request.user, EDIT, there.environment),
     }
     status = more.pop("status", 200)

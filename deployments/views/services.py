@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from connectors.files import reference_of
-from connectors.models import FileNode
+from connectors.models import Connector, FileNode
+from connectors.queries import connectors_for
 from deployments import catalog
 from deployments.forms.manifests import ManifestRows, manifest_rows
 from deployments.forms.resources import DeleteForm
@@ -202,6 +203,7 @@ def _form_page(
         "of_service": f"&service={service.pk}" if service else "",
         "starters": STARTERS,
         "files": files_for(request, service.scope if service else request.current_scope),
+        "connectors": store_connectors_for(request, service.scope if service else request.current_scope),
     }
     bad = form.is_bound and not _are_valid(form, manifests, variables)
     status = more.pop("status", 400 if bad or form.errors else 200)
@@ -217,11 +219,20 @@ def files_for(request: PageRequest, scope: Scope | None) -> list[str]:
     return [reference_of(node, scope) for node in nodes.order_by("-scope__path", "path")[:MOST_FILES]]
 
 
+def store_connectors_for(request: PageRequest, scope: Scope | None) -> list[Connector]:
+    """The connectors that a manifest of a scope can name, to Git and to AWS."""
+    if scope is None:
+        return []
+    found = connectors_for(scope, Connector.Kind.GIT, Connector.Kind.AWS)
+    return list(visible_to(request.user, "core_connector_access", found)[:MOST_FILES])
+
+
 def _plain(spec: catalog.ServiceSpec) -> dict[str, Any]:
     """A service as text shows it: lists and mappings only."""
     values = asdict(spec)
     for manifest in values["manifests"]:
         manifest["paths"] = list(manifest["paths"])
+        manifest["place"] = dict(manifest["place"])
         del manifest["mode"]
     return {
         **values,

@@ -200,7 +200,7 @@ def test_a_program_overrides_manifests_and_reads_what_counts(
     body = {"variables": {"level": "debug"}, "manifests": [manifest]}
     saved = call(admin).put(address, body, format="json", headers={"if-match": '"0"'})
     assert (saved.status_code, saved["etag"]) == (200, '"1"')
-    assert saved.json()["manifests"] == [manifest | {"mode": "merge", "paths": []}]
+    assert saved.json()["manifests"] == [manifest | {"mode": "merge", "paths": [], "place": {}}]
     assert call(admin).put(address, body, format="json", headers={"if-match": '"0"'}).status_code == 412
     counting = call(admin).get(f"{address}/manifests").json()["manifests"][0]
     assert counting["value"]["memory"] == "512"

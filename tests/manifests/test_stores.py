@@ -23,12 +23,12 @@ def test_every_store_has_a_title_and_says_when_it_has_nothing(name: str) -> None
 
 
 def test_the_stores_of_this_version() -> None:
-    assert store_names() == ["FileStore", "Inline", "TaskDefinitionArn"]
+    assert store_names() == ["FileStore", "Git", "Inline", "TaskDefinitionArn"]
     assert title_of("FileStore") == "File Store"
 
 
 def test_an_unknown_store_is_named_with_the_known_ones() -> None:
-    with pytest.raises(StoreError, match='unknown store "Attic".*FileStore, Inline'):
+    with pytest.raises(StoreError, match='unknown store "Attic".*FileStore, Git, Inline'):
         fetch(source("Attic"), Scope())
 
 

@@ -1,0 +1,18 @@
+"""The stores Git and S3: a run, a preview or a person fetches the files, and only then there are texts."""
+
+from deployments.manifests.document import Document
+from deployments.manifests.places import GIT, words_of
+from deployments.manifests.stores.base import Source, StoreError, store
+from rbac.models import Scope
+
+
+class NotFetched(StoreError):
+    """The files of a manifest lie elsewhere and have not been fetched for whoever asks."""
+
+
+@store(GIT, title="Git")
+def fetch_git(source: Source, _scope: Scope) -> tuple[Document, ...]:
+    """The texts come with the source; without them nobody has fetched it."""
+    if not source["paths"]:
+        return ()
+    raise NotFetched(f"The manifest {source['identifier']} in {words_of(source)} has not been fetched yet.")

@@ -1,0 +1,68 @@
+"""The demo whose service's manifests lie elsewhere."""
+
+from collections.abc import Callable
+
+import pytest
+
+from connectors.models import Connector, FileNode
+from connectors.operations import create_connector, create_secret
+from deployments.catalog import ManifestSpec, ServiceSpec, update_service
+from deployments.forms.services import spec_of
+from deployments.models import Service
+from rbac.models import Scope, User
+from tests.deployments.conftest import _full_buckets, drive
+from tests.fixtures.git import PASSWORD, USERNAME
+
+__all__ = ["_full_buckets", "drive"]
+
+Place = dict[str, str]
+Move = Callable[..., Service]
+TASK, SERVICE = "EcsTaskDefinition", "EcsServiceDefinition"
+FILES = {
+    "ecs/task.yaml": "RegisterTaskDefinitionRequest.yaml",
+    "ecs/service.yaml": "CreateServiceRequest.yaml",
+}
+
+
+def texts() -> dict[str, str]:
+    """The demo's manifests, named as in the repository."""
+    return {
+        name: FileNode.objects.get(path=f"/ECS Tutorial/{stored}").content for name, stored in FILES.items()
+    }
+
+
+@pytest.fixture
+def move(drive: object) -> Move:
+    """Let the manifests of the demo's service lie in a store at a place."""
+
+    def to(store: str, place: Place, *, task: str = "/ecs/task.yaml", actor: User | None = None) -> Service:
+        service = Service.objects.get(identifier="myapp")
+        manifests = [
+            ManifestSpec("task def", TASK, store, (task,), place=place),
+            ManifestSpec("service def", SERVICE, store, ("ecs/service.yaml",), place=place),
+        ]
+        old = spec_of(service)
+        spec = ServiceSpec(
+            old.name, old.description, old.variables, old.required_variables, old.image, old.tag, manifests
+        )
+        return update_service(actor=actor or User.objects.get(username="admin"), service=service, spec=spec)
+
+    return to
+
+
+def git_connector(url: str, *, private: bool = False, **spec: object) -> Connector:
+    """A connector to a repository, with the password that the server wants behind /private."""
+    admin, scope = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
+    secret = None
+    if private:
+        spec |= {"authentication": "UsernamePassword", "username": USERNAME}
+        secret = create_secret(actor=admin, scope=scope, identifier="token", name="Token", value=PASSWORD)
+    return create_connector(
+        actor=admin,
+        scope=scope,
+        identifier="shop",
+        name="Shop",
+        kind="Git",
+        spec={"url": url, **spec},
+        secret=secret,
+    )
