@@ -108,6 +108,15 @@ EXTENSIONS = (
         },
     ),
     Policy(
+        "verify",
+        "Alarms and metrics",
+        "Watches CloudWatch after a deployment, and fails when an alarm rings.",
+        {
+            "cloudwatch:DescribeAlarms": "Tells how an alarm stands.",
+            "cloudwatch:GetMetricData": "Reads the values of metrics.",
+        },
+    ),
+    Policy(
         "logs",
         "Logs of containers",
         "Shows what a container said before it failed, and what a task prints.",

@@ -8,12 +8,14 @@ from deployments.actions import (
     manifests,
     request,
     run_task,
+    scale,
     scaling,
     script,
     service,
     service_tags,
     steady_state,
     task_definition,
+    verify,
     waiting,
 )
 
@@ -25,11 +27,13 @@ __all__ = [
     "manifests",
     "request",
     "run_task",
+    "scale",
     "scaling",
     "script",
     "service",
     "service_tags",
     "steady_state",
     "task_definition",
+    "verify",
     "waiting",
 ]

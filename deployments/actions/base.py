@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from aws.cloudwatch import CloudWatch
 from aws.ecs import Ecs
 from aws.elb import Elb
 from aws.logs import Logs
@@ -169,6 +170,8 @@ class Rollout(Protocol):
     def logs(self) -> Logs: ...
     @property
     def elb(self) -> Elb: ...
+    @property
+    def cloudwatch(self) -> CloudWatch: ...
     @property
     def work(self) -> Work: ...
     @property

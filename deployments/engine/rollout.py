@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, cast
 
+from aws.cloudwatch import CloudWatch
 from aws.ecs import Ecs
 from aws.elb import Elb
 from aws.logs import Logs
@@ -193,6 +194,10 @@ class EngineRollout:
     @property
     def logs(self) -> Logs:
         return Logs(self.caller)
+
+    @property
+    def cloudwatch(self) -> CloudWatch:
+        return CloudWatch(self.caller)
 
     @property
     def work(self) -> Work:

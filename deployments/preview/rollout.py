@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from aws.cloudwatch import CloudWatch
 from aws.ecs import Ecs
 from aws.elb import Elb
 from aws.logs import Logs
@@ -83,6 +84,10 @@ class PreviewRollout:
     @property
     def logs(self) -> Logs:
         return Logs(self._shared.caller)
+
+    @property
+    def cloudwatch(self) -> CloudWatch:
+        return CloudWatch(self._shared.caller)
 
     @property
     def work(self) -> Work:

@@ -1,5 +1,29 @@
 """The steps that a stage is made of; importing this package knows all of them."""
 
-from deployments.steps import approval, blue_green, canary, clean_up, http, rolling, run_task, script, waiting
+from deployments.steps import (
+    approval,
+    blue_green,
+    canary,
+    clean_up,
+    http,
+    rolling,
+    run_task,
+    scale,
+    script,
+    verify,
+    waiting,
+)
 
-__all__ = ["approval", "blue_green", "canary", "clean_up", "http", "rolling", "run_task", "script", "waiting"]
+__all__ = [
+    "approval",
+    "blue_green",
+    "canary",
+    "clean_up",
+    "http",
+    "rolling",
+    "run_task",
+    "scale",
+    "script",
+    "verify",
+    "waiting",
+]

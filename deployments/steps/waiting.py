@@ -20,19 +20,31 @@ class WaitSpec:
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
-        if has_expression(self.duration):
-            return
-        if not _TIME.match(self.duration):
-            raise BadStepError(f"Wait: duration is a time such as 90s, 10m or 1h 30m, not {self.duration!r}")
-        if not 0 < self.seconds_on_purpose <= WAIT_SECONDS:
-            raise BadStepError(f"Wait: duration is from 1s to {WAIT_SECONDS}, not {self.duration}")
+        if problem := time_problem(self.duration):
+            raise BadStepError(f"Wait: {problem}")
 
     @property
     def seconds_on_purpose(self) -> int:
         """The wait; an expression comes to it when the step begins."""
-        if has_expression(self.duration):
-            return 0
-        return sum(seconds_of(one) for one in re.findall(r"\d+[smhd]", self.duration))
+        return seconds_in(self.duration)
+
+
+def time_problem(duration: str) -> str:
+    """What is wrong with a time; nothing if it is good, or an expression."""
+    if has_expression(duration):
+        return ""
+    if not _TIME.match(duration):
+        return f"duration is a time such as 90s, 10m or 1h 30m, not {duration!r}"
+    if not 0 < seconds_in(duration) <= WAIT_SECONDS:
+        return f"duration is from 1s to {WAIT_SECONDS}, not {duration}"
+    return ""
+
+
+def seconds_in(duration: str) -> int:
+    """The seconds of a time; 0 of an expression, whose value comes later."""
+    if has_expression(duration):
+        return 0
+    return sum(seconds_of(one) for one in re.findall(r"\d+[smhd]", duration))
 
 
 @step("Wait", title="Wait", spec=WaitSpec, timeout_minutes=5)

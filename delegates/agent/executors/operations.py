@@ -54,7 +54,7 @@ EXTENDED = {
         "PutScalingPolicy",
         "RegisterScalableTarget",
     ),
-    "cloudwatch": ("DescribeAlarms", "PutMetricAlarm"),
+    "cloudwatch": ("DescribeAlarms", "GetMetricData", "PutMetricAlarm"),
     "logs": ("DescribeLogGroups", "FilterLogEvents", "GetLogEvents"),
     "iam": ("SimulatePrincipalPolicy",),
     "sts": ("GetCallerIdentity",),

@@ -1,0 +1,76 @@
+"""The step that watches CloudWatch after a deployment (R019)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deployments.actions.verify import COMPARISONS, WatchAlarms
+from deployments.steps.base import BadStepError, Plan, step, unit
+from deployments.steps.waiting import seconds_in, time_problem
+from guards.limits import WATCHED_THINGS
+
+_NEEDED = ("namespace", "metricName", "threshold")
+_FIELDS = (*_NEEDED, "dimensions", "statistic", "comparison", "period")
+
+
+@dataclass(frozen=True)
+class VerifySpec:
+    """Which alarms and metrics, and for how long.
+
+    A metric has namespace, metricName, dimensions, statistic, period (in seconds), threshold and comparison.
+    """
+
+    alarms: list[str] = field(default_factory=list)
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    duration: str = "5m"
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        if problem := next(self._problems(), ""):
+            raise BadStepError(f"Verify: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        if problem := time_problem(self.duration):
+            yield problem
+        if not self.alarms and not self.metrics:
+            yield "it needs alarms or metrics under spec"
+        if len(self.alarms) + len(self.metrics) > WATCHED_THINGS:
+            yield f"it watches {WATCHED_THINGS} at most"
+        if any(not isinstance(one, str) or not one.strip() for one in self.alarms):
+            yield "alarms is a list of names"
+        for number, one in enumerate(self.metrics, start=1):
+            yield from (f"metric {number}: {problem}" for problem in _metric_problems(one))
+
+    @property
+    def seconds_on_purpose(self) -> int:
+        """The time that is watched; that of an expression is known when the step begins."""
+        return seconds_in(self.duration)
+
+
+def _metric_problems(one: Any) -> Iterator[str]:
+    if not isinstance(one, Mapping) or not set(one) <= set(_FIELDS):
+        yield f"it has {', '.join(_FIELDS)}"
+        return
+    if lacking := [name for name in _NEEDED if name not in one]:
+        yield f"it needs {', '.join(lacking)}"
+    if one.get("comparison", "GreaterThanThreshold") not in COMPARISONS:
+        yield f"comparison is one of {', '.join(COMPARISONS)}"
+    if not _is_number(one.get("threshold", 0)):
+        yield "threshold is a number"
+    if not isinstance(one.get("dimensions", {}), Mapping):
+        yield "dimensions is a mapping of names to values"
+    period = one.get("period", 60)
+    if not isinstance(period, int) or isinstance(period, bool) or period < 60 or period % 60:
+        yield "period is a multiple of 60 seconds"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@step("Verify", title="Verify", spec=VerifySpec, timeout_minutes=10)
+def verify(spec: VerifySpec) -> Plan:
+    """Fail as soon as an alarm rings or a metric passes its threshold."""
+    defaults = {"statistic": "Average", "comparison": "GreaterThanThreshold", "period": 60, "dimensions": {}}
+    metrics = [{**defaults, **one} for one in spec.metrics]
+    yield unit("Verify", WatchAlarms(list(spec.alarms), metrics, spec.seconds_on_purpose))
