@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from deployments.models import Environment, Infrastructure, Service
-from deployments.pipeline_schema import PIPELINE_SCHEMA
+from deployments.pipeline_schema import PIPELINE_SCHEMA, STEPS
 from deployments.step_manifests import step_stores
 from deployments.steps.base import StepKind, known_steps, plain_type
 from deployments.strategies.base import known_strategies
@@ -50,7 +50,7 @@ def full_schema() -> dict[str, Any]:
     spec["properties"]["strategy"] = {"enum": sorted(known_strategies())}
     execution = spec["properties"]["execution"]["properties"]
     kinds = known_steps().values()
-    execution["steps"] = _steps(execution["steps"], [kind for kind in kinds if "steps" in kind.sections])
+    schema["$defs"]["steps"] = _steps(STEPS, [kind for kind in kinds if "steps" in kind.sections])
     execution["rollbackSteps"] = _steps(
         execution["rollbackSteps"], [kind for kind in kinds if "rollbackSteps" in kind.sections]
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 from connectors.delegate_tags import TAG_PATTERN
 from deployments.failure_schema import FAILURE_STRATEGIES, TIME_PATTERN
-from guards.limits import SELECTORS, TAG_CHARACTERS
+from guards.limits import PARALLEL_BRANCHES, SELECTORS, TAG_CHARACTERS
 
 IDENTIFIER_PATTERN = "^[A-Za-z_][A-Za-z0-9_$]{0,127}$"
 _IDENTIFIER = {"type": "string", "pattern": IDENTIFIER_PATTERN}
@@ -19,28 +19,67 @@ _SELECTORS = {
     "uniqueItems": True,
     "items": {"type": "string", "minLength": 1, "maxLength": int(TAG_CHARACTERS), "pattern": TAG_PATTERN},
 }
-_STEP = {
+_CONDITION = {"type": ["string", "boolean"]}
+_AFTER = {"enum": ["Success", "Failure", "All"]}
+
+
+def _when(status: str) -> dict[str, Any]:
+    """When something runs: after what, and under which condition."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {status: _AFTER, "condition": _CONDITION},
+    }
+
+
+def _entry(**kinds: dict[str, Any]) -> dict[str, Any]:
+    """One entry of a list of steps: exactly one of these."""
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": False,
+        "properties": kinds,
+    }
+
+
+_STEP: dict[str, Any] = {
     "type": "object",
-    "required": ["step"],
+    "required": ["type", "identifier"],
     "additionalProperties": False,
     "properties": {
-        "step": {
-            "type": "object",
-            "required": ["type", "identifier"],
-            "additionalProperties": False,
-            "properties": {
-                "type": {"type": "string"},
-                "identifier": _IDENTIFIER,
-                "name": _NAME,
-                "delegateSelectors": _SELECTORS,
-                "timeout": {"type": "string", "pattern": TIME_PATTERN},
-                "failureStrategies": FAILURE_STRATEGIES,
-                "spec": {"type": "object"},
-            },
-        }
+        "type": {"type": "string"},
+        "identifier": _IDENTIFIER,
+        "name": _NAME,
+        "when": _when("stageStatus"),
+        "delegateSelectors": _SELECTORS,
+        "timeout": {"type": "string", "pattern": TIME_PATTERN},
+        "failureStrategies": FAILURE_STRATEGIES,
+        "spec": {"type": "object"},
     },
 }
-_STEPS = {"type": "array", "items": _STEP, "maxItems": 100}
+# Lists of steps hold groups and parallels, which hold such lists.
+_FORWARD = {"$ref": "#/$defs/steps"}
+_GROUP = {
+    "type": "object",
+    "required": ["identifier", "steps"],
+    "additionalProperties": False,
+    "properties": {
+        "identifier": _IDENTIFIER,
+        "name": _NAME,
+        "when": _when("stageStatus"),
+        "delegateSelectors": _SELECTORS,
+        "failureStrategies": FAILURE_STRATEGIES,
+        "steps": {"minItems": 1, **_FORWARD},
+    },
+}
+_PARALLEL = {"minItems": 1, "maxItems": int(PARALLEL_BRANCHES), **_FORWARD}
+STEPS: dict[str, Any] = {
+    "type": "array",
+    "items": _entry(step=_STEP, parallel=_PARALLEL, stepGroup=_GROUP),
+    "maxItems": 100,
+}
+_ROLLBACK_STEPS = {"type": "array", "items": _entry(step=_STEP), "maxItems": 100}
 _INFRASTRUCTURE = {
     "type": "object",
     "required": ["identifier"],
@@ -77,13 +116,14 @@ _STAGE_SPEC = {
         "execution": {
             "type": "object",
             "additionalProperties": False,
-            "properties": {"steps": _STEPS, "rollbackSteps": _STEPS},
+            "properties": {"steps": _FORWARD, "rollbackSteps": _ROLLBACK_STEPS},
         },
     },
 }
 PIPELINE_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Slipway pipeline",
+    "$defs": {"steps": STEPS},
     "type": "object",
     "required": ["pipeline"],
     "additionalProperties": False,
@@ -114,6 +154,7 @@ PIPELINE_SCHEMA: dict[str, Any] = {
                                     "identifier": _IDENTIFIER,
                                     "name": _NAME,
                                     "type": {"enum": ["Deployment"]},
+                                    "when": _when("pipelineStatus"),
                                     "delegateSelectors": _SELECTORS,
                                     "spec": _STAGE_SPEC,
                                     "failureStrategies": FAILURE_STRATEGIES,

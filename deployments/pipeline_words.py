@@ -96,6 +96,8 @@ _SAID: dict[str, Callable[[_Breach], str]] = {
     "pattern": _misspelled,
     "minItems": lambda breach: "must not be empty",
     "maxItems": lambda breach: f"may have {breach.value} entries at most",
+    "minProperties": lambda breach: f"names none of {', '.join(breach.schema.get('properties', {}))}",
+    "maxProperties": lambda breach: f"names {' and '.join(map(str, breach.found))}; write them one by one",
     "minLength": lambda breach: "must not be empty",
     "maxLength": lambda breach: f"may have {breach.value} characters at most",
 }

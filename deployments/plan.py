@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from connectors.aws_accounts import read_spec
 from deployments import step_manifests
 from deployments.actions.base import Action
-from deployments.expressions import BadExpressionError
-from deployments.late import has_late
+from deployments.conditions import read_condition
+from deployments.expressions import BadExpressionError, value_at
+from deployments.late import has_late, is_late
 from deployments.models import (
     ActionRun,
     Artifact,
@@ -18,6 +19,7 @@ from deployments.models import (
     Service,
     StageExecution,
     StepExecution,
+    StepGroup,
 )
 from deployments.overriding import Overridden, overridden
 from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
@@ -171,8 +173,16 @@ def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Targe
         stage = planned_stage(execution, pipeline, target, position)
         stage.save()
         for step, actions in planned_steps(stage, target.spec):
+            _save_groups(step.group)
             step.save()
             ActionRun.objects.bulk_create(_row(step, *numbered) for numbered in enumerate(actions))
+
+
+def _save_groups(group: StepGroup | None) -> None:
+    """Write the groups around a step, the outermost first, unless a step before it did."""
+    if group is not None and group.pk is None:
+        _save_groups(group.parent)
+        group.save()
 
 
 def planned_stage(
@@ -190,6 +200,7 @@ def planned_stage(
         environment=f"{target.environment.scope.path}/{target.environment.identifier}",
         values=_values(execution, pipeline, target),
         sources=settled(target.overridden.sources(), execution.scope),
+        when=target.spec.when,
     )
 
 
@@ -198,6 +209,8 @@ def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedSte
 
     Raises `CannotPlanError` as `write_plan` does.
     """
+    groups = _planned_groups(stage, spec)
+    _refuse_unknown(stage, [("the stage", spec.when), *((f"group {one.name}", one.when) for one in groups)])
     sections = (
         (StepExecution.Section.EXECUTION, spec.steps),
         (StepExecution.Section.ROLLBACK, spec.rollback_steps),
@@ -210,19 +223,53 @@ def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedSte
             actions = [(unit.title, action) for unit in units for action in unit.actions]
             row = _step(stage, section, position, step)
             row.unfilled = _unfilled(unfilled)
+            row.group = None if step.group is None else groups[step.group]
+            _refuse_unknown(stage, [(f"step {step.identifier}", step.when)])
             yield PlannedStep(row, actions)
+
+
+def _planned_groups(stage: StageExecution, spec: StageSpec) -> list[StepGroup]:
+    """The rows of the groups, which are written with the first step in each."""
+    rows: list[StepGroup] = []
+    for one in spec.groups:
+        parent = None if one.parent is None else rows[one.parent]
+        rows.append(
+            StepGroup(
+                stage=stage,
+                parent=parent,
+                position=one.position,
+                kind=one.kind,
+                identifier=one.identifier,
+                name=one.name,
+                when=one.when,
+            )
+        )
+    return rows
+
+
+def _refuse_unknown(stage: StageExecution, whens: list[tuple[str, dict[str, Any] | None]]) -> None:
+    """Refuse a condition that names what will never be known."""
+    for whose, when in whens:
+        for path in read_condition(when["condition"]).paths if when and when["condition"] else ():
+            try:
+                if not is_late(path):
+                    value_at(path, stage.values)
+            except BadExpressionError as bad:
+                place = f"pipeline.stages.{stage.position}.stage"
+                raise CannotPlanError([Missing(place, f"the condition of {whose}: {bad.message}")]) from bad
 
 
 def bad_manifests(pipeline: PipelineSpec, scope: Scope, reader: Principal | None = None) -> list[Missing]:
     """What is wrong with the manifests that steps bring themselves, as far as a `reader` may know."""
     return [
         Missing(
-            f"pipeline.stages.{number}.stage.spec.execution.{section}.{index}.step.spec.{fault.field}",
+            ".".join(
+                map(str, ("pipeline", "stages", number, "stage", "spec", *step.place, "spec", fault.field))
+            ),
             f"step {step.identifier}: {fault.message}",
         )
         for number, stage in enumerate(pipeline.stages)
-        for section, steps in (("steps", stage.steps), ("rollbackSteps", stage.rollback_steps))
-        for index, step in enumerate(steps)
+        for step in (*stage.steps, *stage.rollback_steps)
         for fault in step_manifests.faults(step.type, step.spec, scope, reader)
     ]
 
@@ -254,6 +301,7 @@ def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) ->
         failure_strategies=list(spec.failure_strategies),
         delegate_selectors=list(spec.selectors),
         selectors_from=spec.selectors_from,
+        when=spec.when,
     )
 
 

@@ -23,6 +23,7 @@ from deployments.models import (
     Slot,
     StageExecution,
     StepExecution,
+    StepGroup,
 )
 from rbac.models import User, UserGroup
 from tests.api.world import World
@@ -72,6 +73,7 @@ def complete(world: World) -> None:
     )
     CheckedItem.objects.create(step=step, position=1, subject="Service", expected="a", found="a", ok=True)
     Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT, taken_at=now)
+    StepGroup.objects.create(stage=stage, position=0, kind=StepGroup.Kind.PARALLEL)
     Slot.objects.create(key="a", stage=stage, taken_at=now)
     Memory.objects.create(step=step, run=1, name="before", value="{}")
     AwsEvent.objects.create(execution=execution, event_id="a", ecs_service="a", at=now, message="steady")

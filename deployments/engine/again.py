@@ -3,13 +3,15 @@
 from deployments.actions.base import known_actions
 from deployments.engine import stages_back
 from deployments.engine.approvals import withdraw
+from deployments.engine.flow import AFTER_FAILURE, ENDED_BADLY, flow_of
 from deployments.engine.shared import Shared
-from deployments.models import ActionRun, Call, StepExecution
+from deployments.models import ActionRun, Call, StageExecution, StepExecution
 from deployments.states import ActionState, CallState, Status
 
 _HAPPENED = (CallState.ANSWERED, CallState.SENT, CallState.UNKNOWN)
 _UNDONE = (ActionState.UNDONE, ActionState.NOT_RESTORED)
-_FAILED = (Status.FAILED, Status.ABORTED, Status.EXPIRED, Status.APPROVAL_REJECTED)
+_ENDED_WELL = (Status.SUCCESS, Status.IGNORE_FAILED)
+_FAILED = (*ENDED_BADLY, Status.ABORTED)
 
 
 def next_attempt(step: StepExecution) -> None:
@@ -47,23 +49,45 @@ def start_again(shared: Shared) -> StepExecution | None:
     for step in steps[first.position :]:
         if step.started_at is None:
             _wait_anew(step)
-        elif undone:
+        elif undone or _ran_for_failure(step):
             _new_run(step)
-        else:
+        elif step.status not in _ENDED_WELL:
             next_attempt(step)
+    _ask_groups_again(shared)
     stages_back.reopen(shared.stage)
     return first
 
 
-def wait_anew(steps: list[StepExecution]) -> None:
-    """Steps that were skipped because of a failure before them have their turn after all."""
-    for step in steps:
-        _wait_anew(step)
+def _ran_for_failure(step: StepExecution) -> bool:
+    """Whether a step ran because of a failure, so that it is to be asked again whether it runs."""
+    return step.status in _ENDED_WELL and (step.when or {}).get("stageStatus") in AFTER_FAILURE
+
+
+def _ask_groups_again(shared: Shared) -> None:
+    """A group of which nothing has begun is asked again whether it runs."""
+    flow = flow_of(shared.stage)
+    for group in flow.groups.values():
+        steps = [node for node in flow.inside(group) if isinstance(node, StepExecution)]
+        if all(step.status == Status.QUEUED and step.started_at is None for step in steps):
+            group.status, group.skipped_because = Status.QUEUED, ""
+            group.save(update_fields=["status", "skipped_because"])
+
+
+def wait_anew(stage: StageExecution) -> None:
+    """A stage behind the one that is tried again has its turn as if nothing had been."""
+    for step in stage.steps.all():
+        if step.status == Status.SKIPPED:
+            _wait_anew(step)
+        elif step.started_at is not None and step.section == StepExecution.Section.EXECUTION:
+            _new_run(step)
+    stage.groups.update(status=Status.QUEUED, skipped_because="")
+    stage.status, stage.skipped_because = Status.QUEUED, ""
+    stage.save(update_fields=["status", "skipped_because"])
 
 
 def _wait_anew(step: StepExecution) -> None:
-    step.status, step.ended_at = Status.QUEUED, None
-    step.save(update_fields=["status", "ended_at"])
+    step.status, step.ended_at, step.skipped_because = Status.QUEUED, None, ""
+    step.save(update_fields=["status", "ended_at", "skipped_because"])
     step.actions.filter(state=ActionState.SKIPPED).update(state=ActionState.WAITING)
 
 

@@ -10,6 +10,7 @@ from deployments.actions.base import ActionFailed, ApprovalState, AskedApproval
 from deployments.approver_groups import find_groups, no_such_group
 from deployments.engine.ahead import Ahead, ahead_of
 from deployments.engine.shared import Shared
+from deployments.engine.standing import settle
 from deployments.models import Approval, StepExecution
 from deployments.states import Status
 from deployments.verdicts import Tally, tally
@@ -120,10 +121,10 @@ class Desk:
 
 def show_waiting(shared: Shared, step: StepExecution, status: Status) -> None:
     """Show step and execution as waiting for approval, or as going on; inside a commit."""
-    for row in (step, shared.execution):
-        if row.status != status:
-            row.status = status
-            row.save(update_fields=["status"])
+    if step.status != status:
+        step.status = status
+        step.save(update_fields=["status"])
+    settle(shared)
 
 
 def withdraw(step: StepExecution) -> None:

@@ -1,14 +1,16 @@
 """Takes up what people asked for since the last look (rule 4)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from deployments.engine import again, backward, failing, stages_back
 from deployments.engine.decisions import decide
+from deployments.engine.flow import ENDED_BADLY, runs_after_failure
 from deployments.engine.lease import Lease
 from deployments.engine.shared import Shared, Snapshot
 from deployments.engine.telling import say
 from deployments.engine.turning import begin_rollback, stop
-from deployments.models import Execution, Interrupt, StepExecution
+from deployments.models import Execution, Interrupt, StageExecution, StepExecution
 from deployments.states import TERMINAL, Outcome, Status
 
 
@@ -45,9 +47,10 @@ def _roll_back(shared: Shared, interrupt: Interrupt) -> str:
     execution = shared.execution
     if not execution.is_over:
         return "It has not ended yet: abort it and roll it back."
-    rollback = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK)
-    if not rollback.exists():
+    stage = _newest_with_rollback(execution)
+    if stage is None:
         return "The stage has no rollback steps."
+    shared = replace(shared, stage=stage)
     stages_back.reopen(shared.stage)
     backward.reopen(execution)
     _reopen(shared)
@@ -63,6 +66,7 @@ def _roll_back(shared: Shared, interrupt: Interrupt) -> str:
 def _retry(shared: Shared, interrupt: Interrupt) -> str:
     """Try it again from the first step that was undone, else from the one that failed."""
     execution = shared.execution
+    shared = replace(shared, stage=_first_failed(shared))
     step = again.start_again(shared) if execution.is_over else None
     if step is None:
         return "There is no failed step to try again."
@@ -70,11 +74,23 @@ def _retry(shared: Shared, interrupt: Interrupt) -> str:
     execution.status, execution.outcome, execution.failure = Status.RUNNING, "", None
     execution.save(update_fields=["status", "outcome", "failure"])
     for stage in execution.stages.filter(position__gt=shared.stage.position):
-        again.wait_anew(list(stage.steps.filter(status=Status.SKIPPED)))
-        stage.status = Status.QUEUED
-        stage.save(update_fields=["status"])
+        again.wait_anew(stage)
     say(shared, step, f"{_name(interrupt)} asked to try {step.name} again: attempt {step.attempt}", "warning")
     return "Trying again."
+
+
+def _newest_with_rollback(execution: Execution) -> StageExecution | None:
+    begun = execution.stages.exclude(status=Status.SKIPPED).select_related("connector", "execution")
+    can_go_back = begun.filter(steps__section=StepExecution.Section.ROLLBACK).distinct()
+    return can_go_back.order_by("-position").first()
+
+
+def _first_failed(shared: Shared) -> StageExecution:
+    """The stage that failed; stages that run after a failure may have run behind it."""
+    if not runs_after_failure(shared.stage):
+        return shared.stage
+    failed = shared.execution.stages.filter(status__in=(*ENDED_BADLY, Status.ABORTED))
+    return failed.select_related("connector", "execution").order_by("position").first() or shared.stage
 
 
 def _fail(shared: Shared, interrupt: Interrupt) -> str:

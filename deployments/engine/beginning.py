@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from deployments.actions.base import ActionFailed
-from deployments.engine import failing
+from deployments.engine import failing, judging
 from deployments.engine.shared import Shared
 from deployments.engine.sources import known_values
 from deployments.expressions import BadExpressionError
@@ -21,11 +21,14 @@ def begin_step(shared: Shared, step: StepExecution) -> None:
     """The first look at a step, or at its next attempt."""
     rows = list(step.actions.order_by("position"))
     try:
+        if step.started_at is None and judging.is_skipped(shared, step):
+            return
         filled = _fill_in(shared, step, rows)
+        trouble = None
     except _CannotBegin as cannot:
-        filled, trouble = [], str(cannot)
-    else:
-        trouble = ""
+        filled, trouble = [], ActionFailed("UNKNOWN_EXPRESSION", str(cannot))
+    except judging.UnclearConditionError as cannot:
+        filled, trouble = [], unclear("step, or of a group around it,", str(cannot))
     now = shared.world.now()
     with shared.lease.commit():
         step.status, step.started_at = Status.RUNNING, now
@@ -33,8 +36,13 @@ def begin_step(shared: Shared, step: StepExecution) -> None:
         step.save(update_fields=["status", "started_at", "timeout_at", "spec", "timeout_seconds"])
         for row in filled:
             row.save(update_fields=["parameters", "title"])
-    if trouble:
-        failing.fail(shared, step, None, ActionFailed("UNKNOWN_EXPRESSION", trouble))
+    if trouble is not None:
+        failing.fail(shared, step, None, trouble)
+
+
+def unclear(what: str, trouble: str) -> ActionFailed:
+    """What is said where a condition has no answer."""
+    return ActionFailed("UNCLEAR_CONDITION", f"The condition of the {what} has no answer: {trouble}")
 
 
 def _fill_in(shared: Shared, step: StepExecution, rows: list[ActionRun]) -> list[ActionRun]:

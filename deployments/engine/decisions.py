@@ -56,8 +56,7 @@ def _retry(shared: Shared, step: StepExecution, interrupt: Interrupt) -> None:
     step.retries = 0
     step.save(update_fields=["retries"])
     next_attempt(step)
-    shared.execution.failure, shared.execution.outcome = None, ""
-    shared.execution.save(update_fields=["failure", "outcome"])
+    reacting.forget_failure(shared, step)
 
 
 def _skip(shared: Shared, step: StepExecution, interrupt: Interrupt) -> None:
@@ -71,9 +70,8 @@ def _skip(shared: Shared, step: StepExecution, interrupt: Interrupt) -> None:
             "exit_code": None,
         }
         step.save(update_fields=["failure"])
-        shared.execution.outcome = ""
-    shared.execution.failure = None
-    shared.execution.save(update_fields=["failure", "outcome"])
+        reacting.forget_failure(shared, step)
+    reacting.forget_failure(shared, step, outcome=False)
     reacting.end_step(shared, step, Status.SKIPPED)
 
 

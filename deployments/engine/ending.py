@@ -1,9 +1,12 @@
 """The end of an execution: actions that always run, statuses, the slot, the end mark of the log."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from deployments.actions.base import known_actions
 from deployments.engine import slots
+from deployments.engine.flow import ENDED_BADLY
+from deployments.engine.masking import secrets_of
 from deployments.engine.running import Failed, Finished, Wait, run
 from deployments.engine.shared import Shared
 from deployments.log import NewLine, store
@@ -19,6 +22,8 @@ def advance(shared: Shared) -> timedelta | None:
     if row is None:
         _end(shared)
         return None
+    if row.step.stage_id != shared.stage.pk:
+        shared = replace(shared, stage=row.step.stage, secrets=secrets_of(row.step.stage))
     if row.state == ActionState.WAITING:
         shared.change(row, state=ActionState.STARTED, started_at=shared.world.now())
     phase = "start" if row.start_done_at is None else "look"
@@ -51,7 +56,7 @@ def _next_always(shared: Shared) -> ActionRun | None:
     row: ActionRun | None = (
         ActionRun.objects.filter(step__in=begun, name__in=always)
         .exclude(state__in=OVER)
-        .select_related("step")
+        .select_related("step__stage__connector__secret", "step__stage__execution")
         .order_by("step__stage__position", "step__position", "position")
         .first()
     )
@@ -72,8 +77,26 @@ def _note_failure(shared: Shared, row: ActionRun, message: str) -> None:
         row.save(update_fields=["state", "ended_at", "detail"])
 
 
+def _goes_on(shared: Shared) -> bool:
+    """Close the stage that failed where a later one runs after a failure; False if none does."""
+    execution, stage = shared.execution, shared.stage
+    later = execution.stages.filter(position__gt=stage.position, status=Status.QUEUED)
+    if stage.status in TERMINAL or not later.exists():
+        return False
+    with shared.lease.commit():
+        stage.status = execution.ending
+        stage.save(update_fields=["status"])
+        stage.steps.exclude(status__in=TERMINAL).update(status=Status.SKIPPED)
+        slots.release(shared)
+        execution.ending, execution.status = "", Status.RUNNING
+        execution.save(update_fields=["ending", "status"])
+    return True
+
+
 def _end(shared: Shared) -> None:
     execution = shared.execution
+    if execution.ending in ENDED_BADLY and _goes_on(shared):
+        return
     with shared.lease.commit():
         for stage in execution.stages.exclude(status__in=TERMINAL):
             stage.status = execution.ending

@@ -2,6 +2,7 @@
 
 from deployments.actions.base import ActionFailed
 from deployments.engine import slots
+from deployments.engine.flow import ENDED_BADLY
 from deployments.engine.reacting import react
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
@@ -31,9 +32,11 @@ def fail(shared: Shared, step: StepExecution, row: ActionRun | None, failure: Ac
             row.save(update_fields=[*shared.touched(row)])
         step.failure = notes
         step.save(update_fields=["failure"])
-        shared.execution.failure = notes
-        shared.execution.outcome = failure.outcome
-        shared.execution.save(update_fields=["failure", "outcome"])
+        if not shared.execution.stages.filter(status__in=ENDED_BADLY).exists():
+            # What failed first is why the execution failed, whatever a later stage comes to.
+            shared.execution.failure = notes
+            shared.execution.outcome = failure.outcome
+            shared.execution.save(update_fields=["failure", "outcome"])
         react(shared, step, reaction_to(step.failure_strategies, _type_of(failure)))
 
 
@@ -44,14 +47,14 @@ def _type_of(failure: ActionFailed) -> str:
 
 def abort(shared: Shared, *, roll_back: bool, by: str) -> None:
     """A person wants it to stop: at once, and with or without a rollback; inside a commit."""
-    step = shared.stage.steps.exclude(status__in=TERMINAL).order_by("section", "position").first()
+    open_steps = shared.stage.steps.exclude(status__in=TERMINAL).order_by("section", "position")
+    step = open_steps.first()
     text = f"{by} aborted this execution" + (" and asked for a rollback" if roll_back else "")
     if step is not None:
         say(shared, step, text, "warning")
-        row = step.actions.filter(state=ActionState.STARTED).first()
-        if row is not None and not roll_back:
-            row.ended_at = shared.world.now()
-            row.save(update_fields=["ended_at"])
+        if not roll_back:
+            started = ActionRun.objects.filter(step__in=open_steps, state=ActionState.STARTED)
+            started.update(ended_at=shared.world.now())
         stop(shared, step, Status.ABORTED)
     shared.execution.outcome = Outcome.ABORTED
     shared.execution.failure = {

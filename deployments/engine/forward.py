@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 
 from deployments.actions.base import Action, ActionFailed, Rollout, known_actions
-from deployments.engine import failing, reacting
+from deployments.engine import beginning, failing, judging, reacting, turning
 from deployments.engine.again import next_attempt
 from deployments.engine.approvals import show_waiting
-from deployments.engine.beginning import begin_step
+from deployments.engine.flow import ENDED_BADLY, flow_of
 from deployments.engine.rollout import EngineRollout
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
@@ -16,24 +16,46 @@ from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
 
 
 def begin_stage(shared: Shared) -> None:
-    """The first look at a stage."""
+    """The first look at a stage: whether it runs at all, and then it does."""
     now = shared.world.now()
+    try:
+        reason, trouble = judging.stage_reason(shared), ""
+    except judging.UnclearConditionError as unclear:
+        reason, trouble = "", str(unclear)
+    if reason:
+        judging.skip_stage(shared, reason)
+        return
     with shared.lease.commit():
         shared.stage.status = Status.RUNNING
         shared.stage.save(update_fields=["status"])
         shared.execution.status = Status.RUNNING
         shared.execution.started_at = shared.execution.started_at or now
         shared.execution.save(update_fields=["status", "started_at"])
+    if trouble:
+        failing.fail(shared, flow_of(shared.stage).steps[0], None, beginning.unclear("stage", trouble))
 
 
 def advance(shared: Shared) -> timedelta | None:
-    """One step of progress; None means go on at once."""
-    step = _current(shared)
-    if step is None:
+    """One step of progress, of whichever current step has its turn; None means go on at once."""
+    current = flow_of(shared.stage).current()
+    if not current:
         _end_stage(shared)
         return None
+    step = shared.turns.next_of(current)
+    wait = None if step is None else _advance_step(shared, step)
+    if step is not None and (wait is None or len(current) == 1):
+        return wait
+    # Parking waits for one ECS service; another branch would not be looked at meanwhile (rule 16).
+    shared.parking = None
+    if step is not None and wait is not None:
+        shared.turns.wait(step, shared.world.now() + wait)
+        return None
+    return shared.turns.left(current, shared.world.now())
+
+
+def _advance_step(shared: Shared, step: StepExecution) -> timedelta | None:
     if step.status == Status.QUEUED:
-        begin_step(shared, step)
+        beginning.begin_step(shared, step)
         return None
     if step.retry_at is not None:
         return _try_again(shared, step, step.retry_at)
@@ -123,12 +145,6 @@ def _settle(shared: Shared, row: ActionRun) -> None:
         )
 
 
-def _current(shared: Shared) -> StepExecution | None:
-    steps = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position")
-    step: StepExecution | None = steps.exclude(status__in=TERMINAL).first()
-    return step
-
-
 def _next_action(step: StepExecution) -> ActionRun | None:
     done = (ActionState.DONE, ActionState.SKIPPED)
     row: ActionRun | None = (
@@ -155,6 +171,13 @@ def _end_step(shared: Shared, step: StepExecution) -> None:
 
 
 def _end_stage(shared: Shared) -> None:
+    forward = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION, status__in=ENDED_BADLY)
+    if (marked := forward.order_by("position").first()) is not None:
+        # A step was marked as failure, and those that run after a failure have run.
+        with shared.lease.commit():
+            turning.skip_later(shared, Status(marked.status))
+            turning.set_ending(shared, Status(marked.status))
+        return
     from_here = shared.execution.stages.filter(position__gt=shared.stage.position)
     if from_here.exists():
         failing.close_stage(shared, Status.SUCCESS)
@@ -162,9 +185,16 @@ def _end_stage(shared: Shared) -> None:
     steps = StepExecution.objects.filter(stage__execution=shared.execution)
     with shared.lease.commit():
         ignored = steps.filter(status=Status.IGNORE_FAILED).exists()
-        shared.execution.ending = Status.IGNORE_FAILED if ignored else Status.SUCCESS
+        failed = shared.execution.stages.filter(status__in=ENDED_BADLY).order_by("position").first()
+        if failed is not None and shared.stage.status not in TERMINAL:
+            # This one ran because an earlier one failed.
+            shared.stage.status = Status.SUCCESS
+            shared.stage.save(update_fields=["status"])
+        shared.execution.ending = (
+            failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS
+        )
         # What a person or a strategy waved through is not said to have ended well (P01).
-        if not steps.exclude(failure=None).exists():
+        if not failed and not steps.exclude(failure=None).exists():
             shared.execution.outcome = Outcome.COMPLETED
         shared.execution.save(update_fields=["ending", "outcome"])
 

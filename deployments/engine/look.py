@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from deployments.engine import asked, backward, ending, forward, slots
+from deployments.engine.branches import Turns
 from deployments.engine.lease import Lease, LeaseLostError, claim
 from deployments.engine.masking import secrets_of
 from deployments.engine.parking import Parking
@@ -38,12 +39,13 @@ def _move_on(lease: Lease, snapshot: Snapshot) -> tuple[datetime | None, Parking
 
     With it comes what a parked execution waits for.
     """
+    turns = Turns()
     while True:
         execution = Execution.objects.select_related("scope", "pipeline").get(pk=lease.execution_id)
         asked.take_up(lease, execution)
         if execution.is_over:
             return None, None
-        shared = _shared(lease, execution, snapshot)
+        shared = _shared(lease, execution, snapshot, turns)
         wait = _advance(shared)
         if wait is not None:
             return lease.world.now() + wait, shared.parking
@@ -51,7 +53,7 @@ def _move_on(lease: Lease, snapshot: Snapshot) -> tuple[datetime | None, Parking
             return lease.world.now(), None
 
 
-def _shared(lease: Lease, execution: Execution, snapshot: Snapshot) -> Shared:
+def _shared(lease: Lease, execution: Execution, snapshot: Snapshot, turns: Turns) -> Shared:
     stages = list(execution.stages.select_related("connector__secret", "execution").order_by("position"))
     stage = next((s for s in stages if s.status not in TERMINAL), stages[-1])
     return Shared(
@@ -61,6 +63,7 @@ def _shared(lease: Lease, execution: Execution, snapshot: Snapshot) -> Shared:
         world=lease.world,
         snapshot=snapshot,
         secrets=secrets_of(stage),
+        turns=turns,
     )
 
 
@@ -75,6 +78,7 @@ def _advance(shared: Shared) -> timedelta | None:
         return backward.advance(shared)
     if stage.status == Status.QUEUED and not stage.slot_key:
         forward.begin_stage(shared)
+        return None
     return forward.advance(shared)
 
 

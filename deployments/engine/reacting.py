@@ -4,9 +4,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from deployments.actions.approval import EXPIRED, REJECTED
+from deployments.engine.flow import flow_of
 from deployments.engine.shared import Shared
+from deployments.engine.standing import settle
 from deployments.engine.telling import say
-from deployments.engine.turning import always, begin_rollback, set_ending, stop
+from deployments.engine.turning import always, begin_rollback, end, set_ending, stop, stop_beside
 from deployments.failure_strategies import DEFAULT, Reaction
 from deployments.models import StepExecution
 from deployments.states import TERMINAL, ActionState, Status
@@ -32,8 +34,7 @@ def ask(
     }
     step.status, step.retry_at = Status.INTERVENTION_WAITING, None
     step.save(update_fields=["intervention", "status", "retry_at"])
-    shared.execution.status = Status.INTERVENTION_WAITING
-    shared.execution.save(update_fields=["status"])
+    settle(shared)
     limit = f" until {until:%Y-%m-%d %H:%M:%S} UTC, then: {WORDS[then]}" if until and then else ""
     say(shared, step, f"Waiting for a person to decide about step {step.name}{limit}", "warning")
 
@@ -53,9 +54,7 @@ def go_on(shared: Shared, step: StepExecution) -> None:
     if step.intervention is not None:
         step.intervention, step.status = None, Status.RUNNING
         step.save(update_fields=["intervention", "status"])
-    status = Status.ROLLING_BACK if shared.execution.rolling_back else Status.RUNNING
-    shared.execution.status = status
-    shared.execution.save(update_fields=["status"])
+    settle(shared)
 
 
 def time_left(shared: Shared, step: StepExecution) -> timedelta | None:
@@ -89,8 +88,7 @@ def _retry(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
     step.retry_at = shared.world.now() + timedelta(seconds=pause)
     step.status = Status.ASYNC_WAITING
     step.save(update_fields=["retries", "retry_at", "status"])
-    shared.execution.failure, shared.execution.outcome = None, ""
-    shared.execution.save(update_fields=["failure", "outcome"])
+    forget_failure(shared, step)
     say(
         shared,
         step,
@@ -119,12 +117,28 @@ def _ignore(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
 
 def _mark_as_success(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
     end_step(shared, step, Status.SUCCESS)
-    shared.execution.failure = None
-    shared.execution.save(update_fields=["failure"])
+    forget_failure(shared, step, outcome=False)
+
+
+def forget_failure(shared: Shared, step: StepExecution, *, outcome: bool = True) -> None:
+    """What was said of the execution because of this step holds no more; of another step it does."""
+    execution = shared.execution
+    if (execution.failure or {}).get("step") not in (None, step.identifier):
+        return
+    execution.failure = None
+    if outcome:
+        execution.outcome = ""
+    execution.save(update_fields=["failure", "outcome"])
 
 
 def _mark_as_failure(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
     status = _failed_as(step)
+    if flow_of(shared.stage).waits_for_failure():
+        # What runs after a failure has its turn before the stage ends.
+        end(shared, step, status)
+        stop_beside(shared, step)
+        settle(shared)
+        return
     stop(shared, step, status)
     set_ending(shared, status)
 

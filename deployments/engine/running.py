@@ -174,7 +174,9 @@ def _recover(shared: Shared, row: ActionRun, step: StepExecution) -> None:
     """What was in the way is gone."""
     if row.trouble:
         shared.change(row, trouble=0)
-    if shared.execution.status == Status.INTERVENTION_WAITING:
+    # Another step may be the one that waits for a person.
+    is_meant = step.intervention is not None or step.status in TERMINAL
+    if shared.execution.status == Status.INTERVENTION_WAITING and is_meant:
         shared.change(row, detail="")
         with shared.lease.commit():
             reacting.go_on(shared, step)

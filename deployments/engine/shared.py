@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from deployments.actions.base import Seen
+from deployments.engine.branches import Turns
 from deployments.engine.lease import Lease
 from deployments.engine.parking import Parking
 from deployments.engine.world import Door, RemoteDoor, World
@@ -40,6 +41,7 @@ class Shared:
     snapshot: Snapshot
     secrets: tuple[str, ...] = ()
     parking: Parking | None = None
+    turns: Turns = field(default_factory=Turns)
     _events: list[AwsEvent] = field(default_factory=list)
     _touched: dict[int, set[str]] = field(default_factory=dict)
     _pinned: bool = False

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from deployments.engine.lease import wake
 from deployments.engine.shared import Shared, slot_key
+from deployments.engine.standing import settle
 from deployments.models import Slot, StageExecution, StepExecution
 from deployments.queries import ahead_of
 from deployments.states import Status
@@ -32,7 +33,9 @@ def hold(shared: Shared) -> bool:
         if stage.status != status:
             stage.status = status
             stage.save(update_fields=["status"])
-            if not shared.execution.rolling_back:
+            if taken:
+                settle(shared)
+            elif not shared.execution.rolling_back:
                 shared.execution.status = status
                 shared.execution.save(update_fields=["status"])
         if taken:

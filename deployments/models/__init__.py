@@ -1,7 +1,7 @@
 """The tables of the deployments app."""
 
 from deployments.models.approvals import Approval, ApprovalDecision
-from deployments.models.executions import ActionRun, Execution, StageExecution, StepExecution
+from deployments.models.executions import ActionRun, Execution, StageExecution, StepExecution, StepGroup
 from deployments.models.interventions import CheckedItem, Interrupt, Slot
 from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
 from deployments.models.pipelines import Pipeline, PipelineVersion
@@ -34,4 +34,5 @@ __all__ = [
     "Slot",
     "StageExecution",
     "StepExecution",
+    "StepGroup",
 ]

@@ -125,6 +125,9 @@ class StageExecution(models.Model):
     deployment_id = models.CharField(max_length=64, blank=True, default="")
     slot_key = models.CharField(max_length=512, blank=True, default="")
     slot_wanted_at = models.DateTimeField(null=True)
+    # When it runs: {"pipelineStatus", "condition"}, None after success; and why it did not.
+    when = models.JSONField(null=True)
+    skipped_because = models.CharField(max_length=512, blank=True, default="")
 
     class Meta:
         constraints = [
@@ -140,6 +143,28 @@ class StageExecution(models.Model):
         return self.execution.scope
 
 
+class StepGroup(models.Model):
+    """Steps of a stage that belong together, in order or side by side; `position` is that of the first."""
+
+    class Kind(models.TextChoices):
+        GROUP = "GROUP"
+        PARALLEL = "PARALLEL"
+
+    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="groups")
+    parent = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="groups")
+    position = models.PositiveIntegerField()
+    kind = models.CharField(max_length=16, choices=Kind)
+    identifier = models.CharField(max_length=128, blank=True, default="")
+    name = models.CharField(max_length=128, blank=True, default="")
+    # As that of a step; whether it began, the engine keeps in `status`: QUEUED, RUNNING or SKIPPED.
+    when = models.JSONField(null=True)
+    status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
+    skipped_because = models.CharField(max_length=512, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.identifier or self.kind}"
+
+
 class StepExecution(models.Model):
     """One step of a stage. An attempt is one try; a run rises when it starts again after an undo."""
 
@@ -150,6 +175,7 @@ class StepExecution(models.Model):
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
 
     stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="steps")
+    group = models.ForeignKey(StepGroup, null=True, on_delete=models.CASCADE, related_name="steps")
     position = models.PositiveIntegerField()
     section = models.CharField(max_length=16, choices=Section, default=Section.EXECUTION)
     identifier = models.CharField(max_length=128)
@@ -183,6 +209,9 @@ class StepExecution(models.Model):
     # Tags that a delegate must have for this step's calls, and who asked for them; empty: the connector's.
     delegate_selectors = models.JSONField(default=list)
     selectors_from = models.CharField(max_length=16, blank=True, default="")
+    # When it runs: {"stageStatus", "condition"}, None after success; and why it did not.
+    when = models.JSONField(null=True)
+    skipped_because = models.CharField(max_length=512, blank=True, default="")
 
     class Meta:
         constraints = [

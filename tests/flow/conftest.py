@@ -51,7 +51,8 @@ def pipeline_text(*stages: str, variables: str = "{}") -> str:
 def job(drive: Drive, name: str, more: str = "", definition: str = "", rest: str = "") -> str:
     """A step that runs a task, which is over after a few seconds."""
     spec = inline("runTaskRequestDefinition", request_text(drive))
-    spec += rest or inline("taskDefinition", definition or DEFINITION)
+    ends = DEFINITION.replace("<+primary.artifact.tag>", "done")
+    spec += rest or inline("taskDefinition", definition or ends)
     head = f"- step:\n    identifier: {name}\n    type: EcsRunTask\n" + (f"    {more}\n" if more else "")
     return f"{head}    spec:\n{indent(spec, ' ' * 6)}"
 

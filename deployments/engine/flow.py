@@ -1,0 +1,84 @@
+"""Which steps of a stage are current: a pure function of its rows, for steps in groups and side by side."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from deployments.models import StageExecution, StepExecution, StepGroup
+from deployments.states import TERMINAL, Status
+
+ENDED_BADLY = (Status.FAILED, Status.EXPIRED, Status.APPROVAL_REJECTED)
+AFTER_FAILURE = ("Failure", "All")
+Node = StepExecution | StepGroup
+
+
+class Flow:
+    """The steps and groups of a stage as they are now."""
+
+    def __init__(self, steps: Sequence[StepExecution], groups: Sequence[StepGroup] = ()) -> None:
+        self.steps = sorted(steps, key=lambda step: step.position)
+        self.groups = {group.pk: group for group in groups}
+        self._inside: dict[int | None, list[Node]] = defaultdict(list)
+        for step in self.steps:
+            self._inside[step.group_id].append(step)
+        for group in groups:
+            self._inside[group.parent_id].append(group)
+        for nodes in self._inside.values():
+            nodes.sort(key=lambda node: node.position)
+
+    def current(self) -> list[StepExecution]:
+        """The steps that run or may begin: one after the other, and of a parallel one of each branch."""
+        return self._current_inside(None, is_parallel=False)
+
+    def around(self, step: StepExecution) -> list[StepGroup]:
+        """The groups around a step, the outermost first."""
+        found: list[StepGroup] = []
+        key = step.group_id
+        while key is not None:
+            found.insert(0, self.groups[key])
+            key = found[0].parent_id
+        return found
+
+    def inside(self, group: StepGroup) -> Iterator[Node]:
+        """All steps and groups within a group, however deep."""
+        for node in self._inside[group.pk]:
+            yield node
+            if isinstance(node, StepGroup):
+                yield from self.inside(node)
+
+    def waits_for_failure(self) -> bool:
+        """Whether a step that has not begun wants to run although a step before it failed."""
+        return any(
+            step.status == Status.QUEUED and step.started_at is None and self._wants_failure(step)
+            for step in self.steps
+        )
+
+    def _wants_failure(self, step: StepExecution) -> bool:
+        nodes: list[Node] = [group for group in self.around(step) if group.status == Status.QUEUED]
+        return all(_after(node) in AFTER_FAILURE for node in [*nodes, step])
+
+    def _current_inside(self, key: int | None, *, is_parallel: bool) -> list[StepExecution]:
+        found: list[StepExecution] = []
+        for node in self._inside[key]:
+            if isinstance(node, StepGroup):
+                found += self._current_inside(node.pk, is_parallel=node.kind == StepGroup.Kind.PARALLEL)
+            elif node.status not in TERMINAL:
+                found.append(node)
+            if found and not is_parallel:
+                break
+        return found
+
+
+def flow_of(stage: StageExecution) -> Flow:
+    """Read the forward steps of a stage."""
+    steps = list(stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position"))
+    has_groups = any(step.group_id is not None for step in steps)
+    return Flow(steps, list(stage.groups.order_by("position")) if has_groups else [])
+
+
+def _after(node: Node) -> str:
+    return str((node.when or {}).get("stageStatus", "Success"))
+
+
+def runs_after_failure(stage: StageExecution) -> bool:
+    """Whether a stage wants to run although one before it failed."""
+    return (stage.when or {}).get("pipelineStatus") in AFTER_FAILURE

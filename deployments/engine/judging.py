@@ -1,0 +1,98 @@
+"""Whether a stage, a group or a step runs at all: its `when`, asked once, as it would begin."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from deployments.conditions import UnclearConditionError, read_condition
+from deployments.engine.flow import ENDED_BADLY, Node, flow_of
+from deployments.engine.shared import Shared
+from deployments.engine.sources import known_values
+from deployments.engine.telling import say
+from deployments.models import ActionRun, StepExecution, StepGroup
+from deployments.states import ActionState, Status
+
+_FAILED = (*ENDED_BADLY, Status.ABORTED)
+LONGEST_REASON = 512
+
+
+def stage_reason(shared: Shared) -> str:
+    """Why the stage does not run; nothing if it does. Raises `UnclearConditionError`."""
+    before = shared.execution.stages.filter(position__lt=shared.stage.position)
+    has_failed = before.filter(status__in=_FAILED).exists()
+    return _reason(shared, shared.stage.when, "pipelineStatus", "stage", has_failed=has_failed)
+
+
+def is_skipped(shared: Shared, step: StepExecution) -> bool:
+    """Ask of the groups around a step that have not begun, then of the step; skip what is not to run.
+
+    Raises `UnclearConditionError`.
+    """
+    if step.when is None and step.group_id is None:
+        has_failed = _has_failed(shared)
+        if has_failed:
+            _skip(shared, step, [step], "because a step before it failed")
+        return has_failed
+    flow = flow_of(shared.stage)
+    nodes: list[Node] = [*flow.around(step), step]
+    for node in nodes:
+        if isinstance(node, StepGroup) and node.status != Status.QUEUED:
+            continue
+        reason = _reason(shared, node.when, "stageStatus", "step", has_failed=_has_failed(shared))
+        if reason:
+            inside = list(flow.inside(node)) if isinstance(node, StepGroup) else []
+            _skip(shared, step, [node, *inside], reason)
+            return True
+        if isinstance(node, StepGroup):
+            with shared.lease.commit():
+                node.status = Status.RUNNING
+                node.save(update_fields=["status"])
+    return False
+
+
+def skip_stage(shared: Shared, reason: str) -> None:
+    """The stage does not run: neither do its steps."""
+    stage = shared.stage
+    with shared.lease.commit():
+        say(shared, None, f"Stage {stage.name} is skipped {reason}", "warning")
+        stage.status, stage.skipped_because = Status.SKIPPED, reason[:LONGEST_REASON]
+        stage.save(update_fields=["status", "skipped_because"])
+        _skip_rows(list(stage.steps.all()), "")
+
+
+def _has_failed(shared: Shared) -> bool:
+    steps = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION)
+    return bool(steps.filter(status__in=_FAILED).exists())
+
+
+def _reason(
+    shared: Shared, when: Mapping[str, Any] | None, status: str, what: str, *, has_failed: bool
+) -> str:
+    after = (when or {}).get(status, "Success")
+    if has_failed and after == "Success":
+        return f"because a {what} before it failed"
+    if not has_failed and after == "Failure":
+        return f"because no {what} before it failed"
+    condition = (when or {}).get("condition")
+    if condition is None or read_condition(condition).holds(known_values(shared.execution, shared.stage)):
+        return ""
+    return f"because this is false: {condition}"
+
+
+def _skip(shared: Shared, step: StepExecution, nodes: list[Node], reason: str) -> None:
+    outer = nodes[0]
+    what = "Step" if isinstance(outer, StepExecution) else "Group"
+    with shared.lease.commit():
+        say(shared, step, f"{what} {outer.name or 'of parallel steps'} is skipped {reason}", "warning")
+        _skip_rows(nodes, reason)
+
+
+def _skip_rows(nodes: Iterable[Node], reason: str) -> None:
+    for node in nodes:
+        node.status, node.skipped_because = Status.SKIPPED, reason[:LONGEST_REASON]
+        node.save(update_fields=["status", "skipped_because"])
+    steps = [node for node in nodes if isinstance(node, StepExecution)]
+    waiting = ActionRun.objects.filter(step__in=steps, state=ActionState.WAITING)
+    waiting.update(state=ActionState.SKIPPED)
+
+
+__all__ = ["UnclearConditionError", "is_skipped", "skip_stage", "stage_reason"]

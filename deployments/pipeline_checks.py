@@ -1,0 +1,169 @@
+"""What is wrong with a pipeline that its schema cannot say: names, kinds, conditions, what clashes."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployments import late
+from deployments.conditions import BadConditionError, read_condition
+from deployments.manifests.document import Document
+from deployments.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
+from deployments.step_manifests import shape_faults
+from deployments.steps.base import BadStepError, step_kind
+from deployments.strategies.base import known_strategies
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a pipeline; line and column count from 1, None if not known."""
+
+    path: str
+    message: str
+    line: int | None
+    column: int | None = None
+
+
+def problem(path: Path, message: str, document: Document) -> Problem:
+    """A problem at a place of a document."""
+    place = ".".join(map(str, path))
+    return Problem(place, message, document.line_of(path), document.column_of(path))
+
+
+def nested_steps(spec: Mapping[str, Any]) -> tuple[Nested, Nested]:
+    """The steps and the rollback steps of a stage, or those that its strategy fills in (R190).
+
+    Their places count from the spec.
+    """
+    execution = spec.get("execution", {})
+    steps, back = execution.get("steps", []), execution.get("rollbackSteps", [])
+    if "steps" not in execution and spec.get("strategy") in known_strategies():
+        filling = known_strategies()[spec["strategy"]]()
+        steps, back = list(filling.steps), list(filling.rollback_steps)
+    return flattened(steps, ("execution", "steps")), flattened(back, ("execution", "rollbackSteps"))
+
+
+def problems_of(value: Mapping[str, Any], document: Document) -> Iterator[Problem]:
+    """What keeps a pipeline that fits the schema from being one that can run."""
+    stages = [item["stage"] for item in value["stages"]]
+    yield from _repeated([stage["identifier"] for stage in stages], "stage", "pipeline.stages")
+    before: list[str] = []
+    for number, stage in enumerate(stages):
+        place: Path = ("pipeline", "stages", number, "stage")
+        checked = _Stage(stage["spec"], (*place, "spec"), before, document)
+        yield from checked.problems()
+        yield from _when_problems(stage, place, before, [], document)
+        before = [*before, *(leaf.identifier for leaf in checked.forward.leaves)]
+
+
+class _Stage:
+    """One stage that is looked through; `before` names the steps of the stages before it."""
+
+    def __init__(self, spec: Mapping[str, Any], place: Path, before: list[str], document: Document) -> None:
+        self.spec, self.place, self.before, self.document = spec, place, before, document
+        self.forward, self.back = nested_steps(spec)
+
+    def problems(self) -> Iterator[Problem]:
+        strategy = self.spec.get("strategy")
+        if strategy is not None and strategy not in known_strategies():
+            known = ", ".join(sorted(known_strategies()))
+            yield self._at(("strategy",), f"there is no strategy {strategy}; there are {known}")
+        if not self.forward.leaves:
+            yield self._at((), "the stage has no steps: name a strategy, or list steps under execution")
+        yield from self._names()
+        yield from self._groups()
+        for section, nested in (("steps", self.forward), ("rollbackSteps", self.back)):
+            for leaf in nested.leaves:
+                yield from _step_problems(leaf.step, section, (*self.place, *leaf.place), self.document)
+        yield from self._whens()
+
+    def _at(self, place: Path, message: str) -> Problem:
+        return problem((*self.place, *place), message, self.document)
+
+    def _names(self) -> Iterator[Problem]:
+        names = [leaf.identifier for leaf in (*self.forward.leaves, *self.back.leaves)]
+        names += [group.identifier for group in self.forward.groups if group.identifier]
+        yield from _repeated(names, "step", ".".join(map(str, self.place)))
+
+    def _groups(self) -> Iterator[Problem]:
+        for group in self.forward.too_deep():
+            yield self._at(group.place, f"groups and parallels may lie {MOST_DEPTH} deep at most")
+        for index, group in enumerate(self.forward.groups):
+            if group.kind == PARALLEL and (text := self._clash(index)):
+                yield self._at(group.place, text)
+
+    def _clash(self, parallel: int) -> str:
+        """A stage has one ECS service, which two cannot change at once."""
+        changing = [
+            next((leaf.identifier for leaf in branch if _changes_service(leaf)), None)
+            for branch in self.forward.branches(parallel)
+        ]
+        named = [one for one in changing if one is not None]
+        if len(named) < 2:
+            return ""
+        return f"{' and '.join(named)} change the same ECS service: let them run one after the other"
+
+    def _whens(self) -> Iterator[Problem]:
+        names = [leaf.identifier for leaf in self.forward.leaves]
+        for leaf in self.forward.leaves:
+            earlier = [*self.before, *(one.identifier for one in self.forward.before(leaf))]
+            here = (*self.place, *leaf.place)
+            for fault in late.faults(leaf.step.get("spec", {}), earlier, names):
+                yield problem((*here, "spec", *fault.where), fault.message, self.document)
+            yield from _when_problems(leaf.step, here, earlier, names, self.document)
+        for group in self.forward.groups:
+            first = self.forward.leaves[group.position]
+            earlier = [*self.before, *(one.identifier for one in self.forward.before(first))]
+            yield from _when_problems(group.said, (*self.place, *group.place), earlier, names, self.document)
+
+
+def _changes_service(leaf: Leaf) -> bool:
+    try:
+        return bool(step_kind(leaf.step["type"]).undone_by)
+    except BadStepError:
+        return False
+
+
+def _when_problems(
+    said: Mapping[str, Any], place: Path, earlier: list[str], others: list[str], document: Document
+) -> Iterator[Problem]:
+    condition = said.get("when", {}).get("condition")
+    if not isinstance(condition, str):
+        return
+    here = (*place, "when", "condition")
+    try:
+        read_condition(condition)
+    except BadConditionError as bad:
+        yield problem(here, str(bad), document)
+    for fault in late.faults({"condition": condition}, earlier, others):
+        yield problem(here, fault.message, document)
+
+
+def _step_problems(
+    step: Mapping[str, Any], section: str, place: Path, document: Document
+) -> Iterator[Problem]:
+    try:
+        kind = step_kind(step["type"])
+        kind.spec_from(step.get("spec", {}))
+    except BadStepError as bad:
+        yield problem((*place, *bad.path), str(bad), document)
+        return
+    for fault in shape_faults(kind, step.get("spec", {})):
+        yield problem((*place, "spec", fault.field), fault.message, document)
+    for name, why in _NOT_BACKWARD.items():
+        if section == "rollbackSteps" and name in step:
+            yield problem((*place, name), f"a rollback has no {name}: {why}", document)
+    if section not in kind.sections:
+        yield problem(place, f"{kind.type} belongs under {kind.sections[0]}", document)
+
+
+_NOT_BACKWARD = {
+    "failureStrategies": "it tries three times and says what it could not restore",
+    "when": "it undoes what was done, whatever is true by then",
+}
+
+
+def _repeated(names: list[str], what: str, path: str) -> Iterator[Problem]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Problem(path, f"{count} {what}s are called {name}; identifiers must differ", None)

@@ -1,0 +1,75 @@
+"""Which steps are current follows from the rows alone, whatever is nested in what."""
+
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deployments.engine.flow import Flow
+from deployments.models import StepExecution, StepGroup
+from deployments.states import TERMINAL, Status
+
+STATUSES = st.sampled_from([Status.QUEUED, Status.RUNNING, Status.SUCCESS, Status.SKIPPED, Status.FAILED])
+TREES = st.recursive(
+    STATUSES,
+    lambda inner: st.tuples(st.booleans(), st.lists(inner, min_size=1, max_size=3)),
+    max_leaves=9,
+)
+
+
+@dataclass
+class Rows:
+    """A tree of statuses as the rows of a stage."""
+
+    steps: list[StepExecution]
+    groups: list[StepGroup]
+
+    def add(self, tree: object, parent: StepGroup | None) -> None:
+        if not isinstance(tree, tuple):
+            row = StepExecution(pk=len(self.steps) + 1, position=len(self.steps), status=str(tree))
+            row.group_id = parent.pk if parent else None
+            self.steps.append(row)
+            return
+        kind = StepGroup.Kind.PARALLEL if tree[0] else StepGroup.Kind.GROUP
+        group = StepGroup(pk=len(self.groups) + 1, position=len(self.steps), kind=kind)
+        group.parent_id = parent.pk if parent else None
+        self.groups.append(group)
+        for inner in tree[1]:
+            self.add(inner, group)
+
+
+def rows_of(tree: object) -> Rows:
+    rows = Rows([], [])
+    rows.add(tree, None)
+    return rows
+
+
+def expected(tree: object, count: list[int]) -> list[int]:
+    """The positions of the current steps, by the words of the rule."""
+    if not isinstance(tree, tuple):
+        count[0] += 1
+        return [] if tree in TERMINAL else [count[0] - 1]
+    found = [expected(inner, count) for inner in tree[1]]
+    opened = [one for one in found if one]
+    return [at for one in opened for at in one] if tree[0] else opened[0] if opened else []
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(TREES, min_size=1, max_size=4))
+def test_of_a_sequence_the_first_open_part_is_current_and_of_a_parallel_each_open_branch(
+    parts: list[object],
+) -> None:
+    rows = Rows([], [])
+    for part in parts:
+        rows.add(part, None)
+    current = Flow(rows.steps, rows.groups).current()
+    assert [step.position for step in current] == expected((False, parts), [0])
+
+
+def test_a_step_for_failures_waits_where_its_unbegun_groups_are_for_failures_too() -> None:
+    rows = rows_of((False, [Status.QUEUED]))
+    (step,), (group,) = rows.steps, rows.groups
+    step.when = {"stageStatus": "Failure", "condition": None}
+    assert not Flow(rows.steps, rows.groups).waits_for_failure()
+    group.status = Status.RUNNING
+    assert Flow(rows.steps, rows.groups).waits_for_failure()

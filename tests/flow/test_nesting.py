@@ -1,0 +1,111 @@
+"""Groups and parallels as they are written: read from the inside out, mistakes named where they stand."""
+
+from textwrap import indent
+
+import pytest
+
+from deployments.pipelines import BadPipelineError, StageSpec, read_pipeline
+from tests.flow.conftest import pipeline_text, stage_text
+
+_WHEN = "steps.0.step.when"
+
+
+def _step(name: str, more: str = "", type_: str = "EcsRollingDeploy") -> str:
+    return f"- step: {{identifier: {name}, type: {type_}{', ' if more else ''}{more}}}\n"
+
+
+def _inside(head: str, *entries: str) -> str:
+    text, _, kind = head.partition(": ")
+    if text == "parallel":
+        return "- parallel:\n" + indent("".join(entries), "    ")
+    return f"- stepGroup:\n    identifier: {kind}\n" + "    steps:\n" + indent("".join(entries), "      ")
+
+
+_DEEP = _step("f")
+for _name in "edcba":
+    _DEEP = _inside(f"group: {_name}", _DEEP)
+
+
+def _stage(steps: str, more: str = "") -> StageSpec:
+    return read_pipeline(pipeline_text(stage_text(steps, more=more))).stages[0]
+
+
+def _wrong(steps: str, more: str = "") -> list[tuple[str, str, int | None]]:
+    with pytest.raises(BadPipelineError) as bad:
+        _stage(steps, more)
+    return [(one.path.partition("execution.")[2], one.message, one.line) for one in bad.value.problems]
+
+
+def test_groups_and_parallels_are_read_with_their_places() -> None:
+    one = _stage(_step("a") + _inside("group: g", _step("b"), _inside("parallel", _step("c"))) + _step("d"))
+    assert [step.identifier for step in one.steps] == ["a", "b", "c", "d"]
+    assert [step.group for step in one.steps] == [None, 0, 1, None]
+    assert [(group.kind, group.parent, group.position) for group in one.groups] == [
+        ("GROUP", None, 1),
+        ("PARALLEL", 0, 2),
+    ]
+    assert one.steps[2].place[2:] == (1, "stepGroup", "steps", 1, "parallel", 0, "step")
+
+
+def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() -> None:
+    said = """- stepGroup:
+    identifier: g
+    delegateSelectors: [eu]
+    when: {stageStatus: Failure, condition: <+env.type> == "x"}
+    failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: Ignore}}}]
+    steps:
+      - step: {identifier: a, type: EcsRollingDeploy}
+      - step: {identifier: b, type: EcsRollingDeploy, delegateSelectors: [us], when: {stageStatus: All}}
+"""
+    stage = _stage(said)
+    a, b = stage.steps
+    assert stage.groups[0].when == {"stageStatus": "Failure", "condition": '<+env.type> == "x"'}
+    assert (a.when, a.selectors, a.selectors_from) == (
+        {"stageStatus": "Failure", "condition": None},
+        ("eu",),
+        "STEP GROUP",
+    )
+    assert (b.when, b.selectors) == ({"stageStatus": "All", "condition": None}, ("us",))
+    assert a.failure_strategies[0]["action"]["type"] == "Ignore"
+
+
+@pytest.mark.parametrize(
+    ("steps", "place", "said"),
+    [
+        (_inside("parallel", _step("a"), _step("b")), "steps.0.parallel", "change the same ECS service"),
+        (_inside("group: a", _step("a")), "", "2 steps are called a"),
+        (_DEEP, "steps.0" + 4 * ".stepGroup.steps.0" + ".stepGroup", "4 deep at most"),
+        ("- parallel: []\n", "steps.0.parallel", "must not be empty"),
+        ("- {}\n", "steps.0", "names none of step, parallel, stepGroup"),
+        ("- {step: {identifier: a, type: X}, parallel: []}\n", "steps.0", "names step and parallel"),
+        (_step("a", "when: {condition: '<+env.type> = 1'}"), f"{_WHEN}.condition", "(column 13)"),
+        (
+            _step("a", "when: {condition: '<+steps.b.output.c>'}") + _step("b"),
+            f"{_WHEN}.condition",
+            "not over",
+        ),
+        (_step("a", "when: {stageStatus: Never}"), f"{_WHEN}.stageStatus", "Success, Failure, All"),
+        (_step("a", "when: {pipelineStatus: All}"), f"{_WHEN}.pipelineStatus", "not known here"),
+    ],
+)
+def test_a_mistake_is_named_where_it_stands(steps: str, place: str, said: str) -> None:
+    problems = _wrong(steps)
+    path, message, line = next(one for one in problems if said in one[1])
+    assert path == place
+    assert line or not place
+
+
+def test_outputs_of_a_branch_are_known_behind_the_parallel_and_not_beside_it() -> None:
+    needs = "spec: {sameAsAlreadyRunningInstances: <+steps.a.output.count>}"
+    first = _step("a")
+    assert _stage(_inside("parallel", first) + _step("b", needs))
+    told = _wrong(_inside("parallel", first, _step("b", needs)))
+    assert any("step a is not over" in message for _, message, _ in told)
+
+
+def test_a_rollback_step_runs_whatever_is_true() -> None:
+    text = pipeline_text(
+        stage_text(_step("a")).replace("EcsRollingRollback}", "EcsRollingRollback, when: {}}")
+    )
+    with pytest.raises(BadPipelineError, match="a rollback has no when"):
+        read_pipeline(text)
