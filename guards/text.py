@@ -17,11 +17,13 @@ _LINE_ENDS: Final = re.compile("[\n\r\u2028\u2029]")
 _UNSEEN_RANGES: Final = (
     "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e\\u200b"
     "\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\ufff0-\\ufffb\\ufffe\\uffff"
+)
+_UNSEEN_BEYOND: Final = (
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
 )
-_UNSEEN: Final = re.compile(f"[{_UNSEEN_RANGES}\ud800-\udfff]")
-# Of a name as JSON Schema has it; how long it may be is said beside.
+_UNSEEN: Final = re.compile(f"[{_UNSEEN_RANGES}{_UNSEEN_BEYOND}\ud800-\udfff]")
+# Of a name as JSON Schema has it, whose regular expressions are not agreed on beyond U+FFFF.
 NAME_PATTERN: Final = rf"^[^{_UNSEEN_RANGES}]*[^\s{_UNSEEN_RANGES}][^{_UNSEEN_RANGES}]*$"
 
 LONGEST_LINE: Final = 16_384

@@ -69,7 +69,7 @@ def test_a_good_name_is_one_line_that_can_be_stored(name: str) -> None:
 def test_the_pattern_of_a_name_says_what_is_taken() -> None:
     pattern = re.compile(NAME_PATTERN)
     # Half of a surrogate pair is in no JSON.
-    codes = [*range(0xD800), *range(0xE000, 0x110000, 7)]
+    codes = [*range(0xD800), *range(0xE000, 0x10000)]
     told = {code for code in codes if pattern.search(f"a{chr(code)}b")}
     assert told == {code for code in codes if name_fault(f"a{chr(code)}b", 3) is None}
     assert not pattern.search(" \t")
