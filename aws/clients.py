@@ -98,11 +98,14 @@ def _guard(client: Any, reach: Reach) -> None:
     client._endpoint.http_session._manager.pool_classes_by_scheme = pools
 
 
-def _whole(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+def _whole(http_response: Any, parsed: dict[str, Any], model: Any, **_: Any) -> None:
     """Refuse an answer cut short: botocore takes what is left of it for an empty success.
 
     Raises `ResponseParserError`, so that a write is known to be unanswered.
     """
+    if model.has_streaming_output and http_response.status_code < 300:
+        # Whoever reads it is told where it ends too early.
+        return
     body = http_response.content
     announced = http_response.headers.get("Content-Length")
     if announced and announced.isdigit() and len(body) < int(announced):

@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aws.errors import Undelivered, from_record
+from aws.addresses import endpoint_of_service
+from aws.errors import AwsError, Undelivered, from_record
+from connectors.aws_accounts import read_spec
 from connectors.kinds import read_any
 from connectors.models import Connector
 from connectors.sites import PASSWORD, SSH_KEY, SiteSpec, read_site
-from delegates.doors import DoorClosed, refuse_disabled
+from delegates.agent.executors.aws import FETCH_OBJECTS
+from delegates.doors import DoorClosed, call_payload, refuse_disabled
 from delegates.models import DelegateTask
 from delegates.owners import Payload
 from delegates.work import do_here
@@ -39,10 +42,13 @@ class SiteDoor:
 
     @property
     def selectors(self) -> tuple[str, ...]:
-        return read_site(self.connector.spec).delegate_selectors
+        return read_any(self.connector.kind, self.connector.spec).delegate_selectors
 
     def criterion(self, _service: str) -> str:
         """The URL that an errand needs to reach (R035)."""
+        if self.connector.kind == Connector.Kind.AWS:
+            aws = read_spec(self.connector.spec)
+            return endpoint_of_service("s3", aws.test_region, aws.endpoint_url or None)
         return read_site(self.connector.spec).url
 
 
@@ -56,7 +62,7 @@ class SiteCaller:
         """The result of an errand. Raises `Undelivered` with the reason, `DoorClosed`."""
         refuse_disabled(self.connector)
         payload = errand_payload(self.connector, operation, params)
-        answer = do_here(kind_of(operation), payload, seconds=HERE_SECONDS)
+        answer = do_here(kind_of(operation, self.connector), payload, seconds=HERE_SECONDS)
         if answer.error is not None:
             raise error_of(answer.error, service, operation)
         return dict(answer.result or {})
@@ -69,9 +75,10 @@ def open_site(connector: Connector) -> SiteDoor | SiteCaller:
     )
 
 
-def kind_of(operation: str) -> DelegateTask.Kind:
+def kind_of(operation: str, connector: Connector) -> DelegateTask.Kind:
     """The kind of task that an errand is."""
-    return _KINDS[operation]
+    is_aws = operation == FETCH_FILES and connector.kind == Connector.Kind.AWS
+    return DelegateTask.Kind.AWS if is_aws else _KINDS[operation]
 
 
 def errand_payload(connector: Connector, operation: str, params: Mapping[str, Any]) -> Payload:
@@ -79,6 +86,9 @@ def errand_payload(connector: Connector, operation: str, params: Mapping[str, An
 
     Raises `DoorClosed` if the connector lacks something or is of another kind.
     """
+    if kind_of(operation, connector) == DelegateTask.Kind.AWS:
+        asked = {"bucket": params["bucket"], "paths": list(params["paths"])}
+        return call_payload(connector, str(params["region"]), *FETCH_OBJECTS, asked)
     _refuse_other_kind(connector, operation)
     site = read_site(connector.spec)
     secret = _secret(connector, site)
@@ -91,17 +101,17 @@ def errand_payload(connector: Connector, operation: str, params: Mapping[str, An
     return Payload(said, mask=tuple(line for line in (secret, *_lines(secret)) if line))
 
 
-def error_of(record: Mapping[str, Any], service: str, operation: str) -> Undelivered:
+def error_of(record: Mapping[str, Any], service: str, operation: str) -> AwsError:
     """What an executor's error is to whoever asked."""
     told = {key: str(value) for key, value in record.items()}
     if told.get("kind") not in (None, "TaskError"):
-        told["message"] = from_record(told).sentence
+        return from_record(told)
     return Undelivered(told.get("code", ""), told.get("message", "no reason given"), service, operation)
 
 
 def _asked(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
     repository = str(params.get("repository") or "")
-    if kind_of(operation) == DelegateTask.Kind.DOCKER_REGISTRY:
+    if _KINDS[operation] == DelegateTask.Kind.DOCKER_REGISTRY:
         return {**params, "url": site.url}
     rest = {key: value for key, value in params.items() if key not in ("repository", "connector")}
     refs = {"refs": True} if operation == LIST_REFS else {}
@@ -109,7 +119,7 @@ def _asked(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> dict[st
 
 
 def _refuse_other_kind(connector: Connector, operation: str) -> None:
-    is_registry = kind_of(operation) == DelegateTask.Kind.DOCKER_REGISTRY
+    is_registry = _KINDS[operation] == DelegateTask.Kind.DOCKER_REGISTRY
     wanted = Connector.Kind.DOCKER_REGISTRY if is_registry else Connector.Kind.GIT
     if connector.kind != wanted:
         raise DoorClosed(

@@ -118,7 +118,7 @@ class InquiryCaller:
         said = {"service": service, "operation": operation, "params": dict(params)}
         self.inquiry.task = submit_task(
             scope=self.door.connector.scope,
-            kind=kind_of(operation) if service == SERVICE else DelegateTask.Kind.AWS,
+            kind=kind_of(operation, self.door.connector) if service == SERVICE else DelegateTask.Kind.AWS,
             title=f"{service}:{operation} for {self.inquiry}",
             payload=said,
             owner=OWNER,

@@ -12,7 +12,7 @@ from delegates import doors
 from delegates.lending import refuse_to_lend
 from delegates.models import Delegate, DelegateTask
 from delegates.owners import Answer, Payload
-from deployments.actions.work import SERVICE
+from deployments.actions.work import SEND_REQUEST, SERVICE
 from deployments.engine import remote, work
 from deployments.engine.world import REAL, World
 from deployments.models import Call
@@ -136,6 +136,7 @@ def _payload(call: Call, task: DelegateTask) -> Payload:
     """
     stage = call.step.stage
     if call.service == SERVICE:
+        work.refuse_to_lend_for(task, call.parsed_parameters)
         return work.payload_of(call.execution.scope, call.parsed_parameters)
     refuse_to_lend(task, stage.connector)
     return doors.call_payload(
@@ -145,7 +146,7 @@ def _payload(call: Call, task: DelegateTask) -> Payload:
 
 def _result_of(call: Call, answer: Answer) -> dict[str, Any]:
     result = dict(answer.result or {})
-    if call.service != SERVICE:
+    if (call.service, call.operation) != (SERVICE, SEND_REQUEST):
         return result
     payload = work.payload_of(call.execution.scope, call.parsed_parameters)
     return work.result_of(call.operation, payload, result)

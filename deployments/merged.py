@@ -8,6 +8,7 @@ from connectors.files import FileMissing, owner_of
 from deployments.manifests.check import CheckedManifest, ManifestProblem, check_manifest
 from deployments.manifests.document import BadDocument
 from deployments.manifests.layers import Merged, combined
+from deployments.manifests.places import is_wanting, words_of
 from deployments.manifests.reading import read_layers
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError
 from deployments.models import Manifest
@@ -31,6 +32,7 @@ class CountingManifest:
 
     `rows` are the manifests that it was made of, the weakest first; `arn` is set for a task definition that
     AWS has already, `trouble` where nothing could be merged: it says why and where; `broken` is its place.
+    `elsewhere` says where files lie that only a run or its preview fetches.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class CountingManifest:
     arn: str = ""
     trouble: str = ""
     broken: ManifestProblem | None = None
+    elsewhere: str = ""
 
     @property
     def problems(self) -> tuple[ManifestProblem, ...]:
@@ -84,6 +87,8 @@ def _of_kind(
     if rows[0]["store"] == TASK_DEFINITION_ARN:
         said = "; ".join(found.conflicts)
         return [CountingManifest(kind, rows[:1], arn=rows[0]["content"], trouble=said)]
+    if remote := [words_of(row) for row in rows if is_wanting(row)]:
+        return [CountingManifest(kind, rows, elsewhere=" and ".join(dict.fromkeys(remote)))]
     try:
         _refuse_unseen(rows, scope, reader)
         several = combined(kind, read_layers(kind, rows, scope))

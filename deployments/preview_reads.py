@@ -130,7 +130,7 @@ class DelegatedReads:
         with transaction.atomic():
             task = submit_task(
                 scope=question.pipeline.scope,
-                kind=kind_of(said["operation"]) if said["service"] == SERVICE else DelegateTask.Kind.AWS,
+                kind=_kind_of(said, self.door.connector),
                 title=f"{said['service']}:{said['operation']} for {question}",
                 payload=said,
                 owner=OWNER,
@@ -146,6 +146,11 @@ class DelegatedReads:
             if not mine.update(task=task, answers=question.answers):
                 # Somebody looked at the same moment, and asks already.
                 transaction.set_rollback(True)
+
+
+def _kind_of(said: Mapping[str, Any], connector: Connector) -> DelegateTask.Kind:
+    is_errand = said["service"] == SERVICE
+    return kind_of(said["operation"], connector) if is_errand else DelegateTask.Kind.AWS
 
 
 def _name_of(said: Mapping[str, Any]) -> str:

@@ -45,6 +45,9 @@ class MergedManifest(serializers.Serializer[Any]):
     problems = ManifestFault(many=True)
     warnings = ManifestFault(many=True)
     trouble = serializers.CharField(help_text="Why nothing could be merged, or nothing.")
+    elsewhere = serializers.CharField(
+        help_text="Where in Git or S3 files lie that only a run or its preview fetches, or nothing."
+    )
 
 
 class MergedManifests(serializers.Serializer[Any]):
@@ -72,6 +75,7 @@ def _plain(one: CountingManifest) -> dict[str, Any]:
         "problems": [_fault(fault) for fault in one.problems],
         "warnings": [_fault(fault) for fault in one.warnings],
         "trouble": one.trouble,
+        "elsewhere": one.elsewhere,
     }
 
 

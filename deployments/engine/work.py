@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from aws.errors import AwsError, NotSent, Undelivered
+from aws.errors import AwsError, NotSent, Undelivered, from_record
 from connectors.aws_accounts import read_spec
 from connectors.models import Connector
 from connectors.secrets import SecretMissing, find_secret
 from delegates.clock import database_now
 from delegates.doors import DoorClosed, refuse_disabled
-from delegates.errands import SiteDoor, errand_payload, open_site
+from delegates.errands import SiteDoor, errand_payload, kind_of, open_site
+from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
 from delegates.owners import Payload
@@ -106,7 +107,7 @@ def open_work(step: StepExecution, operation: str, params: Mapping[str, Any]) ->
     """The way of one piece of work: scripts go to delegates, the rest as connector or parameters say."""
     stage, kind = step.stage, _KINDS[operation]
     if (connector := _connector_of(params)) is not None:
-        return _to_site(step, kind, params, connector)
+        return _to_site(step, kind_of(operation, connector), params, connector)
     spec = read_spec(stage.connector.spec)
     through = str(params.get("through") or ("Delegate" if spec.is_remote else "Manager"))
     if operation != RUN_SCRIPT and through == "Manager" and not step.delegate_selectors:
@@ -142,6 +143,12 @@ def _scope_of(stage: StageExecution) -> Scope:
     return stage.execution.scope
 
 
+def refuse_to_lend_for(task: DelegateTask, params: Mapping[str, Any]) -> None:
+    """Raises `NotSent` where work would be done with credentials of this Slipway that it does not lend."""
+    if (connector := _connector_of(params)) is not None:
+        refuse_to_lend(task, connector)
+
+
 def payload_of(scope: Scope, params: Mapping[str, Any]) -> Payload:
     """What does the work gets: the parameters with their secrets put in.
 
@@ -168,6 +175,8 @@ def result_of(operation: str, payload: Payload, result: Mapping[str, Any]) -> di
 def error_of(answer: _Ended) -> AwsError | None:
     """What an answer that is not good means; a script that ended with an exit code has been run."""
     error = answer.error or {}
+    if error.get("kind") not in (None, "TaskError", "NotSent"):
+        return from_record({name: str(value) for name, value in error.items()})
     code, message = str(error.get("code", answer.status)), str(error.get("message") or "no reason was given")
     if answer.status == "SUCCEEDED" or (answer.status == "FAILED" and code == "ScriptFailed"):
         return None

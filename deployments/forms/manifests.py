@@ -8,7 +8,7 @@ from django.forms import BaseFormSet, formset_factory
 
 from deployments.catalog import MOST_MANIFESTS, ManifestSpec
 from deployments.manifests.layers import MERGE, REPLACE
-from deployments.manifests.places import BRANCH, COMMIT, GIT, REFS, REMOTE, TAG, clean_place
+from deployments.manifests.places import BRANCH, COMMIT, GIT, REFS, REMOTE, S3, TAG, clean_place
 from deployments.manifests.stores import TASK_DEFINITION_ARN
 from deployments.models import Manifest
 from guards.limits import SPEC_BYTES
@@ -45,6 +45,7 @@ class ManifestForm(PageForm):
             (INLINE, "Here, as text"),
             (FILES, "In the file store"),
             (GIT, "In a Git repository"),
+            (S3, "In an S3 bucket"),
             (TASK_DEFINITION_ARN, "In AWS already: the ARN of a task definition"),
         ],
         widget=forms.Select(attrs={"class": "select", "data-store": ""}),

@@ -41,6 +41,7 @@ def _shown(one: CountingManifest) -> dict[str, object]:
         "rows": [row | {"title": title_of(row["store"])} for row in one.rows],
         "arn": one.arn,
         "trouble": one.trouble,
+        "elsewhere": one.elsewhere,
         "problems": one.problems,
         "warnings": one.warnings,
     }

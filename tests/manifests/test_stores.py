@@ -23,7 +23,7 @@ def test_every_store_has_a_title_and_says_when_it_has_nothing(name: str) -> None
 
 
 def test_the_stores_of_this_version() -> None:
-    assert store_names() == ["FileStore", "Git", "Inline", "TaskDefinitionArn"]
+    assert store_names() == ["FileStore", "Git", "Inline", "S3", "TaskDefinitionArn"]
     assert title_of("FileStore") == "File Store"
 
 

@@ -1,6 +1,9 @@
 """Deployments whose manifests lie in Git: fetched when the run comes there, pinned to one commit."""
 
+from collections.abc import Callable
+
 import pytest
+from django.test import Client
 from pytest_django import Settings
 
 from connectors.downstream import LacksAccess
@@ -142,7 +145,9 @@ def test_a_delegate_fetches_where_the_connector_says_so(
     assert commits_of(execution) == {commit}
 
 
-def test_an_override_may_lie_in_another_branch(drive: Drive, git_server: GitServer, move: Move) -> None:
+def test_an_override_may_lie_in_another_branch(
+    drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
+) -> None:
     git_server.commit(texts())
     git_server.commit({"ecs/more.yaml": "cpu: '512'\nmemory: '1024'\n"}, branch="dev")
     git_connector(git_server.url)
@@ -154,6 +159,10 @@ def test_an_override_may_lie_in_another_branch(drive: Drive, git_server: GitServ
         service=service,
         spec=OverrideSpec({}, [ManifestSpec("more", TASK, "Git", ("ecs/more.yaml",), place=dev)]),
     )
+    page = browse(User.objects.get(username="admin")).get(
+        f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
+    )
+    assert "the branch main of shop and the branch dev of shop" in page.content.decode()
     execution = drive.run("1.27")
     assert execution.status == "SUCCESS", execution.failure
     assert "Overridden by more of the environment" in drive.log(execution)

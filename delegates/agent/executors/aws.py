@@ -7,18 +7,25 @@ from aws.caller import BotoCaller
 from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
 from aws.deadline import TooLate, sent_before
 from aws.errors import AwsError, NotSent, Unauthenticated
+from aws.objects import fetch_objects
 from delegates.agent.executors.answers import Answer, Surroundings, failed, not_sent, succeeded
 from delegates.agent.executors.operations import is_allowed, refusal
 from delegates.agent.work import Held
 from guards.places import find_place, read_url
+
+# No operation of AWS: objects of S3 are listed and read together.
+FETCH_OBJECTS = ("s3", "FetchObjects")
+_READS_OBJECTS = ("GetObject", "ListObjectsV2")
 
 
 def run_aws(held: Held, around: Surroundings) -> Answer:
     """Make the call of a task. Raises `KeyError` where a parameter is missing, and as `find_place` does."""
     params = held.task.params
     service, operation = str(params["service"]), str(params["operation"])
-    if not is_allowed(service, operation, around.allowed_operations):
-        return failed("OperationNotAllowed", refusal(service, operation))
+    asked = _READS_OBJECTS if (service, operation) == FETCH_OBJECTS else (operation,)
+    for one in asked:
+        if not is_allowed(service, one, around.allowed_operations):
+            return failed("OperationNotAllowed", refusal(service, one))
     if endpoint := str(params.get("endpoint_url") or ""):
         target = read_url(endpoint)
         find_place(target.host, target.port, around.reach)
@@ -30,6 +37,10 @@ def run_aws(held: Held, around: Surroundings) -> Answer:
         reach=around.reach,
     )
     try:
+        if (service, operation) == FETCH_OBJECTS:
+            asked = params["params"]
+            found = fetch_objects(caller, str(asked["bucket"]), [str(path) for path in asked["paths"]])
+            return succeeded({"files": found.files, "versions": found.versions})
         with sent_before(held.task.send_before):
             return succeeded(caller.call(service, operation, params.get("params") or {}))
     except TooLate as late:

@@ -57,6 +57,8 @@ EXTENDED = {
     "cloudwatch": ("DescribeAlarms", "GetMetricData", "PutMetricAlarm"),
     "logs": ("DescribeLogGroups", "FilterLogEvents", "GetLogEvents"),
     "iam": ("SimulatePrincipalPolicy",),
+    # Manifests that lie in S3 (R156).
+    "s3": ("GetObject", "ListObjectsV2"),
     "sts": ("GetCallerIdentity",),
 }
 ALLOWED = frozenset(

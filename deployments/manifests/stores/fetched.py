@@ -1,7 +1,7 @@
 """The stores Git and S3: a run, a preview or a person fetches the files, and only then there are texts."""
 
 from deployments.manifests.document import Document
-from deployments.manifests.places import GIT, words_of
+from deployments.manifests.places import GIT, S3, words_of
 from deployments.manifests.stores.base import Source, StoreError, store
 from rbac.models import Scope
 
@@ -11,6 +11,7 @@ class NotFetched(StoreError):
 
 
 @store(GIT, title="Git")
+@store(S3, title="S3")
 def fetch_git(source: Source, _scope: Scope) -> tuple[Document, ...]:
     """The texts come with the source; without them nobody has fetched it."""
     if not source["paths"]:
