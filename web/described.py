@@ -50,20 +50,28 @@ def _for_everybody() -> dict[str, Any]:
 def close_bodies(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Say of everything that is sent that it holds no other keys (see `web.bodies`)."""
     schemas = result.get("components", {}).get("schemas", {})
-    sent: set[str] = set()
-    new = {name for operation in _operations(result) for name in _named(operation.get("requestBody"))}
-    for operation in _operations(result):
+    operations = list(_operations(result))
+    sent = _reachable([operation.get("requestBody") for operation in operations], schemas)
+    answered = _reachable([operation.get("responses") for operation in operations], schemas)
+    for operation in operations:
         say_what_is_sent(operation.get("requestBody"), is_sent=True)
         say_what_is_sent(operation, is_sent=False)
-    while new:
-        sent |= new
-        new = {name for one in new for name in _named(schemas.get(one))} - sent
     for name, schema in schemas.items():
-        say_what_is_sent(schema, is_sent=name in sent)
+        say_what_is_sent(schema, is_sent=name in sent - answered)
     for name in sent:
         if schemas.get(name, {}).get("properties"):
             schemas[name]["additionalProperties"] = False
     return result
+
+
+def _reachable(parts: list[Any], schemas: dict[str, Any]) -> set[str]:
+    """The names of the schemas that these parts of the description are made of, however deep."""
+    found: set[str] = set()
+    new = set(_named(parts))
+    while new:
+        found |= new
+        new = {name for one in new for name in _named(schemas.get(one))} - found
+    return found
 
 
 def bound_numbers(result: dict[str, Any], **_: Any) -> dict[str, Any]:

@@ -34,7 +34,8 @@ IDENTIFIER = OpenApiParameter(
 )
 PAGE_SIZE = OpenApiParameter(
     "page_size",
-    {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS)},
+    # As many digits as the most has: a page of 999 is one of 200.
+    {"type": "integer", "minimum": 1, "maximum": 10 ** len(f"{int(PAGE_ROWS)}") - 1},
     description=f"Rows of a page, {int(PAGE_ROWS)} at most.",
 )
 CURSOR = OpenApiParameter("cursor", OpenApiTypes.STR, description="Where the page begins; taken from `next`.")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz.exceptions import REFUSED_ALTHOUGH_DESCRIBED
 from tests.fuzz.installation import ROLES, Asker, Installation, installed
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,8 @@ def main() -> int:
     """Ask as each role in turn, and print what was asked and found."""
     roles = os.environ.get("FUZZ_ROLES", " ".join(ROLES)).split()
     with tempfile.TemporaryDirectory(prefix="slipway-fuzz-") as name, installed(Path(name)) as installation:
+        if unknown := REFUSED_ALTHOUGH_DESCRIBED.keys() - installation.operations():
+            sys.exit(f"tests/fuzz/exceptions.py names what is not there: {', '.join(sorted(unknown))}")
         askers = [installation.asker(role) for role in roles]
         kept = [address for asker in askers for address in asker.addresses]
         reports = {asker.role: _ask(installation, asker, kept, Path(name)) for asker in askers}

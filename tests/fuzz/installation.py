@@ -68,6 +68,12 @@ class Installation:
             return bool(answer.status == 200)
         return False
 
+    def operations(self) -> set[str]:
+        """What its description names, as in "GET /api/v1/me"."""
+        with urlopen(f"{self.url}/api/schema/?format=json") as answer:
+            paths = json.load(answer)["paths"]
+        return {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+
     def is_ready(self) -> bool:
         """Whether everything that it is made of has started."""
         with contextlib.suppress(URLError, OSError), urlopen(f"{self.url}/readyz") as answer:
