@@ -24,7 +24,6 @@ class Program:
 def environment() -> dict[str, str]:
     """The environment of every program: this process's own, with what was worked out made explicit."""
     chosen = {
-        "DJANGO_SETTINGS_MODULE": "config.settings",
         "SLIPWAY_HOME": str(settings.HOME),
         "PORT": str(settings.ENV.port),
         "SLIPWAY_SANDBOX_PORT": str(settings.SANDBOX_PORT),

@@ -5,6 +5,7 @@ import os
 import pytest
 
 pytest_plugins = [
+    "tests.fixtures.watching",
     "tests.fixtures.people",
     "tests.fixtures.processes",
     "tests.fixtures.browser",

@@ -12,6 +12,7 @@ from connectors.models import Secret
 from connectors.operations import create_secret, delete_secret
 from rbac import audit
 from rbac.models import AuditEntry, Scope, User
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
@@ -21,7 +22,7 @@ Browse = Callable[[User], Client]
 @pytest.fixture
 def secret(project: Scope, admin: User) -> Secret:
     return create_secret(
-        actor=admin, scope=project, identifier="db", name="Database", value="a wonderful value"
+        actor=admin, scope=project, identifier="db", name="Database", value=planted("a wonderful value")
     )
 
 
@@ -125,7 +126,7 @@ def test_an_entry_opens_to_what_changed_and_leads_to_its_thing(secret: Secret, a
     page = client.get(f"/access/audit/{entry.pk}/").content.decode()
     assert "<ins>Database</ins>" in page
     assert f'href="/secrets/{secret.pk}/"' in page
-    assert "a wonderful value" not in page
+    assert planted("a wonderful value") not in page
     delete_secret(actor=admin, secret=secret)
     assert (
         f'href="/secrets/{entry.thing_id}/"' not in client.get(f"/access/audit/{entry.pk}/").content.decode()

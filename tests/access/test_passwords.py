@@ -10,9 +10,10 @@ from django.test import Client
 from access.people.passwords import send_reset
 from rbac.models import AuditEntry, User
 from tests.rbac.people import user
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
-PASSWORD, FRESH = "correct horse battery", "a quite different staple"
+PASSWORD, FRESH = planted("correct horse battery"), planted("a quite different staple")
 
 
 @pytest.fixture(autouse=True)

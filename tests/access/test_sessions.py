@@ -11,9 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from access.people.sessions import device_of, prune
 from rbac.models import AuditEntry
 from tests.rbac.people import user
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
-PASSWORD = "correct horse battery"
+PASSWORD = planted("correct horse battery")
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 HOUR = 3600
 

@@ -6,9 +6,10 @@ from django.test import Client
 
 from rbac.models import AuditEntry, User
 from tests.rbac.people import user
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
-PASSWORD = "correct horse battery"
+PASSWORD = planted("correct horse battery")
 
 
 @pytest.fixture(autouse=True)

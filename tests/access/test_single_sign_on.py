@@ -16,9 +16,10 @@ from rbac.models import AuditEntry, Scope, User, UserGroup
 from tests.access.test_two_factor import code_of
 from tests.fixtures.provider import Provider
 from tests.rbac.people import user
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
-PASSWORD = "correct horse battery"
+PASSWORD = planted("correct horse battery")
 
 
 @pytest.fixture(autouse=True)

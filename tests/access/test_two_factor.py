@@ -15,9 +15,10 @@ from pytest_django import Settings
 
 from rbac.models import AuditEntry, User
 from tests.rbac.people import user
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
-PASSWORD = "correct horse battery"
+PASSWORD = planted("correct horse battery")
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.api.needs import ADMIN, GRANTED, Need, Needs
 from tests.api.world import CANARY, PIPELINE, World
+from tests.watching.marker import planted
 
 Build = Callable[[World], dict[str, Any]]
 
@@ -117,7 +118,7 @@ def edited_delegate_form(world: World) -> dict[str, Any]:
 
 
 def secret_form(world: World) -> dict[str, Any]:
-    return {"in_scope": world.scope.path, "name": "Made here", "value": "a good secret"}
+    return {"in_scope": world.scope.path, "name": "Made here", "value": planted("a good secret")}
 
 
 def service_account_form(world: World) -> dict[str, Any]:

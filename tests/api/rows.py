@@ -23,6 +23,7 @@ from tests.api.asks import (
 from tests.api.deployment_rows import DEPLOYMENTS
 from tests.api.needs import ACCOUNT, ORGANIZATION, Belongs, Lists, Needs, Open, Owner, SignedIn
 from tests.api.page_rows import PAGES
+from tests.watching.marker import planted
 
 ROWS: dict[str, Row] = {
     # Signing in, probes, descriptions: for everybody.
@@ -356,7 +357,7 @@ ROWS: dict[str, Row] = {
             Ask(
                 "post",
                 Needs("core_secret_edit", 201),
-                body=here(identifier="x", name="X", value="a good secret"),
+                body=here(identifier="x", name="X", value=planted("a good secret")),
             ),
         )
     ),

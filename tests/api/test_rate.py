@@ -14,6 +14,7 @@ from rest_framework.test import APIClient
 from rbac import counting
 from rbac.models import User
 from rbac.operations.keys import create_api_key
+from tests.watching.marker import planted
 from web.rate import WINDOW_SECONDS, judge
 from web.rest import Route
 
@@ -124,10 +125,10 @@ def test_people_can_sign_in_while_the_shared_cache_is_away(
     admin: User, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "cache", RedisCache("unix:///nowhere/valkey.sock", {}))
-    admin.set_password("correct horse battery")
+    admin.set_password(planted("correct horse battery"))
     admin.save()
     wrong = {"username": admin.username, "password": "wrong"}
-    right = wrong | {"password": "correct horse battery"}
+    right = wrong | {"password": planted("correct horse battery")}
     assert client.post("/sign-in/", right).status_code == 302
     client.post("/sign-out/")
     for _ in range(6):

@@ -9,11 +9,12 @@ from connectors.models import Secret
 from deployments.models import Execution, Infrastructure, Pipeline, Service, ServiceOverride
 from rbac.models import AuditEntry, Scope, User
 from tests.api.world import PIPELINE, TASK_DEFINITION, World
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
 HERE = {"org": "default", "project": "demo"}
-VALUE = "a-very-secret-value"
+VALUE = planted("a-very-secret-value")
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ from rbac.models import (
 from rbac.models.api_key import hash_of
 from rbac.operations.keys import create_api_key
 from tests.delegates.making import make_token, one_of_everything
+from tests.watching.marker import planted
 
 # The port of "discard": a call that gets this far is refused and never reaches AWS.
 NOBODY_LISTENS = "http://127.0.0.1:9"
@@ -97,7 +98,7 @@ class World:
 def make_world(scope: Scope, member: User, runner: User) -> World:
     """Fill `scope`; `member` gets an own role there, and `runner` runs the pipeline."""
     secret = Secret.objects.create(
-        scope=scope, identifier="key", name=f"{CANARY} key", value="wonderful-secret-value"
+        scope=scope, identifier="key", name=f"{CANARY} key", value=planted("wonderful-secret-value")
     )
     connector = Connector.objects.create(
         scope=scope,

@@ -8,8 +8,9 @@ from django.test import Client
 from connectors.models import Connector, FileNode, Secret
 from connectors.operations import create_connector, create_secret, save_file
 from rbac.models import Scope, User
+from tests.watching.marker import planted
 
-VALUE = "wJalrXUtnFEMI-K7MDENG"
+VALUE = planted("wJalrXUtnFEMI-K7MDENG")
 
 
 @pytest.fixture

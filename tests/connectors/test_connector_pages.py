@@ -15,9 +15,10 @@ from rbac.permissions import PERMISSIONS
 from sandbox.process import SandboxProcess
 from tests.api.world import make_world
 from tests.fixtures.people import make_person
+from tests.watching.marker import planted
 
 Browse = Callable[[User], Client]
-KEY_VALUE = "wonderful/secret+access+key"
+KEY_VALUE = planted("wonderful/secret+access+key")
 
 
 def text_of(response: Any) -> str:
@@ -157,7 +158,7 @@ def test_the_last_test_is_forgotten_when_the_secret_changes(
     client = browse(admin)
     client.post(f"/connectors/{connector.pk}/test/")
     assert "Connected" in text_of(client.get("/connectors/"))
-    client.post(f"/secrets/{connector.secret_id}/rotate/", {"value": "another good secret"})
+    client.post(f"/secrets/{connector.secret_id}/rotate/", {"value": planted("another good secret")})
     assert "Not tested" in text_of(client.get("/connectors/"))
 
 

@@ -13,12 +13,13 @@ from delegates.connector_tests import try_connector
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden
 from sandbox.process import SandboxProcess
+from tests.watching.marker import planted
 
 
 @pytest.fixture
 def secret(project: Scope, admin: User) -> Secret:
     return create_secret(
-        actor=admin, scope=project, identifier="key", name="Key", value="secret-of-the-sandbox"
+        actor=admin, scope=project, identifier="key", name="Key", value=planted("secret-of-the-sandbox")
     )
 
 
@@ -36,7 +37,9 @@ def connector(
 def test_a_door_calls_with_the_credentials_of_its_connector(
     connector: Connector, sandbox: SandboxProcess
 ) -> None:
-    expected = BotoCaller(AccessKey("AKIASANDBOX", "secret-of-the-sandbox"), "us-east-1", sandbox.url)
+    expected = BotoCaller(
+        AccessKey("AKIASANDBOX", planted("secret-of-the-sandbox")), "us-east-1", sandbox.url
+    )
     assert doors.open_door(connector, "us-east-1") == expected
     assert "secret-of" not in repr(doors.open_door(connector, "us-east-1"))
 

@@ -11,8 +11,9 @@ from connectors.models import Secret
 from connectors.rotation import encrypted_columns
 from rbac.encryption import WrongKey, decrypt, encrypt
 from rbac.models import Scope
+from tests.watching.marker import planted
 
-VALUE = "wJalrXUtnFEMI/K7MDENG é"
+VALUE = planted("wJalrXUtnFEMI/K7MDENG é")
 
 
 def test_a_token_does_not_show_the_text() -> None:
@@ -58,9 +59,9 @@ def test_a_value_is_opened_only_when_it_is_asked_for(project: Scope, settings: S
     assert VALUE not in repr(Secret.objects.values("value").get())
     with pytest.raises(WrongKey):
         _ = secret.value
-    secret.value = "a fresh value"
+    secret.value = planted("a fresh value")
     secret.save()
-    assert Secret.objects.defer("value").get(identifier="key").value == "a fresh value"
+    assert Secret.objects.defer("value").get(identifier="key").value == planted("a fresh value")
 
 
 def test_a_token_can_be_read_at_its_place_alone() -> None:
@@ -82,7 +83,9 @@ def test_what_is_no_token_is_refused_as_one(token: str, settings: Settings) -> N
 def test_a_value_that_is_copied_to_another_row_cannot_be_read_there(
     project: Scope, other_project: Scope
 ) -> None:
-    theirs = Secret.objects.create(scope=other_project, identifier="key", name="Key", value="not for you")
+    theirs = Secret.objects.create(
+        scope=other_project, identifier="key", name="Key", value=planted("not for you")
+    )
     mine = Secret.objects.create(scope=project, identifier="key", name="Key", value=VALUE)
     copied = Secret.objects.filter(pk=theirs.pk).values_list("value", flat=True).get()
     assert isinstance(copied, Sealed)

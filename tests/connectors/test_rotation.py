@@ -24,6 +24,7 @@ from connectors.rotation import (
 )
 from rbac.encryption import encrypt, name_of
 from rbac.models import Scope, User
+from tests.watching.marker import planted
 
 FIELD = Secret._meta.get_field("value")
 assert isinstance(FIELD, EncryptedTextField)
@@ -45,7 +46,7 @@ def keys(settings: Settings) -> Callable[..., None]:
 @pytest.fixture
 def secrets(project: Scope) -> list[Secret]:
     return [
-        Secret.objects.create(scope=project, identifier=f"s{n}", name="S", value=f"the value {n}")
+        Secret.objects.create(scope=project, identifier=f"s{n}", name="S", value=planted(f"the value {n}"))
         for n in range(5)
     ]
 
@@ -64,7 +65,9 @@ def test_after_a_rotation_the_old_key_is_not_needed(
     keys(new, old)
     assert "connectors_secret.value: 5 of 5 values written anew" in said()
     keys(new)
-    assert [one.value for one in Secret.objects.order_by("pk")] == [f"the value {n}" for n in range(5)]
+    assert [one.value for one in Secret.objects.order_by("pk")] == [
+        planted(f"the value {n}") for n in range(5)
+    ]
     assert "5 under" in said("--check")
 
 
@@ -109,14 +112,14 @@ def test_a_value_that_is_replaced_meanwhile_stays_replaced(
         monkeypatch.setattr(rotation, "encrypt", encrypt)
         # By a process that was not started with the new key yet.
         keys(old)
-        secrets[0].value = "a fresh value"
+        secrets[0].value = planted("a fresh value")
         secrets[0].save()
         keys(new, old)
         return encrypt(text, place)
 
     monkeypatch.setattr(rotation, "encrypt", replaced_meanwhile)
     rotate_column(VALUES)
-    assert Secret.objects.get(pk=secrets[0].pk).value == "a fresh value"
+    assert Secret.objects.get(pk=secrets[0].pk).value == planted("a fresh value")
     assert keys_used(VALUES) == {name_of(new): 5}
 
 
@@ -145,7 +148,7 @@ def test_what_no_key_reads_is_left_and_told(
     with pytest.raises(CommandError, match="5 values were written with a key"):
         said()
     keys(*old)
-    assert Secret.objects.get(pk=secrets[0].pk).value == "the value 0"
+    assert Secret.objects.get(pk=secrets[0].pk).value == planted("the value 0")
 
 
 def test_a_rotation_changes_neither_version_nor_moment(
@@ -181,12 +184,12 @@ def test_values_from_before_they_were_bound_are_read_and_bound(
     settings: Settings, secrets: list[Secret]
 ) -> None:
     (key,) = settings.FIELD_ENCRYPTION_KEYS
-    old = Fernet(key).encrypt(b"from before").decode()
+    old = Fernet(key).encrypt(planted("from before").encode()).decode()
     Secret.objects.filter(pk=secrets[0].pk).update(value=Sealed(old))
-    assert Secret.objects.get(pk=secrets[0].pk).value == "from before"
+    assert Secret.objects.get(pk=secrets[0].pk).value == planted("from before")
     assert keys_used(VALUES) == {first_key(): 4, f"{first_key()}{OLDER_FORM}": 1}
     with pytest.raises(CommandError, match="1 values are under an older key or form"):
         said("--check")
     assert rotate_column(VALUES).rotated == 1
     assert keys_used(VALUES) == {first_key(): 5}
-    assert Secret.objects.get(pk=secrets[0].pk).value == "from before"
+    assert Secret.objects.get(pk=secrets[0].pk).value == planted("from before")

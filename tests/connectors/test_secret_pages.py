@@ -13,14 +13,17 @@ from connectors.operations import create_secret
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from tests.api.world import CANARY, make_world
 from tests.fixtures.people import make_person
+from tests.watching.marker import planted
 
 Browse = Callable[[User], Client]
-PEM = "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----\n"
+PEM = planted("-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----\n")
 
 
 @pytest.fixture
 def secret(project: Scope, admin: User) -> Secret:
-    return create_secret(actor=admin, scope=project, identifier="db", name="Database", value="first value")
+    return create_secret(
+        actor=admin, scope=project, identifier="db", name="Database", value=planted("first value")
+    )
 
 
 def text_of(response: Any) -> str:
@@ -29,10 +32,14 @@ def text_of(response: Any) -> str:
 
 def test_a_text_is_kept_as_it_is_and_never_shown(project: Scope, admin: User, browse: Browse) -> None:
     client = browse(admin)
-    form = {"in_scope": project.path, "name": "Database password", "value": "  spaces stay  "}
+    form = {"in_scope": project.path, "name": "Database password", "value": f"  {planted('spaces stay')}  "}
     page = text_of(client.post("/secrets/new/", form, follow=True))
     made = Secret.objects.get()
-    assert (made.identifier, made.value, made.kind) == ("database_password", "  spaces stay  ", "Text")
+    assert (made.identifier, made.value, made.kind) == (
+        "database_password",
+        f"  {planted('spaces stay')}  ",
+        "Text",
+    )
     assert "spaces stay" not in page + text_of(client.get("/secrets/"))
 
 
@@ -48,7 +55,7 @@ def test_a_file_keeps_its_name(project: Scope, admin: User, browse: Browse) -> N
     [
         ({}, "value"),
         ({"value": "short"}, "value"),
-        ({"value": "long enough", "file": SimpleUploadedFile("a", b"long enough")}, "value"),
+        ({"value": planted("long enough"), "file": SimpleUploadedFile("a", b"long enough")}, "value"),
         ({"file": SimpleUploadedFile("a.p12", b"\xff\xfe binary")}, "file"),
         ({"file": SimpleUploadedFile("a", b"x" * (64 * 1024 + 1))}, "file"),
     ],
@@ -70,9 +77,9 @@ def test_a_rotation_replaces_the_value_for_all_who_use_it(
     Connector.objects.create(scope=secret.scope, identifier="aws", name="Production", secret=secret)
     client = browse(admin)
     assert "connector Production" in text_of(client.get(f"/secrets/{secret.pk}/rotate/"))
-    client.post(f"/secrets/{secret.pk}/rotate/", {"value": "second value"})
+    client.post(f"/secrets/{secret.pk}/rotate/", {"value": planted("second value")})
     secret = Secret.objects.get()
-    assert (secret.value, secret.version) == ("second value", 2)
+    assert (secret.value, secret.version) == (planted("second value"), 2)
     entry = AuditEntry.objects.get(action="secret.update")
     assert entry.after == {
         "identifier": "db",
@@ -86,7 +93,7 @@ def test_a_rotation_replaces_the_value_for_all_who_use_it(
 def test_a_rename_keeps_value_and_version(secret: Secret, admin: User, browse: Browse) -> None:
     browse(admin).post(f"/secrets/{secret.pk}/rename/", {"name": "Orders"})
     secret = Secret.objects.get()
-    assert (secret.name, secret.value, secret.version) == ("Orders", "first value", 1)
+    assert (secret.name, secret.value, secret.version) == ("Orders", planted("first value"), 1)
 
 
 def test_a_used_secret_stays_until_nothing_uses_it(secret: Secret, admin: User, browse: Browse) -> None:

@@ -19,6 +19,7 @@ from tests.delegated.work import Work
 from tests.faults.part import Part
 from tests.fixtures.agents import Manager
 from tests.fixtures.processes import ROOT, wait_until
+from tests.watching.marker import planted
 
 StartDying = Callable[..., Part]
 DYING_AGENT = (sys.executable, "-m", "tests.delegated.dying_agent")
@@ -74,7 +75,7 @@ def start(work: Work, manager: Manager, tmp_path: Path) -> Iterator[StartDying]:
             "HARNESS_TAGS": "prod",
             "SLIPWAY_DELEGATE_HEARTBEAT": "5",
             "AWS_ACCESS_KEY_ID": "AKIASANDBOX",
-            "AWS_SECRET_ACCESS_KEY": "of-the-delegate",
+            "AWS_SECRET_ACCESS_KEY": planted("of-the-delegate"),
             "DIES_AT": dies_at,
         }
         part = Part("output", DYING_AGENT, environment=environment, folder=home)

@@ -20,12 +20,13 @@ from tests.delegated.work import Work
 from tests.fixtures.agents import Manager
 from tests.fixtures.processes import wait_until
 from tests.secrecy.planted import Planted, Search, told_to_broker
+from tests.watching.marker import planted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
-KEY = "planted/wJalrXUtnFEMI+K7MDENGbPxRfiCYEXAMPLE"
-OF_AGENT = "of-the-delegate"
-PASSWORD = "a planted pass phrase, 4711"
+KEY = planted("/wJalrXUtnFEMI+K7MDENGbPxRfiCYEXAMPLE")
+OF_AGENT = planted("of-the-delegate")
+PASSWORD = planted("a planted pass phrase, 4711")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from rbac.operations import archive_scope
 from rbac.operations.keys import create_api_key
 from tests.deployments.driving import Drive
 from tests.fixtures.threads import at_once, split
+from tests.watching.marker import planted
 from web.problems import Conflict
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
@@ -193,7 +194,7 @@ def test_of_two_who_take_the_same_identifier_one_is_told(drive: Drive, admin_key
         "services": place,
         "environments": place | {"kind": "PreProduction"},
         "pipelines": {"yaml": pipeline, "org": "default", "project": "demo"},
-        "secrets": place | {"value": "a value"},
+        "secrets": place | {"value": planted("a value")},
         "connectors": place | {"kind": "Aws", "spec": {"credentials": "AssumeRole", "role_arn": ROLE}},
     }
 

@@ -9,6 +9,7 @@ import pytest
 from tests.faults.installation import Installation, installed
 from tests.faults.workload import Workload
 from tests.postgres import NoPostgresError
+from tests.watching.files import Files
 
 
 @pytest.fixture(scope="package")
@@ -19,6 +20,7 @@ def installation() -> Iterator[Installation]:
         try:
             with installed(Path(name)) as everything:
                 yield everything
+            Files().look_below(Path(name))
         except NoPostgresError as missing:
             pytest.skip(str(missing))
 

@@ -25,10 +25,11 @@ from tests.faults.part import Part
 from tests.fixtures.processes import ROOT, wait_until
 from tests.ports import free_port
 from tests.postgres import Postgres, postgres
+from tests.watching.marker import planted
 from tests.wiring import production_environment
 
 KEY = "slp_pat_a_key_for_the_faults"
-PASSWORD = "a password for the faults"
+PASSWORD = planted("a password for the faults")
 NOBODY_ANSWERED = 0
 POOL_SIZE = 4
 
@@ -183,11 +184,12 @@ def installed(folder: Path, *, concurrency: int = 2) -> Iterator[Installation]:
 
 
 def _environment(folder: Path, database_url: str, broker_port: int, concurrency: int) -> dict[str, str]:
-    ours = ("DJANGO_SETTINGS_MODULE", "SLIPWAY_TESTS_HOME", "PORT")
+    ours = ("SLIPWAY_TESTS_HOME", "PORT")
     given = {name: value for name, value in os.environ.items() if name not in ours}
     return {
         **given,
         **production_environment(),
+        "DJANGO_SETTINGS_MODULE": "tests.watching.settings",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOST": "127.0.0.1",
         "ALLOWED_HOSTS": "127.0.0.1",

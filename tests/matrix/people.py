@@ -10,6 +10,7 @@ from django.test.client import ClientHandler
 from rbac.models import Role, RoleAssignment, Scope, User
 from tests.api.needs import EVERY_STANDING, Standing
 from tests.fixtures.people import make_project
+from tests.watching.marker import planted
 
 Principal = User | AnonymousUser
 
@@ -38,7 +39,9 @@ def make_people() -> dict[Standing, User]:
     roles = {role.identifier: role for role in Role.objects.filter(scope=None)}
     people: dict[Standing, User] = {}
     for number, standing in enumerate(EVERY_STANDING):
-        person = User.objects.create_user(f"person{number}", password="correct horse battery", is_staff=True)
+        person = User.objects.create_user(
+            f"person{number}", password=planted("correct horse battery"), is_staff=True
+        )
         if standing.role:
             role, scope = roles[standing.role], scopes[standing.place]
             RoleAssignment.objects.create(user=person, role=role, scope=scope)

@@ -16,6 +16,7 @@ from tests.api.needs import ADMIN
 from tests.api.rows import ROWS
 from tests.doors.forms import Page
 from tests.matrix.conftest import Stage
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
 ASKS = [(name, ask) for name, row in ROWS.items() for ask in row.asks if ask.method != "get"]
@@ -25,7 +26,7 @@ OURS = ("rbac_", "connectors_", "delegates_", "deployments_", "mfa_", "account_"
 QUESTIONS = {"deployments_previewquestion", "delegates_inquiry", "delegates_delegatetask"}
 CHANGING_NOTHING = {"user.sign_out", "delegatetoken.reveal"}
 REQUEST = "audit-request-1"
-SECRETS = ("a good secret", "wonderful-secret-value")
+SECRETS = (planted("a good secret"), planted("wonderful-secret-value"))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from ops.demo_secrets import demo_api_key, demo_password
 from rbac.models import ApiKey, AuditEntry, RoleAssignment, Scope, User
 from rbac.policy import can
 from sandbox.process import SandboxProcess
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
 
@@ -144,11 +145,11 @@ def test_a_connector_with_other_credentials_is_left_alone(seeded: SandboxFacts) 
 def test_a_password_and_a_key_that_are_named_later_count(
     seeded: SandboxFacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SLIPWAY_DEMO_PASSWORD", "something else")
+    monkeypatch.setenv("SLIPWAY_DEMO_PASSWORD", planted("something else"))
     monkeypatch.setenv("SLIPWAY_DEMO_API_KEY", "slp_pat_something_else")
     call_command("seed_demo")
 
-    assert Client().login(username="viewer", password="something else")
+    assert Client().login(username="viewer", password=planted("something else"))
     assert (
         APIClient(headers={"x-api-key": "slp_pat_something_else"}).get("/api/v1/pipelines").status_code == 200
     )
@@ -156,12 +157,12 @@ def test_a_password_and_a_key_that_are_named_later_count(
 
 def test_a_password_that_somebody_changed_stays(seeded: SandboxFacts) -> None:
     admin = User.objects.get(username="admin")
-    admin.set_password("changed by hand")
+    admin.set_password(planted("changed by hand"))
     admin.save(update_fields=["password"])
 
     call_command("seed_demo")
 
-    assert Client().login(username="admin", password="changed by hand")
+    assert Client().login(username="admin", password=planted("changed by hand"))
 
 
 def test_there_is_no_demo_in_production(settings: Settings) -> None:

@@ -60,9 +60,10 @@ class Installation:
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     folder = tmp_path_factory.mktemp("installation")
-    ours = ("DJANGO_SETTINGS_MODULE", "DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SLIPWAY_TESTS_HOME")
+    ours = ("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SLIPWAY_TESTS_HOME")
     environment = {name: value for name, value in os.environ.items() if name not in ours}
     environment |= {
+        "DJANGO_SETTINGS_MODULE": "tests.watching.settings",
         "SLIPWAY_HOME": str(folder / "state"),
         "PORT": str(free_port()),
         "SLIPWAY_SANDBOX_PORT": str(free_port()),

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.operations.keys import create_api_key
+from tests.watching.marker import planted
 
 
 def project(path: str = "default/demo") -> Scope:
@@ -29,7 +30,7 @@ def user(
     name: str, role: str = "", scope: Scope | None = None, *, expires_at: datetime | None = None
 ) -> User:
     """Return a new user, with a built-in role at `scope` if one is named."""
-    person = User.objects.create_user(name, password="correct horse battery")
+    person = User.objects.create_user(name, password=planted("correct horse battery"))
     if role:
         grant(person, role, scope, expires_at=expires_at)
     return person

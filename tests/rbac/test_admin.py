@@ -22,6 +22,7 @@ from rbac.operations import create_service_account
 from rbac.permissions import PERMISSIONS
 from rbac.policy import can
 from tests.rbac.people import grant, organization
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]
@@ -41,7 +42,7 @@ MODELS = (
 @pytest.fixture
 def org_admin(project: Scope) -> User:
     """Staff that may manage one organization only."""
-    person = User.objects.create_user("org_admin", password="correct horse battery", is_staff=True)
+    person = User.objects.create_user("org_admin", password=planted("correct horse battery"), is_staff=True)
     grant(person, "organization_admin", organization("default"))
     return person
 
@@ -210,8 +211,8 @@ def test_a_user_is_made_and_changed_but_never_deleted(admin: User, browse: Brows
     form = {
         "username": "carla",
         "usable_password": "true",
-        "password1": "correct horse battery",
-        "password2": "correct horse battery",
+        "password1": planted("correct horse battery"),
+        "password2": planted("correct horse battery"),
     }
     assert client.post("/admin/rbac/user/add/", form).status_code == 302
     carla = User.objects.get(username="carla")
@@ -393,7 +394,7 @@ def test_nobody_sets_the_password_of_who_may_more(admin: User, browse: Browse):
     assert client.post(f"/admin/rbac/user/{admin.pk}/change/", change).status_code == 403
     assert client.post(f"/admin/rbac/user/{harmless.pk}/password/", form).status_code == 302
     admin.refresh_from_db()
-    assert admin.check_password("correct horse battery")
+    assert admin.check_password(planted("correct horse battery"))
     assert admin.email == ""
 
 

@@ -22,6 +22,7 @@ from rbac.policy import (
     visible_to,
 )
 from tests.rbac.people import organization, project, user
+from tests.watching.marker import planted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
@@ -142,8 +143,10 @@ def test_a_narrow_assignment_costs_no_more_queries(django_assert_num_queries: Dj
 def test_who_views_in_a_project_sees_what_is_shared_from_above():
     demo, account = project(), Scope.objects.account()
     project_viewer = user("viewer", "viewer", demo)
-    above = Secret.objects.create(scope=account, identifier="above", name="Above", value="1")
-    beside = Secret.objects.create(scope=project("default/other"), identifier="beside", name="B", value="1")
+    above = Secret.objects.create(scope=account, identifier="above", name="Above", value=planted("1"))
+    beside = Secret.objects.create(
+        scope=project("default/other"), identifier="beside", name="B", value=planted("1")
+    )
     top = pipeline(account, "top")
 
     assert list(visible_to(project_viewer, "core_secret_view", Secret.objects.all())) == [above]
@@ -154,7 +157,9 @@ def test_who_views_in_a_project_sees_what_is_shared_from_above():
 
 def test_what_is_seen_from_below_may_not_be_used_there():
     executor = user("executor", "pipeline_executor", project())
-    above = Secret.objects.create(scope=organization("default"), identifier="above", name="Above", value="1")
+    above = Secret.objects.create(
+        scope=organization("default"), identifier="above", name="Above", value=planted("1")
+    )
 
     assert not can(executor, "core_secret_access", above)
     with pytest.raises(Forbidden, match="core_secret_access"):
@@ -163,7 +168,9 @@ def test_what_is_seen_from_below_may_not_be_used_there():
 
 def test_what_is_seen_from_below_needs_the_permission_below():
     manager = user("manager", "delegate_manager", project())
-    above = Secret.objects.create(scope=organization("default"), identifier="above", name="Above", value="1")
+    above = Secret.objects.create(
+        scope=organization("default"), identifier="above", name="Above", value=planted("1")
+    )
 
     assert not can(manager, "core_secret_view", above)
     assert can(manager, "core_delegateconfiguration_view", organization("default"))
@@ -236,8 +243,10 @@ def test_a_key_of_a_project_sees_what_is_shared_from_above_and_not_beside():
     demo, account = project(), Scope.objects.account()
     person = user("person", "account_admin")
     person.key_limits = KeyLimits(demo, frozenset())
-    above = Secret.objects.create(scope=account, identifier="above", name="Above", value="1")
-    Secret.objects.create(scope=project("default/other"), identifier="beside", name="Beside", value="1")
+    above = Secret.objects.create(scope=account, identifier="above", name="Above", value=planted("1"))
+    Secret.objects.create(
+        scope=project("default/other"), identifier="beside", name="Beside", value=planted("1")
+    )
 
     assert list(visible_to(person, "core_secret_view", Secret.objects.all())) == [above]
     assert permissions_at(person, above) == {p for p in PERMISSIONS if can(person, p, above)}

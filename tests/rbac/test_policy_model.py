@@ -36,6 +36,7 @@ from rbac.policy import (
 )
 from tests.fixtures.people import make_person
 from tests.rbac.people import project
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
 
@@ -177,7 +178,9 @@ class PolicyAgainstModel(TestCase):
                     pipeline=found, scope=scope, number=1, yaml="", status="SUCCESS", look_at=timezone.now()
                 )
                 cls.things += [found, run]
-                cls.things.append(Secret.objects.create(scope=scope, identifier=name, name=name, value="1"))
+                cls.things.append(
+                    Secret.objects.create(scope=scope, identifier=name, name=name, value=planted("1"))
+                )
 
     def person(self, state: State) -> User:
         """Write the rows of `state` and return the person that they are about, as a request would."""

@@ -9,6 +9,7 @@ from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES, PERMISSIONS, view_pe
 from rbac.policy import can
 from rbac.roles import ensure_builtin_roles
 from tests.rbac.people import organization, project
+from tests.watching.marker import planted
 
 
 @pytest.mark.django_db
@@ -110,7 +111,7 @@ def test_a_viewer_can_change_nothing_and_an_executor_only_runs():
 
 @pytest.mark.django_db
 def test_a_superuser_is_someone_with_the_role_account_admin():
-    boss = User.objects.create_superuser("boss", password="correct horse battery")
+    boss = User.objects.create_superuser("boss", password=planted("correct horse battery"))
 
     assert boss.is_staff
     assert not boss.is_superuser

@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -19,13 +20,17 @@ from tests.api.world import World, make_world
 from tests.crowd import complete
 from tests.routes import addresses
 from tests.secrecy.planted import Planted, Search
+from tests.watching.marker import planted
+from tests.watching.watch import expected
 from web.exception_reports import Report
 
 pytestmark = pytest.mark.django_db
 
-VALUE = "planted/wJalrXUtnFEMI+K7MDENG \"bPx'RfiCY"
+VALUE = planted("/wJalrXUtnFEMI+K7MDENG \"bPx'RfiCY")
 HERE = {"org": "default", "project": "demo"}
-LINES = "-----BEGIN PLANTED KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END-----"
+LINES = planted(
+    "-----BEGIN PLANTED KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END-----"
+)
 
 
 @pytest.fixture
@@ -93,7 +98,8 @@ def test_no_refusal_of_the_api_repeats_a_value(
             ("patch", f"/api/v1/secrets/{world.secret.pk}"),
             ("post", "/api/v1/connectors"),
         ):
-            answer = getattr(client, method)(path, text, content_type="application/json")
+            with expected() if text in repeated else nullcontext():
+                answer = getattr(client, method)(path, text, content_type="application/json")
             assert answer.status_code < 500
             if text not in repeated:
                 search.look(f"answer to {method} {path} {text[:60]}", answer.content)

@@ -16,10 +16,11 @@ from rbac.models import Role, Scope, User
 from rbac.operations.keys import create_api_key, rotate_api_key
 from tests.fixtures.people import PASSWORD
 from tests.secrecy.planted import Planted, Search
+from tests.watching.marker import planted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
-NEW_PASSWORD = "another correct horse, 4711"
+NEW_PASSWORD = planted("another correct horse, 4711")
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from rbac.models import Scope, User
 from rbac.policy import Forbidden
 from sandbox.process import SandboxProcess
 from tests.specs.matrix import wanted
+from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
 VPC = "networkConfiguration.awsvpcConfiguration"
@@ -24,7 +25,9 @@ VPC = "networkConfiguration.awsvpcConfiguration"
 @pytest.fixture
 def connector(project: Scope, admin: User, sandbox: SandboxProcess, settings: Settings) -> Connector:
     settings.ALLOW_AWS_ENDPOINTS = True
-    secret = create_secret(actor=admin, scope=project, identifier="key", name="Key", value="of-the-sandbox")
+    secret = create_secret(
+        actor=admin, scope=project, identifier="key", name="Key", value=planted("of-the-sandbox")
+    )
     spec = {"credentials": "AccessKey", "access_key_id": "AKIASANDBOX", "endpoint_url": sandbox.url}
     return create_connector(
         actor=admin, scope=project, identifier="aws", name="AWS", spec=spec, secret=secret
