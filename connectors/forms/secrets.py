@@ -12,8 +12,8 @@ from web.page_forms import PageForm, ScopeField, identifier_from
 EDIT = "core_secret_edit"
 
 
-class _Unechoed(forms.Textarea):
-    """A refused form comes back without the value."""
+class Unechoed(forms.Textarea):
+    """A text area for a secret: a refused form comes back without what was entered."""
 
     def format_value(self, value: Any) -> str:
         return ""
@@ -29,7 +29,7 @@ class SecretValueForm(PageForm):
         strip=False,
         label="Value",
         help_text="It is never shown again; line ends and spaces are kept as they are.",
-        widget=_Unechoed(
+        widget=Unechoed(
             attrs={
                 "class": "input mono secret-value",
                 "rows": 3,

@@ -7,6 +7,7 @@ from django import forms
 from connectors.aws_accounts import DELEGATE, SLIPWAY
 from connectors.delegate_tags import tags_in
 from connectors.forms.connectors import EDIT, SecretField, version_of
+from connectors.forms.secrets import Unechoed
 from connectors.models import Connector, Secret
 from connectors.sites import ANONYMOUS, PASSWORD, SSH_KEY, read_site
 from rbac.models import Scope
@@ -76,7 +77,7 @@ class SiteForm(PageForm):
         max_length=65_536,
         label="Or the token, password or private key itself",
         help_text="It is kept encrypted as a new secret, and never shown again.",
-        widget=forms.Textarea(
+        widget=Unechoed(
             attrs={
                 "class": "input mono secret-value",
                 "rows": 3,
