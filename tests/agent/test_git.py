@@ -6,6 +6,7 @@ import pytest
 
 from tests.agent.tasks import error_of, run
 from tests.fixtures.git import GitServer
+from tests.watching.marker import planted
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_name_and_password_open_a_private_repository_and_stay_hidden(repository:
     said = error_of(fetch(url, "ecs/task.yaml", username="me", password="wrong-pass", mask=("wrong-pass",)))
     assert said["code"] == "GitFailed"
     assert "wrong-pass" not in said["message"]
-    answer = fetch(url, "ecs/task.yaml", username="me", password="s3cr3t-pass")
+    answer = fetch(url, "ecs/task.yaml", username="me", password=planted("s3cr3t-pass"))
     assert answer.status == "SUCCEEDED", answer.error
 
 

@@ -9,6 +9,7 @@ from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Site
+from tests.watching.marker import planted
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
@@ -57,14 +58,16 @@ def test_an_answer_that_is_not_as_wanted_fails_the_step(
 def test_a_secret_header_reaches_the_server_and_nobody_else(write: Write, drive: Drive, site: Site) -> None:
     admin = User.objects.get(username="admin")
     project = Scope.objects.get(path="account/default/demo")
-    create_secret(actor=admin, scope=project, identifier="token", name="Token", value="hunter2hunter2")
+    create_secret(
+        actor=admin, scope=project, identifier="token", name="Token", value=planted("hunter2hunter2")
+    )
     site.body = "you said {authorization}"
     rest = "headers: [{key: Authorization, value: '<+secrets.getValue(\"token\")>'}]"
     ready = write(http_text(site.url, rest))
     ready.deployer = admin
     execution = ready.run()
     assert execution.status == "SUCCESS", execution.failure
-    assert site.asked[0][2]["Authorization"] == "hunter2hunter2"
+    assert site.asked[0][2]["Authorization"] == planted("hunter2hunter2")
     step = StepExecution.objects.get(stage__execution=execution, identifier="ask")
     assert step.outputs["httpResponseBody"] == "you said •••"
     kept = [call.parameters + str(call.preview) + call.result for call in Call.objects.all()]

@@ -15,6 +15,7 @@ from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Worker
+from tests.watching.marker import planted
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
@@ -98,14 +99,16 @@ def test_a_script_that_fails_fails_the_step_with_its_exit_code(
 def test_a_secret_reaches_the_script_and_no_log(write: Write, drive: Drive, worker: Worker) -> None:
     admin = User.objects.get(username="admin")
     project = Scope.objects.get(path="account/default/demo")
-    create_secret(actor=admin, scope=project, identifier="token", name="Token", value="hunter2hunter2")
+    create_secret(
+        actor=admin, scope=project, identifier="token", name="Token", value=planted("hunter2hunter2")
+    )
     rest = "environmentVariables: [{name: TOKEN, type: Secret, value: token}]\n"
     script = 'echo "it is $TOKEN, or <+secrets.getValue("token")>, ${#TOKEN} long"'
     ready = write(pipeline_text(stage_text(script_step(script, rest=rest))))
     ready.deployer = admin
     execution = serve_until_over(drive, ready.start(), worker)
-    assert "it is •••, or •••, 14 long" in drive.log(execution)
-    assert worker.payloads[-1].mask == ("hunter2hunter2", "hunter2hunter2")
+    assert "it is •••, or •••, 26 long" in drive.log(execution)
+    assert worker.payloads[-1].mask == (planted("hunter2hunter2"), planted("hunter2hunter2"))
     assert "hunter2" not in "".join(call.parameters for call in Call.objects.all())
 
 
