@@ -15,6 +15,7 @@ class DeploymentsConfig(AppConfig):
         import deployments.delegate_environments
         import deployments.manifest_files
         import deployments.pipeline_files
+        import deployments.step_secrets
         import deployments.store_uses  # noqa: F401
 
         # Says what becomes of a call as a delegate takes it, answers or is lost.

@@ -11,6 +11,7 @@ from deployments.models import Environment, Execution, StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec
 from deployments.plan import Target, nearest_service
 from deployments.step_manifests import files_of
+from deployments.step_secrets import needs_of_frozen_secrets, needs_of_secrets
 from deployments.store_connectors import needs_of_stores
 from rbac.models import Scope
 
@@ -33,6 +34,7 @@ def needs_of_run(spec: PipelineSpec, targets: Iterable[Target], scope: Scope) ->
         hint = f"the connector of a manifest of the service {target.service.identifier}"
         yield from needs_of_stores(sources, scope, hint=hint, path=at)
         yield from needs_of_files(_step_files(target.spec), scope, path=at)
+        yield from needs_of_secrets(target.spec, scope, f"{place}.execution")
 
 
 def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> Iterator[Need]:
@@ -50,6 +52,7 @@ def needs_of_stage(stage: StageExecution) -> Iterator[Need]:
     if service is not None:
         yield _named("service", service)
     yield from (_named("environment", one) for one in _environments(stage))
+    yield from needs_of_frozen_secrets(stage)
 
 
 def stored_files(manifests: Iterable[Mapping[str, Any]]) -> list[str]:

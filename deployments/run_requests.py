@@ -11,6 +11,7 @@ from deployments.authoring import read, refuse_missing
 from deployments.downstream import needs_of_run
 from deployments.models import Pipeline
 from deployments.pipelines import PipelineSpec
+from deployments.step_secrets import bad_secrets
 from rbac.models import Scope, User
 from rbac.policy import require
 from web.problems import BadInput
@@ -54,6 +55,7 @@ def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
             *plan.closed_to_delegates(targets),
             *plan.bad_manifests(spec, scope),
             *bad_groups(spec, scope),
+            *bad_secrets(spec, scope),
         ]
     )
     return targets

@@ -275,6 +275,8 @@ class Action:
     """Whether a rollback has anything to put back here."""
     runs_always: ClassVar[bool] = False
     """A `Finally` action: also runs when the step failed, was aborted or was rolled back."""
+    may_be_cut_short: ClassVar[bool] = False
+    """Whether a person who skips it leaves nothing unknown behind."""
     moves_traffic: ClassVar[bool] = False
     """Whether what a rollback would do next could cut off users if this one is not undone: then it asks."""
     watches_timeout: ClassVar[bool] = False

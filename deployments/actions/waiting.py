@@ -14,6 +14,7 @@ class WaitForTime(Action):
     """Wait so many seconds; a person may end it sooner."""
 
     repeats = True
+    may_be_cut_short = True
 
     seconds: int
 

@@ -4,10 +4,13 @@ from textwrap import indent
 
 import pytest
 
+from connectors.downstream import LacksAccess
 from connectors.operations import create_secret
+from connectors.uses import uses_of
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
 from delegates.operations.tasks import route_waiting
+from deployments.authoring import PipelineNotRunnable
 from deployments.models import Call, Execution, StepExecution
 from deployments.operations import abort_execution
 from deployments.states import CallState
@@ -165,3 +168,24 @@ def test_a_script_without_a_delegate_says_what_to_do(write: Write, drive: Drive,
     assert execution.failure is not None
     assert execution.failure["code"] == "NO_DELEGATE"
     assert "scripts" in execution.failure["message"]
+
+
+def test_who_may_not_use_a_secret_may_neither_save_nor_run_a_script_with_it(
+    write: Write, drive: Drive
+) -> None:
+    admin = User.objects.get(username="admin")
+    account = Scope.objects.get(path="account")
+    secret = create_secret(
+        actor=admin, scope=account, identifier="token", name="Token", value="hunter2hunter2"
+    )
+    ready = write(pipeline_text(stage_text(script_step('echo <+secrets.getValue("account.token")>'))))
+    with pytest.raises(LacksAccess) as refused:
+        ready.start()
+    assert "core_secret_access on the secret account.token" in str(refused.value.errors)
+    assert "pipeline Flow" in str(uses_of(secret, admin))
+
+
+def test_a_secret_that_nobody_made_is_refused_when_saved(write: Write) -> None:
+    with pytest.raises(PipelineNotRunnable) as refused:
+        write(pipeline_text(stage_text(script_step('echo <+secrets.getValue("tokne")>'))))
+    assert "There is no secret tokne" in str(refused.value.errors)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from deployments.authoring import PipelineNotRunnable
+from deployments.operations import decide
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 
@@ -34,8 +36,15 @@ def test_a_wait_lasts_as_long_as_it_says(write: Write, drive: Drive) -> None:
     ],
 )
 def test_a_time_that_is_none_is_refused_when_saved(write: Write, duration: str, said: str) -> None:
-    from deployments.authoring import PipelineNotRunnable
-
     with pytest.raises(PipelineNotRunnable) as refused:
         write(_wait(duration))
     assert said in str(refused.value.errors)
+
+
+def test_a_person_may_go_on_sooner_and_nothing_stays_unknown(write: Write, drive: Drive) -> None:
+    execution = write(_wait("2d")).start()
+    drive.pass_time(30)
+    decide(actor=drive.deployer, execution=execution, step="pause", decision="SKIP")
+    drive.until_over(execution, most_seconds=120)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
+    assert "deployer decided about step Wait: skip it" in drive.log(execution)
