@@ -87,6 +87,7 @@ urlpatterns = [
     path("approvals/<uuid:pk>", approvals.OneApproval.as_view(), name="api-approval"),
     path("approvals/<uuid:pk>/approve", approvals.Approve.as_view(), name="api-approve"),
     path("approvals/<uuid:pk>/reject", approvals.Reject.as_view(), name="api-reject"),
+    path("approvals/<uuid:pk>/check", approvals.CheckApproval.as_view(), name="api-check-approval"),
     path("executions", executions.Executions.as_view(), name="api-executions"),
     path("executions/<uuid:pk>", executions.OneExecution.as_view(), name="api-execution"),
     path("executions/<uuid:pk>/abort", executions.AbortExecution.as_view(), name="api-abort"),

@@ -59,6 +59,7 @@ def approval_document(approval: Approval, principal: User) -> dict[str, Any]:
         "ahead": json.loads(approval.ahead or "{}"),
         "checked_at": approval.checked_at.isoformat() if approval.checked_at else None,
         "decisions": [_decision(one, approval) for one in decisions],
+        "checking": approval.is_being_checked,
         "can_decide": is_open and not refusal and not has_decided,
         "why_not": refusal or ("You have decided about this already." if is_open and has_decided else ""),
     }

@@ -1,7 +1,7 @@
 """What people do about approvals: approve, reject, have what is ahead worked out again."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
@@ -24,6 +24,8 @@ from web.problems import BadInput, Conflict
 
 VIEW: Final = "core_pipeline_view"
 EXECUTE: Final = "core_pipeline_execute"
+# So old may be what an approval rests on.
+FRESH: Final = timedelta(minutes=15)
 LOOK_AGAIN = "What would be done has changed since you looked. Look at it again, then decide."
 _OVER = {
     Approval.Status.APPROVED: "This was approved already.",
@@ -58,6 +60,24 @@ def reject(*, actor: User, approval: Approval, diff: str, comment: str = "") -> 
     return _decide(actor, approval, Verdict.REJECT, diff, comment, {})
 
 
+def check_again(*, actor: User, approval: Approval) -> None:
+    """Have what would be done worked out again; where it changed, decisions about the old do not count.
+
+    Raises `Conflict` where nobody is asked any more.
+    """
+    require(actor, VIEW, approval)
+    now = database_now()
+    with transaction.atomic():
+        keep_from_archiving(approval.execution.scope_id)
+        Execution.objects.select_for_update().get(pk=approval.execution_id)
+        asked = Approval.objects.filter(pk=approval.pk, status=Approval.Status.WAITING)
+        if not asked.update(checks_asked=F("checks_asked") + 1):
+            raise Conflict("Nobody is asked about this any more.")
+        record(actor=actor, action="approval.check", thing=approval)
+        wake(approval.execution_id, now)
+        transaction.on_commit(lambda: wake_soon(approval.execution_id))
+
+
 def why_not(actor: User, approval: Approval) -> str:
     """Why this person's decision would not count; nothing if it would."""
     if not approval.groups.filter(users=actor).exists():
@@ -87,8 +107,8 @@ def _decide(
         if refusal := why_not(actor, row):
             raise NotAnApprover(refusal)
         _refuse_late(row, execution, now)
-        earlier = list(row.decisions.filter(diff=row.diff))
-        _refuse_again(actor, row, earlier, diff)
+        earlier = [one for one in row.decisions.order_by("pk") if one.diff == row.diff]
+        _refuse_again(actor, row, earlier, diff, now)
         given = _checked_inputs(row, inputs, earlier) if verdict == Verdict.APPROVE else {}
         _count(row, diff, now)
         decision = ApprovalDecision.objects.create(
@@ -118,7 +138,13 @@ def _refuse_late(row: Approval, execution: Execution, now: datetime) -> None:
         raise Conflict("This execution is ending: there is nothing left to decide.")
 
 
-def _refuse_again(actor: User, row: Approval, earlier: list[ApprovalDecision], diff: str) -> None:
+def _refuse_again(
+    actor: User, row: Approval, earlier: list[ApprovalDecision], diff: str, now: datetime
+) -> None:
+    if not row.diff:
+        raise Conflict("What would be done is being worked out. Look at it in a moment, then decide.")
+    if row.checked_at and now - row.checked_at > FRESH:
+        raise Conflict("What would be done was worked out too long ago. Have it checked again, then decide.")
     if diff != row.diff:
         raise Conflict(LOOK_AGAIN)
     if any(one.by_id == actor.pk for one in earlier):

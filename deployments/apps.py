@@ -31,6 +31,12 @@ class DeploymentsConfig(AppConfig):
 
         register_question(executions_in)
 
+        # What a run that waits for approval would do next.
+        from deployments.engine.ahead import register_try_out
+        from deployments.preview.remaining import run_remaining
+
+        register_try_out(run_remaining)
+
         # And what becomes of the reads of a preview.
         from deployments import preview_reads, previews
 

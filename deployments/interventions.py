@@ -4,6 +4,7 @@ from typing import Any
 
 from deployments.models import Interrupt, StepExecution
 from deployments.states import ActionState, Status
+from deployments.steps.approval import APPROVAL
 
 LATE = "Nothing waits for this decision any more."
 Kind = Interrupt.Kind
@@ -16,6 +17,8 @@ _ABOUT_A_FAILURE = (
     Kind.ROLL_BACK,
     Kind.ABORT,
 )
+# Who may decide about failures may not do so in place of those who were asked to approve.
+_AROUND = (Kind.SKIP, Kind.IGNORE, Kind.MARK_AS_SUCCESS)
 DECISIONS = tuple(str(kind.value) for kind in _ABOUT_A_FAILURE)
 _CHOICES: dict[str, tuple[str, ...]] = {
     "FAILED": _ABOUT_A_FAILURE,
@@ -32,7 +35,8 @@ def choices_of(step: StepExecution) -> tuple[str, ...]:
     Elsewhere a skip could leave a write whose end nobody knows behind it; such a step can be aborted.
     """
     if step.intervention is not None:
-        return _CHOICES.get(step.intervention["kind"], ())
+        choices = _CHOICES.get(step.intervention["kind"], ())
+        return tuple(one for one in choices if one not in _AROUND) if step.type == APPROVAL else choices
     return (Kind.SKIP,) if _only_waits(step) else ()
 
 

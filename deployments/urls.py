@@ -31,6 +31,7 @@ urlpatterns = [
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/<uuid:pk>/", approvals.approval, name="approval"),
     path("approvals/<uuid:pk>/decide/", approvals.decide, name="decide-about-approval"),
+    path("approvals/<uuid:pk>/check/", approvals.check_again, name="check-approval"),
     path("pipelines/", pipelines.pipelines, name="pipelines"),
     path("pipelines/<int:pk>/", pipelines.pipeline, name="pipeline"),
     path("pipelines/new/", pipeline_texts.new_pipeline, name="new-pipeline"),

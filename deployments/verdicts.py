@@ -23,10 +23,11 @@ def tally(approval: Approval, decisions: Iterable[ApprovalDecision]) -> Tally:
     approvers: list[str] = []
     inputs: dict[str, str] = {}
     for one in sorted(decisions, key=lambda decision: decision.pk):
-        if one.diff != approval.diff:
-            continue
+        # Whoever rejected one thing has not allowed another.
         if one.verdict == ApprovalDecision.Verdict.REJECT:
             return Tally(Approval.Status.REJECTED, tuple(approvers), inputs, one.by_name, one.comment)
+        if one.diff != approval.diff:
+            continue
         approvers.append(one.by_name)
         inputs = dict(one.inputs)
         if len(approvers) >= approval.minimum:

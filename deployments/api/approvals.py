@@ -75,6 +75,7 @@ class ApprovalDocument(ApprovalSummary):
     diff = serializers.CharField()
     ahead = serializers.DictField()
     checked_at = serializers.DateTimeField(allow_null=True)
+    checking = serializers.BooleanField(help_text="Whether `ahead` is about to be worked out again.")
     decisions = DecisionShown(many=True)
     can_decide = serializers.BooleanField()
     why_not = serializers.CharField()
@@ -156,4 +157,13 @@ class Reject(ApprovalRoute):
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         approval = self.approval(pk)
         approving.reject(actor=self.principal, approval=approval, **self.given(RejectInput))
+        return self.shown(pk, 202)
+
+
+class CheckApproval(ApprovalRoute):
+    """Having what is ahead of a run worked out again."""
+
+    @extend_schema(request=None, responses={202: ApprovalDocument})
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        approving.check_again(actor=self.principal, approval=self.approval(pk))
         return self.shown(pk, 202)

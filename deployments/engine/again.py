@@ -7,6 +7,7 @@ from deployments.engine.flow import AFTER_FAILURE, ENDED_BADLY, flow_of
 from deployments.engine.shared import Shared
 from deployments.models import ActionRun, Call, StageExecution, StepExecution
 from deployments.states import ActionState, CallState, Status
+from deployments.steps.approval import APPROVAL
 
 _HAPPENED = (CallState.ANSWERED, CallState.SENT, CallState.UNKNOWN)
 _UNDONE = (ActionState.UNDONE, ActionState.NOT_RESTORED)
@@ -46,6 +47,10 @@ def start_again(shared: Shared) -> StepExecution | None:
     first = next((step for step in steps if step in undone or step.status in _FAILED), None)
     if first is None:
         return None
+    for step in steps[: first.position]:
+        if step.type == APPROVAL and step.status == Status.SUCCESS:
+            # What was approved then may not be what is done now.
+            next_attempt(step)
     for step in steps[first.position :]:
         if step.started_at is None:
             _wait_anew(step)

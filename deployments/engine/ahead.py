@@ -1,12 +1,25 @@
-"""What would be done after a step: what people see, and approve, before it is."""
+"""What would be done after a step: what people see, and approve, before it is.
+
+`deployments.preview`, which stands above the engine, enters how the steps of a stage are tried out.
+"""
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from aws.caller import Caller
 from deployments.models import StageExecution, StepExecution
-from deployments.states import TERMINAL
+from deployments.states import Status
+
+TryOut = Callable[[StepExecution, Caller], tuple[dict[str, dict[str, Any]], str]]
+_try_out: list[TryOut] = []
+
+
+def register_try_out(try_out: TryOut) -> None:
+    """Enter what says of each later step of a stage what it would do, and hashes all of it."""
+    _try_out[:] = [try_out]
 
 
 @dataclass(frozen=True)
@@ -17,13 +30,17 @@ class Ahead:
     diff: str
 
 
-def ahead_of(step: StepExecution) -> Ahead:
-    """What the steps after this one in its stage, and the stages after it, would do."""
-    document = {
-        "artifact": step.stage.execution.artifact,
-        "stages": [_stage(stage, step) for stage in _stages_from(step)],
-    }
-    text = json.dumps(document, sort_keys=True, default=str)
+def ahead_of(step: StepExecution, caller: Caller) -> Ahead:
+    """What the steps after this one in its stage would do, by reads of AWS, and the plan of later stages.
+
+    Raises what `caller` raises beside `AwsError`.
+    """
+    would, exact = _try_out[0](step, caller)
+    stages = [_stage(stage, step) for stage in _stages_from(step)]
+    for one in stages[0]["steps"]:
+        one["would"] = would.get(one["identifier"])
+    document = {"artifact": step.stage.execution.artifact, "stages": stages}
+    text = json.dumps([document, exact], sort_keys=True, default=str)
     return Ahead(document, hashlib.sha256(text.encode()).hexdigest())
 
 
@@ -49,7 +66,7 @@ def _stage(stage: StageExecution, asking: StepExecution) -> dict[str, Any]:
 
 
 def _is_ahead(step: StepExecution, asking: StepExecution | None) -> bool:
-    if step.section != StepExecution.Section.EXECUTION or step.status in TERMINAL:
+    if step.section != StepExecution.Section.EXECUTION or step.status != Status.QUEUED:
         return False
     return asking is None or step.position > asking.position
 

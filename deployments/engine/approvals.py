@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from deployments.actions.base import ActionFailed, ApprovalState, AskedApproval
 from deployments.approver_groups import find_groups, no_such_group
-from deployments.engine.ahead import Ahead, ahead_of
+from deployments.engine.ahead import Ahead
 from deployments.engine.shared import Shared
 from deployments.engine.standing import settle
 from deployments.models import Approval, StepExecution
@@ -27,18 +27,18 @@ class Desk:
     def __init__(self, rollout: "EngineRollout") -> None:
         self._rollout = rollout
         self._new: tuple[Approval, list[UserGroup]] | None = None
+        self._checked: tuple[Approval, Ahead] | None = None
 
     def ask(self, asked: AskedApproval) -> None:
         """Ask once; who would have to approve and what would be done is said in the log."""
         if self._rows().exists():
             return
-        rollout, step = self._rollout, self._rollout.step
+        rollout = self._rollout
         scope = rollout.shared.execution.scope
         groups, missing = find_groups(scope, asked.groups)
         if missing:
             raise ActionFailed("NO_SUCH_GROUP", f"Nobody can be asked: {no_such_group(missing[0], scope)}.")
-        ahead = ahead_of(step)
-        self._new = (self._row(asked, ahead), groups)
+        self._new = (self._row(asked), groups)
         until = f"{self._new[0].expires_at:%Y-%m-%d %H:%M:%S} UTC"
         rollout.log(f"Waiting for approval by {self._words(asked)} until {until}")
         able = User.objects.filter(user_groups__in=groups, is_active=True).distinct().count()
@@ -50,6 +50,15 @@ class Desk:
 
     def flush(self) -> None:
         """Write what was asked; inside a fenced commit."""
+        if self._checked is not None:
+            checked, ahead = self._checked
+            Approval.objects.filter(pk=checked.pk, status=Approval.Status.WAITING).update(
+                ahead=json.dumps(ahead.document, default=str),
+                diff=ahead.diff,
+                checked_at=self._rollout.world.now(),
+                checks_made=checked.checks_asked,
+            )
+            self._checked = None
         if self._new is None:
             return
         row, groups = self._new
@@ -66,12 +75,23 @@ class Desk:
         while row.status == Approval.Status.WAITING:
             verdict = self._verdict(row, counted)
             if verdict == Approval.Status.WAITING:
+                self._check(row)
                 self._rollout.wait_for_people(row.expires_at)
                 break
             self._close(row, verdict)
             row = self._rows().get()
             counted = tally(row, row.decisions.all())
         return ApprovalState(row.status, counted.approvers, counted.inputs, counted.by, counted.comment)
+
+    def _check(self, row: Approval) -> None:
+        """Work out what would be done, at first and when somebody asks to check again."""
+        if not row.is_being_checked:
+            return
+        ahead = self._rollout.look_ahead()
+        if row.diff and row.diff != ahead.diff:
+            text = "What would be done has changed: it has to be looked at, and approved, anew"
+            self._rollout.log(text, "warning")
+        self._checked = (row, ahead)
 
     def _rows(self) -> QuerySet[Approval]:
         return Approval.objects.filter(step=self._rollout.step, attempt=self._rollout.attempt)
@@ -93,7 +113,7 @@ class Desk:
                 show_waiting(rollout.shared, rollout.step, Status.RUNNING)
                 record(actor=None, action=f"approval.{verdict.lower()}", thing=row)
 
-    def _row(self, asked: AskedApproval, ahead: Ahead) -> Approval:
+    def _row(self, asked: AskedApproval) -> Approval:
         rollout, step = self._rollout, self._rollout.step
         now = rollout.world.now()
         return Approval(
@@ -108,9 +128,6 @@ class Desk:
             with_history=asked.with_history,
             asked_at=now,
             expires_at=step.timeout_at or now + timedelta(seconds=step.timeout_seconds),
-            ahead=json.dumps(ahead.document, default=str),
-            diff=ahead.diff,
-            checked_at=now,
         )
 
     def _words(self, asked: AskedApproval) -> str:
@@ -120,7 +137,7 @@ class Desk:
 
 
 def show_waiting(shared: Shared, step: StepExecution, status: Status) -> None:
-    """Show step and execution as waiting for approval, or as going on; inside a commit."""
+    """Show the step as waiting for approval, or as going on; inside a commit."""
     if step.status != status:
         step.status = status
         step.save(update_fields=["status"])

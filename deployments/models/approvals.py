@@ -15,7 +15,7 @@ class Approval(models.Model):
     """One try of an approval step: who is asked what, until when.
 
     The engine alone writes `status` and what would be done (`ahead`, JSON; `diff` is its hash); pages add
-    decisions, which count up `decided`, and ask for `ahead` to be worked out again (`check_asked_at`).
+    decisions, which count up `decided`, and ask for `ahead` to be worked out again (`checks_asked`).
     """
 
     class Status(models.TextChoices):
@@ -47,7 +47,8 @@ class Approval(models.Model):
     ahead = EncryptedTextField(blank=True, default="")
     diff = models.CharField(max_length=64, blank=True, default="")
     checked_at = models.DateTimeField(null=True)
-    check_asked_at = models.DateTimeField(null=True)
+    checks_asked = models.PositiveIntegerField(default=1)
+    checks_made = models.PositiveIntegerField(default=0)
 
     class Meta:
         constraints = [
@@ -61,6 +62,11 @@ class Approval(models.Model):
     @property
     def scope(self) -> Scope:
         return self.execution.scope
+
+    @property
+    def is_being_checked(self) -> bool:
+        """Whether what would be done is about to be worked out."""
+        return self.status == self.Status.WAITING and self.checks_made < self.checks_asked
 
     @property
     def looks_as(self) -> str:

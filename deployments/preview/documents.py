@@ -135,7 +135,7 @@ class ShownPreview:
 
 def shown_preview(artifact: dict[str, str], steps: Sequence[PreviewedStep]) -> ShownPreview:
     """All steps, and what IAM says of what they need."""
-    shown = tuple(_shown_step(step) for step in steps)
+    shown = tuple(shown_step(step) for step in steps)
     decisions, unasked = decided(steps)
     needed = sorted({action for step in shown for action in step.permissions})
     permissions = tuple(
@@ -145,7 +145,7 @@ def shown_preview(artifact: dict[str, str], steps: Sequence[PreviewedStep]) -> S
     return ShownPreview(artifact, shown, permissions, tuple(unasked))
 
 
-def _shown_step(step: PreviewedStep) -> ShownStep:
+def shown_step(step: PreviewedStep) -> ShownStep:
     """A step as it is shown; its task definitions are compared with what runs now."""
     diffs, unread = _diffs(step)
     said = [text for level, text in step.memory.lines if level == "warning"]

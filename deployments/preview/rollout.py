@@ -189,6 +189,8 @@ class PreviewRollout:
 
     def ask_approval(self, asked: AskedApproval) -> None:
         """Nobody is bothered by a preview."""
+        people = "one member" if asked.minimum == 1 else f"{asked.minimum} members"
+        self.log(f"Waits for approval by {people} of {', '.join(asked.groups)}")
 
     def approval_state(self) -> ApprovalState:
         return ApprovalState("APPROVED")

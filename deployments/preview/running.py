@@ -1,6 +1,6 @@
 """Runs the actions of a pipeline's steps in order, as far as they would go."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -102,33 +102,41 @@ class _Preview:
         if self._is_over:
             return step
         cast("_LateDoor", shared.caller.caller).step = planned.step
-        first = len(shared.caller.made)
-        try:
-            for number, (_, action) in enumerate(planned.actions, start=1):
-                self._act(action, PreviewRollout(shared, memory, number, self._outputs), step)
-        except ActionFailed as failed:
-            step.failure = Failure(failed.code, shared.mask.text(failed.message))
-        except AwsError as error:
-            missing = error.action if isinstance(error, Denied) else ""
-            step.failure = Failure(f"AWS_{error.code}", shared.mask.text(error.sentence), missing)
-        except (DoorClosed, PreviewStopped) as stopped:
-            step.failure = Failure("PREVIEW_STOPPED", str(stopped))
-        step.calls = shared.caller.made[first:]
+        act_all(shared, step, [action for _, action in planned.actions], self._outputs)
         self._is_over = step.failure is not None
         return step
 
-    def _act(self, action: Action, rollout: PreviewRollout, step: PreviewedStep) -> None:
-        try:
-            action.start(rollout)
-        except WorkPlanned:
-            return
-        try:
-            # What is not done yet is taken as done: a preview waits for nothing.
-            action.is_done(rollout)
-        except ActionFailed as failed:
-            step.warnings.append(f"{action.title}: {failed.message}")
-        except OnlyPlanned:
-            return
+
+def act_all(
+    shared: StageMemory, step: PreviewedStep, actions: Iterable[Action], outputs: Mapping[str, Any]
+) -> None:
+    """Run the actions of one step as far as they would go; what came of it is written into `step`."""
+    first = len(shared.caller.made)
+    try:
+        for number, action in enumerate(actions, start=1):
+            _act(action, PreviewRollout(shared, step.memory, number, outputs), step)
+    except ActionFailed as failed:
+        step.failure = Failure(failed.code, shared.mask.text(failed.message))
+    except AwsError as error:
+        missing = error.action if isinstance(error, Denied) else ""
+        step.failure = Failure(f"AWS_{error.code}", shared.mask.text(error.sentence), missing)
+    except (DoorClosed, PreviewStopped) as stopped:
+        step.failure = Failure("PREVIEW_STOPPED", str(stopped))
+    step.calls = shared.caller.made[first:]
+
+
+def _act(action: Action, rollout: PreviewRollout, step: PreviewedStep) -> None:
+    try:
+        action.start(rollout)
+    except WorkPlanned:
+        return
+    try:
+        # What is not done yet is taken as done: a preview waits for nothing.
+        action.is_done(rollout)
+    except ActionFailed as failed:
+        step.warnings.append(f"{action.title}: {failed.message}")
+    except OnlyPlanned:
+        return
 
 
 @dataclass

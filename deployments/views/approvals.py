@@ -6,6 +6,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from deployments import approval_queries, approving
@@ -35,8 +36,13 @@ def approvals(request: PageRequest) -> HttpResponse:
 def approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will show one approval: the message, what would be done, who has decided, and the form."""
     found = _found(request, pk)
-    document = approval_queries.approval_document(found, request.user)
-    return render(request, "deployments/approvals/detail.html", {"approval": found, "document": document})
+    context = {
+        "approval": found,
+        "document": approval_queries.approval_document(found, request.user),
+        "is_checking": found.is_being_checked,
+        "is_stale": bool(found.checked_at and timezone.now() - found.checked_at > approving.FRESH),
+    }
+    return render(request, "deployments/approvals/detail.html", context)
 
 
 @page
@@ -56,6 +62,17 @@ def decide(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         messages.error(request, f"{problem.detail} {said}".strip())
         return redirect("approval", pk=pk)
     return redirect("execution", pk=found.execution_id)
+
+
+@page
+@require_POST
+def check_again(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """This will have what would be done worked out again."""
+    try:
+        approving.check_again(actor=request.user, approval=_found(request, pk))
+    except Problem as problem:
+        messages.error(request, problem.detail)
+    return redirect("approval", pk=pk)
 
 
 def _found(request: PageRequest, pk: uuid.UUID) -> Approval:

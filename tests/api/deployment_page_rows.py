@@ -49,6 +49,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     ),
     "approvals": Row((get(Lists("core_pipeline_view"), "?show=all"),)),
     "approval": only(Needs("core_pipeline_view"), of("approval")),
+    "check-approval": Row((Ask("post", Needs("core_pipeline_view", 302), is_form=True),), of("approval")),
     "decide-about-approval": Row(
         (
             Ask(

@@ -125,6 +125,7 @@ DEPLOYMENTS: dict[str, Row] = {
         (Ask("post", Needs("core_pipeline_view", 403), body=lambda world: {"diff": world.approval.diff}),),
         of("approval"),
     ),
+    "api-check-approval": Row((Ask("post", Needs("core_pipeline_view", 202)),), of("approval")),
     "api-executions": only(Lists("core_pipeline_view")),
     "api-execution": only(Needs("core_pipeline_view"), of("execution")),
     "api-abort": Row((Ask("post", Needs("core_pipeline_abort", 202)),), of("execution")),

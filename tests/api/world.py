@@ -150,6 +150,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         asked_at=timezone.now(),
         expires_at=timezone.now() + timedelta(days=1),
         diff="d" * 64,
+        checks_made=1,
     )
     role = Role.objects.create(scope=scope, identifier="own", name=f"{CANARY} own")
     assignment = RoleAssignment.objects.create(scope=scope, role=role, user=member)
