@@ -1,5 +1,6 @@
 """What people can do with executions; page, API, admin and Celery call the same functions."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,9 +57,8 @@ def run_pipeline(
     if idempotency_key and (earlier := _earlier(actor, pipeline, idempotency_key)):
         return earlier
     text = yaml or (replays.yaml if replays else pipeline.yaml)
-    asked = checked_run(
-        actor=actor, pipeline=pipeline, yaml=text, artifact_tag=artifact_tag, inputs=inputs or {}
-    )
+    told = {**replays.inputs, **replays.hidden_inputs} if replays else inputs or {}
+    asked = checked_run(actor=actor, pipeline=pipeline, yaml=text, artifact_tag=artifact_tag, inputs=told)
     try:
         with transaction.atomic():
             execution = _create(actor, pipeline, asked, text, idempotency_key, replays)
@@ -201,6 +201,7 @@ def _create(
         pipeline_version=replays.pipeline_version if replays else pipeline.version,
         yaml=text,
         inputs=asked.inputs,
+        secret_inputs=json.dumps(asked.secret_inputs) if asked.secret_inputs else "",
         artifact=asked.artifact,
         replays=replays,
         started_by=actor,

@@ -7,6 +7,7 @@ from typing import Any
 
 from deployments import late
 from deployments.conditions import BadConditionError, read_condition
+from deployments.inputs import variable_faults
 from deployments.manifests.document import Document
 from deployments.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
 from deployments.step_manifests import shape_faults
@@ -45,6 +46,8 @@ def nested_steps(spec: Mapping[str, Any]) -> tuple[Nested, Nested]:
 
 def problems_of(value: Mapping[str, Any], document: Document) -> Iterator[Problem]:
     """What keeps a pipeline that fits the schema from being one that can run."""
+    for where, message in variable_faults(value.get("variables", {})):
+        yield problem(("pipeline", "variables", *where), message, document)
     stages = [item["stage"] for item in value["stages"]]
     yield from _repeated([stage["identifier"] for stage in stages], "stage", "pipeline.stages")
     before: list[str] = []

@@ -11,7 +11,7 @@ _IDENTIFIER = {"type": "string", "pattern": IDENTIFIER_PATTERN}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 128}
 _VARIABLES = {
     "type": "object",
-    "additionalProperties": {"type": ["string", "number", "integer", "boolean"]},
+    "additionalProperties": {"type": ["string", "number", "integer", "boolean", "object"]},
 }
 _SELECTORS = {
     "type": "array",

@@ -10,6 +10,7 @@ from jsonschema.exceptions import ValidationError
 import deployments.steps
 import deployments.strategies  # noqa: F401 - registers every strategy
 from deployments.failure_strategies import seconds_of, strategies_from
+from deployments.inputs import Variable, read_variables
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.nesting import Leaf, Nested, Path
 from deployments.pipeline_checks import Problem, nested_steps, problem, problems_of
@@ -85,7 +86,7 @@ class PipelineSpec:
 
     identifier: str
     name: str
-    variables: dict[str, Any]
+    variables: tuple[Variable, ...]
     stages: tuple[StageSpec, ...]
 
 
@@ -107,7 +108,7 @@ def read_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
     return PipelineSpec(
         identifier=value["identifier"],
         name=value["name"],
-        variables=value.get("variables", {}),
+        variables=read_variables(value.get("variables", {})),
         stages=tuple(_stage(item["stage"], _asked(value, "PIPELINE")) for item in value["stages"]),
     )
 

@@ -9,6 +9,7 @@ from deployments import step_manifests
 from deployments.actions.base import Action
 from deployments.conditions import read_condition
 from deployments.expressions import BadExpressionError, value_at
+from deployments.inputs import defaults
 from deployments.late import has_late, is_late
 from deployments.models import (
     ActionRun,
@@ -327,7 +328,7 @@ def _row(step: StepExecution, position: int, planned: tuple[str, Action]) -> Act
 def _values(execution: Execution, pipeline: PipelineSpec, target: Target) -> Mapping[str, Any]:
     """What expressions can name, frozen: later edits do not change an execution under way."""
     place = target.infrastructure
-    variables = {**pipeline.variables, **execution.inputs}
+    variables = {**defaults(pipeline.variables), **execution.inputs}
     return {
         **expressions(variables, *target.overridden.values),
         "pipeline": {

@@ -38,7 +38,8 @@ def preview_pipeline(
     asked = _asked(actor, pipeline, artifact_tag, values)
     if not any(_needs_delegates(one, pipeline.scope) for one in asked.targets):
         return _preview(asked, pipeline, open_here)
-    question = _joined(actor, pipeline, artifact_tag, values)
+    plain = {name: value for name, value in values.items() if name not in asked.secret_inputs}
+    question = _joined(actor, pipeline, artifact_tag, plain)
     return _advanced(question, asked) or question
 
 
@@ -59,7 +60,9 @@ def go_on(question: PreviewQuestion) -> None:
 
 
 def _asked(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping[str, Any]) -> RunRequest:
-    return checked_run(actor=actor, pipeline=pipeline, yaml=pipeline.yaml, artifact_tag=tag, inputs=inputs)
+    return checked_run(
+        actor=actor, pipeline=pipeline, yaml=pipeline.yaml, artifact_tag=tag, inputs=inputs, is_preview=True
+    )
 
 
 def _joined(actor: User, pipeline: Pipeline, tag: str, inputs: dict[str, Any]) -> PreviewQuestion:

@@ -9,6 +9,7 @@ from deployments import plan
 from deployments.approver_groups import bad_groups
 from deployments.authoring import read, refuse_missing
 from deployments.downstream import needs_of_run
+from deployments.inputs import GivenInputs, Variable, check_inputs
 from deployments.models import Pipeline
 from deployments.pipelines import PipelineSpec
 from deployments.step_secrets import bad_secrets
@@ -27,12 +28,21 @@ class RunRequest:
     targets: list[plan.Target]
     artifact: dict[str, str]
     inputs: dict[str, Any]
+    secret_inputs: dict[str, str]
 
 
 def checked_run(
-    *, actor: User, pipeline: Pipeline, yaml: str, artifact_tag: str, inputs: Mapping[str, Any]
+    *,
+    actor: User,
+    pipeline: Pipeline,
+    yaml: str,
+    artifact_tag: str,
+    inputs: Mapping[str, Any],
+    is_preview: bool = False,
 ) -> RunRequest:
     """Check what a run of this YAML is told, and that this person may use all that it uses.
+
+    A preview asks for no secrets and makes do without what is missing.
 
     Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a wrong tag or input.
     """
@@ -41,8 +51,9 @@ def checked_run(
     targets = targets_of(spec, pipeline.scope)
     # R082: a person needs access to what the pipeline uses on their behalf.
     refuse_lacking(actor, needs_of_run(spec, targets, pipeline.scope))
-    values = _checked_inputs(spec, inputs)
-    return RunRequest(spec, targets, plan.artifact_of(targets, _checked_tag(artifact_tag)), values)
+    given = _checked_inputs(spec, inputs, is_preview=is_preview)
+    artifact = plan.artifact_of(targets, _checked_tag(artifact_tag))
+    return RunRequest(spec, targets, artifact, given.plain, given.secrets)
 
 
 def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
@@ -61,6 +72,14 @@ def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
     return targets
 
 
+def asked_variables(pipeline: Pipeline) -> tuple[Variable, ...]:
+    """The variables that the form of a run asks for; none where the pipeline cannot be read."""
+    try:
+        return tuple(one for one in read(pipeline.yaml).variables if one.is_asked)
+    except BadInput:
+        return ()
+
+
 def _checked_tag(tag: str) -> str:
     allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
     if len(tag) > LONGEST_TAG or not set(tag) <= allowed or tag.startswith((".", "-")):
@@ -69,19 +88,8 @@ def _checked_tag(tag: str) -> str:
     return tag
 
 
-def _checked_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = sorted(set(inputs) - set(spec.variables))
-    if unknown:
-        known = ", ".join(sorted(spec.variables)) or "none"
-        errors = [
-            {"path": f"inputs.{name}", "message": f"the pipeline has no such variable; it has: {known}"}
-            for name in unknown
-        ]
-        raise BadInput("The pipeline does not take these inputs.", errors=errors)
-    for name, value in inputs.items():
-        if not isinstance(value, str | int | float | bool):
-            message = "must be a text, a number, true or false"
-            raise BadInput(
-                "An input has the wrong type.", errors=[{"path": f"inputs.{name}", "message": message}]
-            )
-    return dict(inputs)
+def _checked_inputs(spec: PipelineSpec, inputs: Mapping[str, Any], *, is_preview: bool) -> GivenInputs:
+    given, errors = check_inputs(spec.variables, inputs, is_preview=is_preview)
+    if errors:
+        raise BadInput("The pipeline cannot run with these inputs.", errors=errors)
+    return given

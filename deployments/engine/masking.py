@@ -14,7 +14,8 @@ def secrets_of(stage: StageExecution) -> tuple[str, ...]:
     """The values that no line of a stage may show."""
     secret = stage.connector.secret
     own = (secret.value,) if secret is not None else ()
-    return (*own, *_secret_outputs(stage))
+    hidden = (value for value in stage.execution.hidden_inputs.values() if value)
+    return (*own, *hidden, *_secret_outputs(stage))
 
 
 def _secret_outputs(stage: StageExecution) -> tuple[str, ...]:

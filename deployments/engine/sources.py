@@ -131,11 +131,23 @@ def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
         for step in _steps_of(execution, stage)
     }
     return {
-        **stage.values,
+        **_with_secrets(stage.values, execution.hidden_inputs),
         "primary": {"artifact": artifact},
         "artifact": artifact,
         "steps": steps,
         "execution": {"steps": steps, "id": str(execution.pk)},
+    }
+
+
+def _with_secrets(values: Mapping[str, Any], hidden: Mapping[str, str]) -> Mapping[str, Any]:
+    """The values of a stage with the variables that are secrets, which no row of it holds."""
+    if not hidden:
+        return values
+    pipeline = values.get("pipeline", {})
+    return {
+        **values,
+        "variables": {**hidden, **values.get("variables", {})},
+        "pipeline": {**pipeline, "variables": {**pipeline.get("variables", {}), **hidden}},
     }
 
 

@@ -1,12 +1,15 @@
 """The form that runs a pipeline."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
 
 from deployments import operations
+from deployments.inputs import Variable, spoken
 from deployments.models import Pipeline
+from deployments.run_requests import asked_variables
 from web.problems import Problem
 
 TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
@@ -47,8 +50,32 @@ class DeployForm(forms.Form):
         self.problems = problem.errors or [{"path": "", "message": problem.detail}]
 
 
+@dataclass(frozen=True)
+class AskedInput:
+    """A variable that the form of a run asks for, with what was entered."""
+
+    variable: Variable
+    value: str
+    error: str = ""
+
+    @property
+    def id(self) -> str:
+        """What the page calls the control."""
+        return f"input-{self.variable.name}"
+
+    @property
+    def choices(self) -> list[tuple[str, str]]:
+        """What can be chosen, for a variable with a list of allowed values or for true and false."""
+        one = self.variable
+        said = [spoken(value) for value in one.allowed] or (
+            ["true", "false"] if one.type == "Boolean" else []
+        )
+        empty = [] if self.value in said or not said else [("", "Choose")]
+        return empty + [(value, value) for value in said]
+
+
 class RunForm(forms.Form):
-    """Which image tag to run, beside the plan of what that will do."""
+    """Which image tag to run and with which inputs, beside the plan of what that will do."""
 
     tag = _tag_field()
 
@@ -57,6 +84,9 @@ class RunForm(forms.Form):
         self.problems: list[dict[str, Any]] = []
         self.plan: list[dict[str, Any]] = []
         self.artifact: dict[str, str] = {}
+        self.variables = asked_variables(pipeline)
+        self.errors_of: dict[str, str] = {}
+        self.begun: dict[str, Any] = {}
         try:
             self.plan = operations.preview_run(pipeline)
             self.artifact = operations.default_artifact(pipeline)
@@ -65,5 +95,26 @@ class RunForm(forms.Form):
             self.refuse(problem)
 
     def refuse(self, problem: Problem) -> None:
-        """This will show why the run was not started."""
-        self.problems = problem.errors or [{"path": "", "message": problem.detail}]
+        """This will show why the run was not started; what is wrong with an input stands beside it."""
+        asked = {f"inputs.{one.name}": one.name for one in self.variables}
+        mine = [one for one in problem.errors if one.get("path") in asked]
+        self.errors_of = {asked[one["path"]]: str(one["message"]) for one in mine}
+        others = [one for one in problem.errors if one not in mine]
+        self.problems = others or ([] if mine else [{"path": "", "message": problem.detail}])
+
+    def inputs(self) -> dict[str, Any]:
+        """What was entered, of the types that the pipeline asks for."""
+        entered = {one.name: self.data.get(f"input.{one.name}", "") for one in self.variables}
+        return {one.name: one.entered(entered[one.name]) for one in self.variables if entered[one.name] != ""}
+
+    def asked(self) -> list[AskedInput]:
+        """The fields for the inputs; a secret is never shown again."""
+        return [AskedInput(one, self._shown(one), self.errors_of.get(one.name, "")) for one in self.variables]
+
+    def _shown(self, variable: Variable) -> str:
+        if variable.is_secret:
+            return ""
+        if self.is_bound and f"input.{variable.name}" in self.data:
+            return str(self.data[f"input.{variable.name}"])
+        value = self.begun.get(variable.name, variable.value)
+        return "" if value is None else spoken(value)

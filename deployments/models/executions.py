@@ -33,6 +33,8 @@ class Execution(models.Model):
     pipeline_version = models.PositiveIntegerField(null=True)
     yaml = models.TextField()
     inputs = models.JSONField(default=dict)
+    # JSON: the values of variables that are secrets.
+    secret_inputs = EncryptedTextField(bound_to=["id"], blank=True, default="")
     artifact = models.JSONField(default=dict)
     # A column of its own, which the database fills: SQLite finds no index inside JSON.
     tag = models.GeneratedField(
@@ -95,6 +97,11 @@ class Execution(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pipeline} #{self.number}"
+
+    @property
+    def hidden_inputs(self) -> dict[str, str]:
+        """The variables that are secrets, with their values."""
+        return dict(json.loads(self.secret_inputs)) if self.secret_inputs else {}
 
     @property
     def is_over(self) -> bool:

@@ -1,5 +1,6 @@
 """Runs the actions of a pipeline's steps in order, as far as they would go."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -77,6 +78,7 @@ class _Preview:
             number=pipeline.next_number,
             yaml=pipeline.yaml,
             inputs=asked.inputs,
+            secret_inputs=json.dumps(asked.secret_inputs) if asked.secret_inputs else "",
             artifact=asked.artifact,
         )
 

@@ -62,7 +62,9 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         tag = form.cleaned_data["tag"]
         try:
-            made = operations.run_pipeline(actor=request.user, pipeline=found, artifact_tag=tag, inputs={})
+            made = operations.run_pipeline(
+                actor=request.user, pipeline=found, artifact_tag=tag, inputs=form.inputs()
+            )
             return redirect("execution", pk=made.pk)
         except Problem as problem:
             form.refuse(problem)
