@@ -58,7 +58,8 @@ def test_the_schema_knows_each_kind_of_step_and_where_it_belongs():
     pipeline = full_schema()["properties"]["pipeline"]["properties"]
     spec = pipeline["stages"]["items"]["properties"]["stage"]["properties"]["spec"]["properties"]
     assert spec["strategy"]["enum"] == sorted(known_strategies())
-    step = spec["execution"]["properties"]["steps"]["items"]["properties"]["step"]
+    assert "steps" in spec["execution"]["properties"]
+    step = full_schema()["$defs"]["steps"]["items"]["properties"]["step"]
     assert "EcsRollingDeploy" in step["properties"]["type"]["enum"]
     assert "EcsRollingRollback" not in step["properties"]["type"]["enum"]
 
