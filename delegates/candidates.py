@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from delegates.connectivity import Connectivity, is_connected, status_of
@@ -33,6 +34,7 @@ def wanted_by(task: DelegateTask) -> Wanted:
         criterion=task.criterion,
         aws_account=task.aws_account,
         environment=task.environment,
+        is_script=task.kind == DelegateTask.Kind.SHELL,
     )
 
 
@@ -186,6 +188,7 @@ def _candidate(delegate: Delegate, work: _Work, now: datetime) -> Candidate:
         capacity=sum(one.capacity for one in live),
         busy=sum(work.started[one.pk] for one in live) + work.offered,
         last_given=max(last, default=0),
+        runs_scripts=settings.EMBEDDED or not delegate.is_built_in,
     )
 
 

@@ -13,7 +13,7 @@ class Decision:
     """What came of routing one task.
 
     `ranked` are the eligible candidates, the best first. `impossible` says that waiting cannot help: no
-    delegate in reach has the selectors (R039). `sentence` is for people.
+    delegate in reach has the selectors (R039), or runs scripts. `sentence` is for people.
     """
 
     ranked: tuple[Candidate, ...]
@@ -42,7 +42,9 @@ def route(wanted: Wanted, candidates: Iterable[Candidate]) -> Decision:
     judged = {one.key: rules.judge(wanted, one) for one in known}
     eligible = [one for one in known if all(verdict.ok for verdict in judged[one.key])]
     ranked = tuple(sorted(eligible, key=lambda one: _preference(wanted, one)))
-    impossible = not ranked and _nobody_has_the_selectors(wanted, known)
+    impossible = not ranked and (
+        _nobody_has_the_selectors(wanted, known) or _nobody_runs_scripts(wanted, known)
+    )
     return Decision(
         ranked=ranked,
         verdicts=tuple(verdict for one in known for verdict in judged[one.key]),
@@ -72,6 +74,12 @@ def _nobody_has_the_selectors(wanted: Wanted, known: list[Candidate]) -> bool:
     )
 
 
+def _nobody_runs_scripts(wanted: Wanted, known: list[Candidate]) -> bool:
+    return wanted.is_script and not any(
+        rules.in_reach(wanted, one) and one.runs_scripts and not one.is_rejected for one in known
+    )
+
+
 _BECAUSE = {
     Preference.ANSWERS: "it took what it was offered",
     Preference.ALLOWED: "it reached {criterion} not long ago",
@@ -88,6 +96,11 @@ def _sentence(
     ranked: tuple[Candidate, ...],
     impossible: bool,
 ) -> str:
+    if _nobody_runs_scripts(wanted, known):
+        return (
+            f"No delegate at {wanted.scope} or above runs scripts: the built-in one does not. "
+            "Install a delegate of your own there."
+        )
     if impossible:
         return (
             f"No registered delegate at {wanted.scope} or above has {_tags(wanted)}. "

@@ -16,6 +16,7 @@ class Rule(StrEnum):
     SELECTORS = "selectors"
     BLOCKLIST = "not blocked"
     CAPACITY = "capacity"
+    SCRIPTS = "scripts"
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Wanted:
     criterion: str = ""
     aws_account: str = ""
     environment: str = ""
+    is_script: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Candidate:
     served_connector: bool = False
     missed: int = 0
     last_given: float = 0
+    runs_scripts: bool = True
 
     @property
     def is_rejected(self) -> bool:
@@ -96,7 +99,8 @@ def judge(wanted: Wanted, one: Candidate) -> tuple[Verdict, ...]:
     """What all rules say of a delegate; of one out of reach only that it is."""
     if not in_reach(wanted, one):
         return (_scope(wanted, one),)
-    return tuple(rule(wanted, one) for rule in _RULES)
+    verdicts = tuple(rule(wanted, one) for rule in _RULES)
+    return (*verdicts, _scripts(wanted, one)) if wanted.is_script else verdicts
 
 
 def _connected(wanted: Wanted, one: Candidate) -> Verdict:
@@ -184,6 +188,13 @@ def _capacity(wanted: Wanted, one: Candidate) -> Verdict:
     detail = f"It has {one.busy} of {one.capacity} tasks."
     remedy = "" if ok else "Wait for one of its tasks to end, or start another instance."
     return Verdict(one.key, one.name, Rule.CAPACITY, ok, detail, remedy)
+
+
+def _scripts(wanted: Wanted, one: Candidate) -> Verdict:
+    """A script on the manager itself would have what the manager has: its keys and everybody's secrets."""
+    detail = "It runs scripts." if one.runs_scripts else "The built-in delegate of this Slipway runs none."
+    remedy = "" if one.runs_scripts else "Install a delegate of your own."
+    return Verdict(one.key, one.name, Rule.SCRIPTS, one.runs_scripts, detail, remedy)
 
 
 _RULES: tuple[Callable[[Wanted, Candidate], Verdict], ...] = (

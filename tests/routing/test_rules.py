@@ -39,7 +39,8 @@ def test_who_passes_a_rule_gets_the_task(
 ) -> None:
     decision = route(replace(WANTED, **wanted), [replace(EU, **candidate)])
     assert decision.chosen is not None
-    assert [one.rule for one in decision.verdicts] == list(Rule)
+    # Only of scripts is it asked who runs scripts.
+    assert [one.rule for one in decision.verdicts] == [one for one in Rule if one is not Rule.SCRIPTS]
     assert not any(one.remedy for one in decision.verdicts)
 
 
@@ -169,3 +170,13 @@ def test_alex_and_uri_reach_the_delegates_of_their_own_branch(who: str, scope: s
     }
     all_of_them = [Candidate(key, name, path) for key, (name, path) in enumerate(where.items())]
     assert {one.name for one in route(Wanted(scope), all_of_them).ranked} == may
+
+
+def test_scripts_never_go_to_a_delegate_that_runs_none() -> None:
+    built_in = Candidate(key=1, name="built-in", scope=PROJECT, runs_scripts=False)
+    alone = route(Wanted(PROJECT, is_script=True), [built_in])
+    assert alone.impossible
+    assert "Install a delegate of your own there." in alone.sentence
+    own = Candidate(key=2, name="own", scope=PROJECT, busy=9)
+    assert route(Wanted(PROJECT, is_script=True), [built_in, own]).chosen == own
+    assert route(Wanted(PROJECT), [built_in]).chosen == built_in

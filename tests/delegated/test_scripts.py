@@ -1,0 +1,73 @@
+"""A script that a real agent runs: its lines arrive while it runs, and an abort ends it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from deployments.authoring import save_pipeline
+from deployments.log import all_lines
+from deployments.models import Execution, Pipeline
+from deployments.operations import abort_execution, run_pipeline
+from rbac.models import Scope, User
+from tests.delegated.conftest import StartDying
+from tests.delegated.work import Work
+from tests.fixtures.processes import wait_until
+from tests.flow.conftest import pipeline_text, stage_text
+from tests.steps.test_script import script_step
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _saved(script: str) -> Pipeline:
+    admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
+    text = pipeline_text(stage_text(script_step(script).replace("[scripts]", "[prod]")))
+    return save_pipeline(actor=admin, scope=project, yaml=text)
+
+
+def _says(execution: Execution, text: str) -> bool:
+    return text in [line["text"] for line in all_lines(execution.pk)]
+
+
+def test_what_a_script_prints_is_seen_at_once_and_an_abort_ends_it(
+    work: Work, start: StartDying, tmp_path: Path
+) -> None:
+    start("one")
+    gate, pid = tmp_path / "gate", tmp_path / "pid"
+    script = f'echo $$ > {pid}\necho "the first line"\nwhile [ ! -e {gate} ]; do sleep 0.1; done\necho over'
+    execution = run_pipeline(actor=work.deployer, pipeline=_saved(script))
+    wait_until(lambda: _says(execution, "the first line"), "the first line", 60)
+    assert not Execution.objects.get(pk=execution.pk).is_over
+    gate.touch()
+    assert work.until_over(execution).status == "SUCCESS", execution.failure
+    assert _says(execution, "over")
+
+    gate.unlink()
+    pid.unlink()
+    again = run_pipeline(actor=work.deployer, pipeline=execution.pipeline)
+    wait_until(pid.exists, "the second script", 60)
+    abort_execution(actor=work.deployer, execution=again)
+    assert work.until_over(again).status == "ABORTED"
+
+    def is_gone() -> bool:
+        try:
+            os.kill(int(pid.read_text() or "0"), 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    wait_until(is_gone, "the end of the script", 60)
+
+
+@pytest.mark.parametrize("dies_at", ["task.acquired:shell"])
+def test_a_script_whose_agent_dies_fails_and_is_never_begun_again(
+    work: Work, start: StartDying, tmp_path: Path, dies_at: str
+) -> None:
+    dying = start("one", dies_at=dies_at)
+    execution = run_pipeline(actor=work.deployer, pipeline=_saved(f"echo x >> {tmp_path}/count"))
+    wait_until(lambda: not dying.is_alive, f"the death at {dies_at}", 60)
+    start("two")
+    work.until_over(execution)
+    assert execution.failure is not None
+    assert execution.failure["code"] == "DELEGATE_LOST"
+    assert not (tmp_path / "count").exists()
