@@ -4,8 +4,11 @@ import os
 
 import pytest
 
+from tests.selecting import mark_for_postgres
+
 pytest_plugins = [
     "tests.fixtures.watching",
+    "pytester",
     "tests.fixtures.people",
     "tests.fixtures.processes",
     "tests.fixtures.browser",
@@ -17,15 +20,9 @@ pytest_plugins = [
 INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium awscli)."
 
 
-# Policy, encrypted columns, claims and fences: what these packages promise, the database has to keep.
-DATABASE_SENSITIVE = ("connectors", "deployments", "log", "protocol", "rbac", "routing")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent.name in DATABASE_SENSITIVE and "django_db" in item.keywords:
-            item.add_marker("postgres")
+    mark_for_postgres(items)
     if os.environ.get("SLIPWAY_SOAK"):
         return
     long = [item for item in items if item.get_closest_marker("soak")]

@@ -18,7 +18,7 @@ from tests.deployments.simulator.verdict import violations
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SCHEDULES_EACH = int(os.environ.get("SLIPWAY_SIMULATOR_SCHEDULES", "25"))
+SCHEDULES_EACH = int(os.environ.get("SLIPWAY_SIMULATOR_SCHEDULES", "10"))
 FACTS = SandboxFacts(
     "us-east-1", "demo", ("subnet-11111111",), "sg-11111111", "arn:aws:iam::123456789012:role/r"
 )
