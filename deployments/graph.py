@@ -1,14 +1,18 @@
 """The graph of a pipeline: where each stage and step is drawn, in pixels from the top left."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
+from deployments.headings import Around
+from deployments.nesting import PARALLEL
+from deployments.pipelines import GroupSpec, PipelineSpec, StageSpec, StepSpec
 
 WIDTH = 470
 _LEFT, _GAP, _HEAD, _STEP, _BETWEEN = 16, 12, 52, 40, 28
 _COLUMN = (WIDTH - 2 * _LEFT - 36) // 2
 _MOST_LETTERS = 24
+_LABEL, _INDENT = 22, 8
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,22 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """A group around its steps."""
+
+    title: str
+    x: int
+    y: int
+    width: int
+    height: int
+
+    @property
+    def short(self) -> str:
+        """The title, as much of it as there is room for."""
+        return _short(self.title, _MOST_LETTERS)
+
+
+@dataclass(frozen=True)
 class StageBox:
     """One stage around its steps."""
 
@@ -55,6 +75,7 @@ class StageBox:
     height: int
     steps: tuple[StepBox, ...]
     lines: tuple[Line, ...]
+    frames: tuple[Frame, ...] = ()
     x: int = 1
     width: int = WIDTH - 2
 
@@ -97,36 +118,77 @@ def graph_of(pipeline: PipelineSpec) -> Graph:
 
 def _stage(spec: StageSpec, top: int) -> StageBox:
     first = top + _HEAD
-    steps = _column(spec.steps, _LEFT, first, is_rollback=False)
-    undoing = _column(spec.rollback_steps, WIDTH - _LEFT - _COLUMN, first, is_rollback=True)
-    lines = _downward(steps) + _downward(undoing)
-    if steps and undoing:
+    steps = _Column(_LEFT, first, spec.groups)
+    steps.add(spec.steps)
+    undoing = _Column(WIDTH - _LEFT - _COLUMN, first, (), is_rollback=True)
+    undoing.add(spec.rollback_steps)
+    lines = steps.lines + undoing.lines
+    if steps.boxes and undoing.boxes:
         y = first + _STEP // 2
-        lines.append(Line(_LEFT + _COLUMN, y, undoing[0].x, y, is_rollback=True))
-    rows = max(len(steps), len(undoing))
+        lines.append(Line(_LEFT + _COLUMN, y, undoing.boxes[0].x, y, is_rollback=True))
     return StageBox(
         title=spec.name,
         target=f"{spec.service} → {spec.environment} / {spec.infrastructure}",
         y=top,
-        height=_HEAD + rows * (_STEP + _GAP) + 4,
-        steps=(*steps, *undoing),
+        height=max(steps.y, undoing.y) - top + 4,
+        steps=(*steps.boxes, *undoing.boxes),
         lines=tuple(lines),
+        frames=tuple(steps.frames),
     )
 
 
-def _column(specs: Sequence[StepSpec], x: int, top: int, *, is_rollback: bool) -> list[StepBox]:
-    return [
-        StepBox(spec.name, spec.type, x, top + number * (_STEP + _GAP), is_rollback)
-        for number, spec in enumerate(specs)
-    ]
+class _Column:
+    """Steps below each other; groups are frames around theirs, and only what is in order has arrows."""
 
+    def __init__(self, x: int, y: int, groups: Sequence[GroupSpec], *, is_rollback: bool = False) -> None:
+        self.x, self.y = x, y
+        self.groups = groups
+        self.is_rollback = is_rollback
+        self.boxes: list[StepBox] = []
+        self.frames: list[Frame] = []
+        self.lines: list[Line] = []
 
-def _downward(boxes: Sequence[StepBox]) -> list[Line]:
-    middle = _COLUMN // 2
-    return [
-        Line(one.x + middle, one.y + one.height, one.x + middle, following.y, one.is_rollback)
-        for one, following in zip(boxes, boxes[1:], strict=False)
-    ]
+    def add(self, specs: Sequence[StepSpec], group: int | None = None, depth: int = 0) -> None:
+        """Lay out what lies directly in a group: its steps, and the groups within it."""
+        is_parallel = group is not None and self.groups[group].kind == PARALLEL
+        above: int | None = None
+        for inner, members in itertools.groupby(specs, lambda spec: self._child(spec, group)):
+            for member in self._parts(inner, list(members)):
+                top = self.y
+                if above is not None and not is_parallel:
+                    middle = self.x + _COLUMN // 2
+                    self.lines.append(Line(middle, above, middle, top, self.is_rollback))
+                self._add_one(inner, member, depth)
+                above = self.y - _GAP
+
+    def _parts(self, inner: int | None, members: list[StepSpec]) -> list[list[StepSpec]]:
+        return [[one] for one in members] if inner is None else [members]
+
+    def _add_one(self, inner: int | None, members: list[StepSpec], depth: int) -> None:
+        indent = depth * _INDENT
+        if inner is None:
+            spec = members[0]
+            width = _COLUMN - 2 * indent
+            box = StepBox(spec.name, spec.type, self.x + indent, self.y, self.is_rollback, width=width)
+            self.boxes.append(box)
+            self.y += _STEP + _GAP
+            return
+        top = self.y
+        self.y += _LABEL
+        self.add(members, inner, depth + 1)
+        group = self.groups[inner]
+        title = Around(group.kind, group.name, None).text
+        height = self.y - _GAP - top + _INDENT
+        self.frames.append(Frame(title, self.x + indent, top, _COLUMN - 2 * indent, height))
+        self.y += _INDENT
+
+    def _child(self, spec: StepSpec, group: int | None) -> int | None:
+        """The group directly within `group` that a step lies in; None if it is there itself."""
+        found: int | None = None
+        key = spec.group
+        while key is not None and key != group:
+            found, key = key, self.groups[key].parent
+        return found
 
 
 def _short(text: str, most: int) -> str:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from deployments.pipelines import StepSpec
+from deployments.headings import Around, headings
+from deployments.pipelines import StageSpec, StepSpec
 from deployments.plan import Target
 
 
@@ -18,17 +19,17 @@ def outlined(targets: list[Target]) -> list[dict[str, Any]]:
             "infrastructure": target.infrastructure.identifier,
             "region": target.infrastructure.region,
             "cluster": target.infrastructure.cluster,
-            "steps": [
-                _step(spec, section)
-                for section, steps in (
-                    ("EXECUTION", target.spec.steps),
-                    ("ROLLBACK", target.spec.rollback_steps),
-                )
-                for spec in steps
-            ],
+            "steps": _steps(target.spec),
         }
         for target in targets
     ]
+
+
+def _steps(stage: StageSpec) -> list[dict[str, Any]]:
+    groups = {n: Around(one.kind, one.name, one.parent) for n, one in enumerate(stage.groups)}
+    places = headings([step.group for step in stage.steps], groups)
+    forward = [{**_step(step, "EXECUTION"), **place} for step, place in zip(stage.steps, places, strict=True)]
+    return forward + [_step(step, "ROLLBACK") for step in stage.rollback_steps]
 
 
 def _step(spec: StepSpec, section: str) -> dict[str, Any]:

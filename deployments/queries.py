@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
 
+from deployments.headings import Around, headings
 from deployments.interventions import intervention_document
 from deployments.models import (
     ActionRun,
@@ -111,7 +112,7 @@ def _with_plan(execution: Execution) -> QuerySet[StageExecution]:
     return (
         StageExecution.objects.filter(execution=execution)
         .order_by("position")
-        .prefetch_related(Prefetch("steps", queryset=steps))
+        .prefetch_related(Prefetch("steps", queryset=steps), "groups")
     )
 
 
@@ -130,8 +131,16 @@ def _stage(stage: StageExecution) -> dict[str, Any]:
         "ecs_service": stage.ecs_service or None,
         "counts": stage.counts,
         "deployment_id": stage.deployment_id or None,
-        "steps": [_step(step, steps) for step in steps],
+        "skipped_because": stage.skipped_because or None,
+        "steps": [
+            _step(step, steps) | place for step, place in zip(steps, _places(stage, steps), strict=True)
+        ],
     }
+
+
+def _places(stage: StageExecution, steps: list[StepExecution]) -> list[dict[str, Any]]:
+    groups = {one.pk: Around(one.kind, one.name, one.parent_id) for one in stage.groups.all()}
+    return headings([step.group_id for step in steps], groups)
 
 
 def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
@@ -146,6 +155,7 @@ def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
         "ended_at": _text(step.ended_at),
         "timeout_at": _text(step.timeout_at),
         "first_line": step.first_line,
+        "skipped_because": step.skipped_because or None,
         "failure": step.failure,
         "intervention": intervention_document(step),
         "approval": _approval(step),

@@ -117,18 +117,21 @@ function unitNode(unit) {
 
 function stepNode(step) {
   const late = ["QUEUED", "SKIPPED"].includes(step.status) ? " waiting" : "";
-  const note = [step.type, step.attempt > 1 && `attempt ${step.attempt}`].filter(Boolean).join(" \u00b7 ");
+  const note = [step.type, step.attempt > 1 && `attempt ${step.attempt}`, step.skipped_because && `skipped ${step.skipped_because}`].filter(Boolean).join(" \u00b7 ");
   const head = h("a", { class: "step-head", href: step.first_line ? `#L${step.first_line}` : `#step-${step.identifier}`, "data-step": step.identifier },
     mark(step.status), h("span", { class: "step-name" }, step.name, h("small", {}, note)), h("span", { class: "took" }, tookNode(step.started_at, step.ended_at)));
-  return h("li", { class: `step${late}`, id: `step-${step.identifier}` }, head, h("div", { class: "units" }, step.units.map(unitNode)));
+  const depth = step.depth ? ` depth-${step.depth}` : "";
+  return h("li", { class: `step${depth}${late}`, id: `step-${step.identifier}` }, head, h("div", { class: "units" }, step.units.map(unitNode)));
 }
+
+const headNode = ({ text, depth }) => h("li", { class: `step-group depth-${depth}` }, text);
 
 function stepsOf(stage, many) {
   const sections = [
     [many ? stage.name : "Steps", stage.steps.filter((step) => step.section !== "ROLLBACK")],
     [many ? `${stage.name}: rollback` : "Rollback", stage.steps.filter((step) => step.section === "ROLLBACK")],
   ];
-  return sections.filter(([, list]) => list.length).flatMap(([title, list], at) => [h("h3", { id: at ? null : `stage-${stage.identifier}` }, title), h("ol", {}, list.map(stepNode))]);
+  return sections.filter(([, list]) => list.length).flatMap(([title, list], at) => [h("h3", { id: at ? null : `stage-${stage.identifier}` }, title), h("ol", {}, list.flatMap((step) => [...(step.heads || []).map(headNode), stepNode(step)]))]);
 }
 
 // --- the page --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import pytest
 
 from deployments.models import Execution, Slot, StepExecution, StepGroup
+from deployments.queries import execution_document
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 from tests.interventions.conftest import until_asked  # noqa: F401
@@ -39,6 +40,13 @@ def test_branches_run_at_the_same_time_and_what_follows_waits_for_all(write: Wri
     assert deploy.started_at < migrate.ended_at
     assert after.started_at >= max(deploy.ended_at, migrate.ended_at)
     assert not Slot.objects.exists()
+    shown = execution_document(execution, ready.deployer)["stages"][0]["steps"]
+    assert [(step["depth"], [head["text"] for head in step["heads"]]) for step in shown] == [
+        (1, ["Side by side"]),
+        (1, []),
+        (0, []),
+        (0, []),
+    ]
 
 
 def test_a_branch_that_fails_stops_the_others_and_the_stage_is_rolled_back(

@@ -4,9 +4,11 @@ from textwrap import indent
 
 import pytest
 
+from deployments.graph import graph_of
 from deployments.pipelines import BadPipelineError, StageSpec, read_pipeline
 from tests.flow.conftest import pipeline_text, stage_text
 
+_SPEC = "spec: {duration: 1m}"
 _WHEN = "steps.0.step.when"
 
 
@@ -109,3 +111,21 @@ def test_a_rollback_step_runs_whatever_is_true() -> None:
     )
     with pytest.raises(BadPipelineError, match="a rollback has no when"):
         read_pipeline(text)
+
+
+def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between_them() -> None:
+    steps = _step("a") + _inside(
+        "parallel", _step("b"), _inside("group: g", _step("c", type_="Wait", more=_SPEC))
+    )
+    text = pipeline_text(stage_text(steps + _step("d")))
+    (stage,) = graph_of(read_pipeline(text)).stages
+    outer, inner = sorted(stage.frames, key=lambda frame: -frame.height)
+    assert [outer.title, inner.title] == ["Side by side", "Group g"]
+    assert outer.y < inner.y
+    assert inner.y + inner.height <= outer.y + outer.height
+    forward = [step for step in stage.steps if not step.is_rollback]
+    assert all(one.y + one.height < other.y for one, other in zip(forward, forward[1:], strict=False))
+    arrows = [line for line in stage.lines if not line.is_rollback]
+    # Into the parallel, and out of it: none from branch to branch.
+    assert len(arrows) == 2
+    assert all(step.y + step.height < stage.y + stage.height for step in stage.steps)
