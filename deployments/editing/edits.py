@@ -64,7 +64,8 @@ def new_step(stage: Any, type_: str) -> dict[str, Any]:
     kind = known_steps()[type_]
     taken = {str(one.get("identifier")) for one in all_bodies(stage)}
     identifier = identifier_from(type_[:1].lower() + type_[1:], taken)
-    return {"step": {"type": type_, "identifier": identifier, "name": kind.title}}
+    step = {"type": type_, "identifier": identifier, "name": kind.title}
+    return {"step": {**step, **({"spec": deepcopy(dict(kind.starter))} if kind.starter else {})}}
 
 
 def set_strategy(tree: Any, stage_at: Path, name: str) -> None:

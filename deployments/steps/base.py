@@ -24,6 +24,11 @@ def unit(title: str, *actions: Action) -> Unit:
     return Unit(title, actions)
 
 
+def about(help: str, *choices: str) -> dict[str, Any]:
+    """The metadata of a spec's field: a line of help for people, and what it can be."""
+    return {"help": help, **({"choices": choices} if choices else {})}
+
+
 Plan = Iterator[Unit]
 PlanOf = Callable[[Any], Plan]
 
@@ -54,6 +59,8 @@ class StepKind:
     scripts: tuple[str, ...] = ()
     # Whether delegates do it even where the connector makes its calls from this Slipway.
     goes_to_delegates: bool = False
+    # The spec that a new step of this kind begins with.
+    starter: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -122,6 +129,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
     manifests: Mapping[str, str] | None = None,
     scripts: tuple[str, ...] = (),
     goes_to_delegates: bool = False,
+    starter: Mapping[str, Any] | None = None,
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -143,6 +151,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
             manifests or {},
             scripts,
             goes_to_delegates,
+            starter or {},
         )
         return plan_of
 

@@ -9,7 +9,7 @@ from deployments.actions.naming import VARIABLE, as_text, secrets_named_in
 from deployments.actions.request import SendRequest
 from deployments.conditions import BadConditionError, read_condition
 from deployments.expressions import has_expression
-from deployments.steps.base import BadStepError, Plan, step, unit
+from deployments.steps.base import BadStepError, Plan, about, step, unit
 from guards.addresses import PRIVATE_TOO
 from guards.places import url_problem
 
@@ -26,13 +26,27 @@ class HttpSpec:
     object as `<+json.path.to.value>`.
     """
 
-    url: str
-    method: str = "GET"
-    headers: list[dict[str, Any]] = field(default_factory=list)
+    url: str = field(metadata=about("Such as https://example.com/health; expressions may stand in it."))
+    method: str = field(default="GET", metadata=about("", *METHODS))
+    headers: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about('A list of key and value; a secret is <+secrets.getValue("account.token")>.'),
+    )
     requestBody: str = ""
-    assertion: str = ""
-    inputVariables: list[dict[str, Any]] = field(default_factory=list)
-    outputVariables: list[dict[str, Any]] = field(default_factory=list)
+    assertion: str = field(
+        default="",
+        metadata=about(
+            "What must be true of the answer, such as <+httpResponseCode> == 200 && <+json.state> == "
+            '"green". Without one, anything from 400 on is a failure.'
+        ),
+    )
+    inputVariables: list[dict[str, Any]] = field(
+        default_factory=list, metadata=about("Not needed: write expressions where they belong.")
+    )
+    outputVariables: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about("A list of name and value, such as <+json.build.number> of a JSON answer."),
+    )
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
@@ -84,6 +98,7 @@ def _assertion_problems(text: str) -> Iterator[str]:
     timeout_minutes=1,
     scripts=("url", "headers", "requestBody", "assertion", "outputVariables"),
     goes_to_delegates=True,
+    starter={"url": "https://example.com/", "method": "GET", "assertion": "<+httpResponseCode> == 200"},
 )
 def http(spec: HttpSpec) -> Plan:
     """Send the request once. What no answer came to is not sent again unless it only asks."""

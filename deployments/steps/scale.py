@@ -1,12 +1,12 @@
 """The step that gives an ECS service another count, and its rollback."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deployments.actions.scale import COUNT, PERCENTAGE, FindServiceToScale, ScaleService, WaitForCount
 from deployments.actions.scaling import ResumeAutoScaling, SuspendAutoScaling
 from deployments.expressions import has_expression
-from deployments.steps.base import BadStepError, Plan, step, unit
+from deployments.steps.base import BadStepError, Plan, about, step, unit
 
 MOST = {COUNT: 5000, PERCENTAGE: 1000}
 
@@ -15,10 +15,16 @@ MOST = {COUNT: 5000, PERCENTAGE: 1000}
 class EcsScaleSpec:
     """Which ECS service, and how many tasks: a count, or a percentage of those wanted before."""
 
-    service: str
-    instances: int
-    instanceUnit: str = COUNT
-    skipSteadyStateCheck: bool = False
+    service: str = field(
+        metadata=about("The name of an ECS service, such as <+steps.deploy.output.serviceName>.")
+    )
+    instances: int = field(
+        metadata=about("How many tasks, or how many of a hundred that were wanted before.")
+    )
+    instanceUnit: str = field(default=COUNT, metadata=about("", COUNT, PERCENTAGE))
+    skipSteadyStateCheck: bool = field(
+        default=False, metadata=about("Go on without waiting until the tasks run.")
+    )
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
@@ -40,7 +46,14 @@ class EcsScaleRollbackSpec:
     """A rollback of a scaling has nothing to choose."""
 
 
-@step("EcsScale", title="ECS Scale", spec=EcsScaleSpec, undone_by="EcsScaleRollback", timeout_minutes=10)
+@step(
+    "EcsScale",
+    title="ECS Scale",
+    spec=EcsScaleSpec,
+    undone_by="EcsScaleRollback",
+    timeout_minutes=10,
+    starter={"service": "<+service.name>", "instances": 2},
+)
 def ecs_scale(spec: EcsScaleSpec) -> Plan:
     """Change the desired count and nothing else; auto scaling pauses meanwhile."""
     yield unit(

@@ -6,10 +6,26 @@ from typing import Any
 
 from deployments.actions.naming import SECRET, TEXT, secrets_named_in, variable_problem
 from deployments.actions.script import RunScript
-from deployments.steps.base import BadStepError, Plan, step, unit
+from deployments.steps.base import BadStepError, Plan, about, step, unit
 from guards.limits import SHELL_SCRIPT_BYTES
 
 SHELLS = {"Bash": "bash", "Sh": "sh"}
+# R260, with what put-metric-alarm cannot do without.
+ATTACH_ALARM = """\
+# An example: an alarm that scales the ECS service by its scaling policy. The delegate needs the AWS CLI.
+# The name of the service is the output serviceName of the step that deploys it.
+service="<+service.name>"
+cluster="<+infra.cluster>"
+region="<+infra.region>"
+policy=$(aws application-autoscaling describe-scaling-policies --service-namespace ecs \\
+  --resource-id "service/$cluster/$service" --region "$region" \\
+  --query 'ScalingPolicies[0].PolicyARN' --output text)
+aws cloudwatch put-metric-alarm --alarm-name "$service-cpu-high" --alarm-actions "$policy" \\
+  --namespace AWS/ECS --metric-name CPUUtilization --statistic Average \\
+  --dimensions "Name=ClusterName,Value=$cluster" "Name=ServiceName,Value=$service" \\
+  --period 60 --evaluation-periods 3 --threshold 80 \\
+  --comparison-operator GreaterThanThreshold --region "$region"
+"""
 
 
 @dataclass(frozen=True)
@@ -19,11 +35,31 @@ class ShellScriptSpec:
     The script stands in `script`, or under `source.spec.script` with `source.type: Inline`.
     """
 
-    shell: str = "Bash"
-    script: str = ""
-    source: dict[str, Any] = field(default_factory=dict)
-    environmentVariables: list[dict[str, Any]] = field(default_factory=list)
-    outputVariables: list[dict[str, Any]] = field(default_factory=list)
+    shell: str = field(default="Bash", metadata=about("", *SHELLS))
+    script: str = field(
+        default="",
+        metadata=about(
+            "Runs at a delegate. An expression becomes a variable: write it within double quotes, for what "
+            "it comes to is never read as a part of the script."
+        ),
+    )
+    source: dict[str, Any] = field(
+        default_factory=dict, metadata=about("Instead of script: type: Inline, spec: {script: …}.")
+    )
+    environmentVariables: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about(
+            "A list of name, type (String, Number or Secret) and value; of a Secret the value is its "
+            "identifier, such as account.token."
+        ),
+    )
+    outputVariables: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about(
+            "A list of name, type (String or Secret) and value, which is the script's variable. Later steps "
+            "write <+steps.IDENTIFIER.output.NAME>."
+        ),
+    )
     executionTarget: dict[str, Any] = field(default_factory=dict)
     onDelegate: bool = True
 
@@ -75,6 +111,7 @@ def _inline(source: Mapping[str, Any]) -> str:
     timeout_minutes=10,
     scripts=("script", "source", "environmentVariables", "outputVariables"),
     goes_to_delegates=True,
+    starter={"shell": "Bash", "script": ATTACH_ALARM},
 )
 def shell_script(spec: ShellScriptSpec) -> Plan:
     """Run the script in a folder of its own, with its expressions as variables, never as text."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployments.actions.verify import COMPARISONS, WatchAlarms
-from deployments.steps.base import BadStepError, Plan, step, unit
+from deployments.steps.base import BadStepError, Plan, about, step, unit
 from deployments.steps.waiting import seconds_in, time_problem
 from guards.limits import WATCHED_THINGS
 
@@ -20,9 +20,17 @@ class VerifySpec:
     A metric has namespace, metricName, dimensions, statistic, period (in seconds), threshold and comparison.
     """
 
-    alarms: list[str] = field(default_factory=list)
-    metrics: list[dict[str, Any]] = field(default_factory=list)
-    duration: str = "5m"
+    alarms: list[str] = field(
+        default_factory=list, metadata=about("The names of CloudWatch alarms, of metrics or composite.")
+    )
+    metrics: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about(
+            "A list of namespace, metricName, dimensions, statistic, period, threshold and comparison, such "
+            "as GreaterThanThreshold: where that comes true, the step fails."
+        ),
+    )
+    duration: str = field(default="5m", metadata=about("How long to watch, such as 5m."))
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
@@ -68,7 +76,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-@step("Verify", title="Verify", spec=VerifySpec, timeout_minutes=10)
+@step(
+    "Verify",
+    title="Verify",
+    spec=VerifySpec,
+    timeout_minutes=10,
+    starter={"alarms": ["my-alarm"], "duration": "5m"},
+)
 def verify(spec: VerifySpec) -> Plan:
     """Fail as soon as an alarm rings or a metric passes its threshold."""
     defaults = {"statistic": "Average", "comparison": "GreaterThanThreshold", "period": 60, "dimensions": {}}

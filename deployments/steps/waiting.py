@@ -1,12 +1,12 @@
 """The step that lets time pass."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deployments.actions.waiting import WaitForTime
 from deployments.expressions import has_expression
 from deployments.failure_strategies import seconds_of
-from deployments.steps.base import BadStepError, Plan, step, unit
+from deployments.steps.base import BadStepError, Plan, about, step, unit
 from guards.limits import WAIT_SECONDS
 
 _TIME = re.compile(r"(\d{1,6}[smhd])(?: ?(\d{1,6}[smhd])){0,3}\Z")
@@ -16,7 +16,9 @@ _TIME = re.compile(r"(\d{1,6}[smhd])(?: ?(\d{1,6}[smhd])){0,3}\Z")
 class WaitSpec:
     """How long: 90s, 10m, 2h, 1d, or several of them as 1h 30m."""
 
-    duration: str
+    duration: str = field(
+        metadata=about("Such as 90s, 10m or 1h 30m. Whoever may decide about the run can skip it.")
+    )
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
@@ -47,7 +49,7 @@ def seconds_in(duration: str) -> int:
     return sum(seconds_of(one) for one in re.findall(r"\d+[smhd]", duration))
 
 
-@step("Wait", title="Wait", spec=WaitSpec, timeout_minutes=5)
+@step("Wait", title="Wait", spec=WaitSpec, timeout_minutes=5, starter={"duration": "10m"})
 def wait(spec: WaitSpec) -> Plan:
     """Wait; a person may go on sooner."""
     yield unit("Wait", WaitForTime(spec.seconds_on_purpose))

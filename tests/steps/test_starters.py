@@ -1,0 +1,21 @@
+"""What a new step begins with can be saved as it is, and every field that needs words has them."""
+
+import pytest
+
+from deployments.steps.base import known_steps
+
+OURS = ("EcsScale", "Http", "ShellScript", "Verify", "Wait")
+
+
+@pytest.mark.parametrize("type_", OURS)
+def test_a_new_step_is_one_that_can_be_planned(type_: str) -> None:
+    kind = known_steps()[type_]
+    assert kind.starter
+    assert kind.units(kind.starter)
+
+
+@pytest.mark.parametrize("type_", OURS)
+def test_the_fields_of_a_step_say_what_they_are_for(type_: str) -> None:
+    fields = known_steps()[type_].spec.__dataclass_fields__.values()
+    told = [one.name for one in fields if one.metadata.get("help") or one.metadata.get("choices")]
+    assert len(told) >= len(fields) - 3
