@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from connectors.downstream import refuse_lacking
-from deployments import plan
+from deployments import freezes, plan
 from deployments.authoring import read, refuse_missing
 from deployments.downstream import needs_of_execution
 from deployments.engine.lease import wake
@@ -46,12 +46,17 @@ def run_pipeline(
     idempotency_key: str | None = None,
     replays: Execution | None = None,
     yaml: str = "",
+    override_freeze: bool = False,
 ) -> Execution:
     """Start a run. The same idempotency key of the same person gives back the run it made before.
 
     `yaml` is run instead of the pipeline's own where Slipway itself has written it, to clean up.
 
-    Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a wrong tag or input.
+    A rollback is never held back by a freeze window; `override_freeze` goes past those that the actor may
+    override.
+
+    Raises `Frozen` in such a window, `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a
+    wrong tag or input.
     """
     require(actor, "core_pipeline_execute", pipeline)
     if idempotency_key and (earlier := _earlier(actor, pipeline, idempotency_key)):
@@ -59,12 +64,15 @@ def run_pipeline(
     text = yaml or (replays.yaml if replays else pipeline.yaml)
     told = {**replays.inputs, **replays.hidden_inputs} if replays else inputs or {}
     asked = checked_run(actor=actor, pipeline=pipeline, yaml=text, artifact_tag=artifact_tag, inputs=told)
+    places = [] if replays else freezes.places_of(asked.targets)
+    overridden = freezes.let_through(actor, pipeline.scope, places, override=override_freeze)
     try:
         with transaction.atomic():
             execution = _create(actor, pipeline, asked, text, idempotency_key, replays)
             if yaml:
                 Execution.objects.filter(pk=execution.pk).update(pipeline_version=None)
             plan.write_plan(execution, asked.spec, asked.targets)
+            freezes.note_override(actor, execution, overridden)
             record(
                 actor=actor,
                 action="pipeline.execute",
@@ -130,6 +138,7 @@ def retry_execution(*, actor: User, execution: Execution) -> None:
     if execution.status not in RETRYABLE:
         raise Conflict(f"Only an execution that failed can be retried; this one is {execution.status}.")
     refuse_lacking(actor, needs_of_execution(execution))
+    freezes.let_through(actor, execution.scope, freezes.places_of_execution(execution), override=False)
     _ask(actor, execution, Interrupt.Kind.RETRY)
 
 

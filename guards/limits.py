@@ -168,5 +168,6 @@ APPROVAL_INPUTS: Final = Limit(
 )
 APPROVAL_INPUT_CHARACTERS: Final = Limit(1024, "characters", "what an approver fills in", OWN)
 APPROVAL_COMMENT_CHARACTERS: Final = Limit(4096, "characters", "the comment of an approver", OWN)
+FREEZE_NAMES: Final = Limit(100, "names", "the services, or environments, of one freeze window", OWN)
 
 LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

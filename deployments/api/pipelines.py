@@ -66,6 +66,9 @@ class RunInput(serializers.Serializer[Any]):
 
     inputs = serializers.DictField(required=False, default=dict)
     artifact = ArtifactChoice(required=False, default=dict)
+    override_freeze = serializers.BooleanField(
+        default=False, help_text="Run it in a freeze window, for who may override that."
+    )
 
 
 class RunDocument(serializers.Serializer[Any]):
@@ -163,6 +166,7 @@ class PipelineExecutions(Route):
             artifact_tag=tag,
             inputs=given["inputs"],
             idempotency_key=key,
+            override_freeze=given["override_freeze"],
         )
         _refuse_another_run(made, tag, given["inputs"])
         location = {"Location": f"/api/v1/executions/{made.pk}"}

@@ -78,6 +78,7 @@ class RunForm(forms.Form):
     """Which image tag to run and with which inputs, beside the plan of what that will do."""
 
     tag = _tag_field()
+    override_freeze = forms.BooleanField(required=False)
 
     def __init__(self, *args: Any, pipeline: Pipeline, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -2,6 +2,7 @@
 
 from deployments.models.approvals import Approval, ApprovalDecision
 from deployments.models.executions import ActionRun, Execution, StageExecution, StepExecution, StepGroup
+from deployments.models.freezes import FreezeWindow
 from deployments.models.interventions import CheckedItem, Interrupt, Slot
 from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
 from deployments.models.pipelines import Pipeline, PipelineVersion
@@ -20,6 +21,7 @@ __all__ = [
     "CheckedItem",
     "Environment",
     "Execution",
+    "FreezeWindow",
     "Infrastructure",
     "Interrupt",
     "LogChunk",

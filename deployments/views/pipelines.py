@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from deployments import operations, queries
+from deployments import freezes, operations, queries
 from deployments.forms.runs import RunForm
 from deployments.models import Pipeline
 from deployments.views.pipeline_texts import drawn
@@ -63,10 +63,14 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
         tag = form.cleaned_data["tag"]
         try:
             made = operations.run_pipeline(
-                actor=request.user, pipeline=found, artifact_tag=tag, inputs=form.inputs()
+                actor=request.user,
+                pipeline=found,
+                artifact_tag=tag,
+                inputs=form.inputs(),
+                override_freeze=form.cleaned_data["override_freeze"],
             )
             return redirect("execution", pk=made.pk)
         except Problem as problem:
             form.refuse(problem)
-    context = {"pipeline": found, "form": form}
+    context = {"pipeline": found, "form": form, "frozen": freezes.frozen_for(request.user, found)}
     return render(request, "deployments/pipelines/run.html", context)

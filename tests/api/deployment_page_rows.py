@@ -22,6 +22,14 @@ from tests.api.asks import (
 from tests.api.needs import Anywhere, Lists, Makes, Needs, Saves, SignedIn
 from tests.api.world import CANARY, PIPELINE
 
+FREEZE_FORM = {
+    "name": "X",
+    "begins": "2020-01-01T00:00",
+    "ends": "2020-01-02T00:00",
+    "time_zone": "UTC",
+    "version": 1,
+}
+
 DEPLOYMENT_PAGES: dict[str, Row] = {
     "executions": only(Lists("core_pipeline_view")),
     "execution": only(Needs("core_pipeline_view"), of("execution")),
@@ -60,6 +68,37 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
             ),
         ),
         of("approval"),
+    ),
+    "freezes": only(Lists("core_deploymentfreeze_manage")),
+    "new-freeze": Row(
+        (
+            get(Anywhere("core_deploymentfreeze_manage")),
+            Ask(
+                "post",
+                Makes("core_deploymentfreeze_manage", 302),
+                body=lambda world: {**FREEZE_FORM, "in_scope": world.scope.path},
+                is_form=True,
+            ),
+        )
+    ),
+    "edit-freeze": Row(
+        (
+            get(Needs("core_deploymentfreeze_manage")),
+            Ask(
+                "post",
+                Needs("core_deploymentfreeze_manage", 302),
+                body=lambda world: FREEZE_FORM,
+                is_form=True,
+            ),
+        ),
+        of("freeze"),
+    ),
+    "delete-freeze": Row(
+        (
+            get(Needs("core_deploymentfreeze_manage")),
+            Ask("post", Needs("core_deploymentfreeze_manage", 302), is_form=True),
+        ),
+        of("freeze"),
     ),
     "pipelines": only(Lists("core_pipeline_view")),
     "pipeline": only(Needs("core_pipeline_view"), of("pipeline")),

@@ -21,6 +21,8 @@ from tests.api.asks import (
 from tests.api.needs import Lists, Needs, SignedIn
 from tests.api.world import PIPELINE
 
+FREEZE = {"name": "X", "begins": "2020-01-01T00:00", "ends": "2020-01-02T00:00"}
+
 DEPLOYMENTS: dict[str, Row] = {
     # Deployments.
     "api-services": Row(
@@ -126,6 +128,20 @@ DEPLOYMENTS: dict[str, Row] = {
         of("approval"),
     ),
     "api-check-approval": Row((Ask("post", Needs("core_pipeline_view", 202)),), of("approval")),
+    "api-freeze-windows": Row(
+        (
+            get(Lists("core_deploymentfreeze_manage")),
+            Ask("post", Needs("core_deploymentfreeze_manage", 201), body=here(identifier="x", **FREEZE)),
+        )
+    ),
+    "api-freeze-window": Row(
+        (
+            get(Needs("core_deploymentfreeze_manage")),
+            Ask("put", Needs("core_deploymentfreeze_manage"), body=lambda world: FREEZE),
+            Ask("delete", Needs("core_deploymentfreeze_manage", 204)),
+        ),
+        of("freeze"),
+    ),
     "api-executions": only(Lists("core_pipeline_view")),
     "api-execution": only(Needs("core_pipeline_view"), of("execution")),
     "api-abort": Row((Ask("post", Needs("core_pipeline_abort", 202)),), of("execution")),

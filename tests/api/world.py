@@ -13,6 +13,7 @@ from deployments.models import (
     Artifact,
     Environment,
     Execution,
+    FreezeWindow,
     Infrastructure,
     Manifest,
     Pipeline,
@@ -84,6 +85,7 @@ class World:
     pipeline: Pipeline
     execution: Execution
     approval: Approval
+    freeze: FreezeWindow
     role: Role
     assignment: RoleAssignment
     key: ApiKey
@@ -152,6 +154,13 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         diff="d" * 64,
         checks_made=1,
     )
+    freeze = FreezeWindow.objects.create(
+        scope=scope,
+        identifier="holidays",
+        name=f"{CANARY} holidays",
+        begins="2020-12-24T12:00",
+        ends="2020-12-27T00:00",
+    )
     role = Role.objects.create(scope=scope, identifier="own", name=f"{CANARY} own")
     assignment = RoleAssignment.objects.create(scope=scope, role=role, user=member)
     key, _ = create_api_key(actor=member, user=member, name=f"{CANARY} api key")
@@ -186,6 +195,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         pipeline=pipeline,
         execution=execution,
         approval=approval,
+        freeze=freeze,
         role=role,
         assignment=assignment,
         key=key,

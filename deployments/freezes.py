@@ -1,0 +1,209 @@
+"""What people do with freeze windows, and what windows do to runs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.db import IntegrityError, transaction
+
+from connectors.operations.naming import check_identifier, clean_name, taken
+from delegates.clock import database_now
+from deployments.catalog.rules import next_version
+from deployments.freezing import WEEK, Period, Place, holding_back, local_of
+from deployments.models import Environment, Execution, FreezeWindow, Pipeline
+from deployments.pipelines import BadPipelineError, read_pipeline
+from deployments.plan import Target, find_targets
+from guards.limits import FREEZE_NAMES, NAME_CHARACTERS
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import Forbidden, can, require
+from web.problems import BadInput, Conflict
+
+MANAGE: Final = "core_deploymentfreeze_manage"
+GLOBAL: Final = "core_deploymentfreeze_global"
+OVERRIDE: Final = "core_deploymentfreeze_override"
+
+
+class Frozen(Conflict):
+    """A freeze window holds a run back."""
+
+    code = "frozen"
+
+
+@dataclass(frozen=True)
+class FreezeSpec:
+    """Everything that can be said of a freeze window beside its identifier."""
+
+    name: str
+    begins: str
+    ends: str
+    reason: str = ""
+    time_zone: str = "UTC"
+    weekly: bool = False
+    services: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    environment_kind: str = ""
+    enabled: bool = True
+
+
+def create_freeze(*, actor: User, scope: Scope, identifier: str, spec: FreezeSpec) -> FreezeWindow:
+    """Add a freeze window. Raises `BadInput` or `Conflict`, and `Forbidden` without the right to."""
+    _require_managing(actor, scope)
+    check_identifier(identifier)
+    window = FreezeWindow(scope=scope, identifier=identifier)
+    _fill(window, spec)
+    try:
+        with transaction.atomic():
+            window.save()
+            record(actor=actor, action="freezewindow.create", thing=window, after=_record(window))
+    except IntegrityError as exc:
+        raise taken("freeze window", identifier) from exc
+    return window
+
+
+def update_freeze(
+    *, actor: User, window: FreezeWindow, spec: FreezeSpec, version: int | None = None
+) -> FreezeWindow:
+    """Change a freeze window; what runs already goes on. Raises `ChangedMeanwhile` as environments do."""
+    _require_managing(actor, window.scope, window)
+    before = _record(window)
+    _fill(window, spec)
+    with transaction.atomic():
+        next_version(window, version)
+        window.save()
+        record(actor=actor, action="freezewindow.update", thing=window, before=before, after=_record(window))
+    return window
+
+
+def delete_freeze(*, actor: User, window: FreezeWindow) -> None:
+    """Remove a freeze window."""
+    _require_managing(actor, window.scope, window)
+    with transaction.atomic():
+        record(actor=actor, action="freezewindow.delete", thing=window, before=_record(window))
+        window.delete()
+
+
+def places_of(targets: Iterable[Target]) -> list[Place]:
+    """What a run deploys and where, as windows name it."""
+    return [
+        Place(one.service.identifier, one.environment.identifier, one.environment.kind) for one in targets
+    ]
+
+
+def places_of_execution(execution: Execution) -> list[Place]:
+    """What an execution deploys and where, as it was frozen into it."""
+    found = (stage.values for stage in execution.stages.all())
+    return [
+        Place(one["service"]["identifier"], one["env"]["identifier"], one["env"]["type"])
+        for one in found
+        if "service" in one and "env" in one
+    ]
+
+
+def windows_over(scope: Scope, places: Iterable[Place]) -> list[tuple[FreezeWindow, Period]]:
+    """The windows of a scope and those above it that hold these places back now, the longest first."""
+    rows = FreezeWindow.objects.filter(scope__path__in=scope.ancestor_paths(), enabled=True)
+    return holding_back(rows.select_related("scope"), places, database_now())
+
+
+@dataclass(frozen=True)
+class FrozenNow:
+    """The window that holds a pipeline back longest, and whether this person could go past all of them."""
+
+    window: FreezeWindow
+    period: Period
+    may_override: bool
+
+
+def frozen_for(actor: User, pipeline: Pipeline) -> FrozenNow | None:
+    """What holds runs of a pipeline back now; None if nothing does, or nothing of it can be read."""
+    try:
+        targets, _ = find_targets(read_pipeline(pipeline.yaml), pipeline.scope)
+    except BadPipelineError:
+        return None
+    found = windows_over(pipeline.scope, places_of(targets))
+    if not found:
+        return None
+    window, period = found[0]
+    return FrozenNow(window, period, all(can(actor, OVERRIDE, one) for one, _ in found))
+
+
+def let_through(actor: User, scope: Scope, places: Iterable[Place], *, override: bool) -> list[FreezeWindow]:
+    """The windows that this person goes past, having said so.
+
+    Raises `Frozen` where a window holds the run back, `Forbidden` for who may not override it.
+    """
+    found = windows_over(scope, places)
+    if found and not override:
+        window, period = found[0]
+        raise Frozen(
+            f"Deployments are frozen until {period.ends:%Y-%m-%d %H:%M} UTC by {window.name}"
+            f"{f': {window.description}' if window.description else ''}. Wait, or let somebody with "
+            f"{OVERRIDE} in {window.scope.path} run it and override the freeze."
+        )
+    for window, _ in found:
+        if not can(actor, OVERRIDE, window):
+            raise Forbidden(OVERRIDE)
+    return [window for window, _ in found]
+
+
+def note_override(actor: User, execution: Execution, windows: Iterable[FreezeWindow]) -> None:
+    """Write down whose freeze was overridden; in the transaction that lets the run begin."""
+    for window in windows:
+        after = {"window": window.identifier, "scope": window.scope.path, "reason": window.description}
+        record(actor=actor, action="freezewindow.override", thing=execution, after=after)
+
+
+def _require_managing(actor: User, scope: Scope, window: FreezeWindow | None = None) -> None:
+    require(actor, MANAGE, window or scope)
+    if scope.kind == Scope.Kind.ACCOUNT and not can(actor, GLOBAL, scope):
+        raise Forbidden(GLOBAL)
+
+
+def _fill(window: FreezeWindow, spec: FreezeSpec) -> None:
+    errors = [*_time_errors(spec), *_name_errors(spec)]
+    if errors:
+        raise BadInput("The freeze window cannot be saved like this.", errors=errors)
+    window.name, window.description = clean_name(spec.name), spec.reason
+    window.time_zone, window.begins, window.ends = spec.time_zone, spec.begins[:16], spec.ends[:16]
+    window.weekly, window.enabled = spec.weekly, spec.enabled
+    window.services, window.environments = list(spec.services), list(spec.environments)
+    window.environment_kind = spec.environment_kind
+
+
+def _time_errors(spec: FreezeSpec) -> list[dict[str, str]]:
+    errors = []
+    try:
+        ZoneInfo(spec.time_zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        message = "There is no such time zone; use a name such as Europe/Zurich, or UTC."
+        errors.append({"path": "time_zone", "message": message})
+    moments: dict[str, datetime] = {}
+    for name, text in (("begins", spec.begins), ("ends", spec.ends)):
+        try:
+            moments[name] = local_of(text[:16])
+        except ValueError:
+            errors.append({"path": name, "message": "Write a date and a time, such as 2026-12-24T18:00."})
+    if len(moments) == 2 and moments["ends"] <= moments["begins"]:
+        errors.append({"path": "ends", "message": "A window ends after it begins."})
+    elif len(moments) == 2 and spec.weekly and moments["ends"] - moments["begins"] > WEEK:
+        errors.append({"path": "ends", "message": "A weekly window lasts a week at most."})
+    return errors
+
+
+def _name_errors(spec: FreezeSpec) -> list[dict[str, str]]:
+    errors = []
+    for path, names in (("services", spec.services), ("environments", spec.environments)):
+        if len(names) > FREEZE_NAMES or any(not name or len(name) > NAME_CHARACTERS for name in names):
+            errors.append({"path": path, "message": f"Name {FREEZE_NAMES} identifiers at most."})
+    if spec.environment_kind and spec.environment_kind not in Environment.Kind.values:
+        known = ", ".join(Environment.Kind.values)
+        errors.append({"path": "environment_kind", "message": f"Unknown kind; known are {known}."})
+    return errors
+
+
+def _record(window: FreezeWindow) -> dict[str, Any]:
+    names = ("name", "description", "time_zone", "begins", "ends", "weekly", "services", "environments")
+    return {name: getattr(window, name) for name in (*names, "environment_kind", "enabled")}

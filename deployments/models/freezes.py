@@ -1,0 +1,30 @@
+"""Times in which nothing new is deployed."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from deployments.models.base import Resource, unique_in_scope
+from deployments.models.places import Environment
+
+
+class FreezeWindow(Resource):
+    """A time in which no run begins, for what it concerns; `description` says why.
+
+    `begins` and `ends` are wall clock times (2026-12-24T18:00) in `time_zone`: a weekly window begins at the
+    same hour in summer and in winter. Empty lists and an empty kind concern everything.
+    """
+
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"deploymentfreeze": "identifier"}
+
+    time_zone = models.CharField(max_length=64, default="UTC")
+    begins = models.CharField(max_length=16)
+    ends = models.CharField(max_length=16)
+    weekly = models.BooleanField(default=False)
+    services = models.JSONField(default=list, blank=True)
+    environments = models.JSONField(default=list, blank=True)
+    environment_kind = models.CharField(max_length=20, choices=Environment.Kind, blank=True, default="")
+    enabled = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [unique_in_scope("freeze_window")]

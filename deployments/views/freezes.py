@@ -1,0 +1,97 @@
+"""Pages of freeze windows: the list, and the forms that write them."""
+
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from deployments import freezes
+from deployments.forms.freezes import FreezeForm, NewFreezeForm, values_of
+from deployments.freezing import next_period, period_at
+from deployments.models import FreezeWindow
+from rbac.policy import can_anywhere, require
+from web.lists import visible_here
+from web.page_forms import posted
+from web.pages import PageRequest, get_visible, page
+from web.paging import keyset
+from web.problems import Problem
+
+MANAGE: Final = freezes.MANAGE
+GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+
+
+@page
+@require_safe
+def windows(request: PageRequest) -> HttpResponse:
+    """This will list freeze windows, and say which are in force."""
+    found = visible_here(request, MANAGE, FreezeWindow.objects.select_related("scope"))
+    shown, now = keyset(found, request), timezone.now()
+    rows = [(one, one.enabled and period_at(one, now), next_period(one, now)) for one in shown.items]
+    context = {"page": shown, "rows": rows, "may_add": can_anywhere(request.user, MANAGE)}
+    return render(request, "deployments/freezes/list.html", context)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def new_window(request: PageRequest) -> HttpResponse:
+    """This will create a freeze window."""
+    form = NewFreezeForm(posted(request), person=request.user, permission=MANAGE, scope=request.current_scope)
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            made = freezes.create_freeze(
+                actor=request.user,
+                scope=given["in_scope"],
+                identifier=given["identifier"],
+                spec=form.spec(),
+            )
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{made.name} is there.")
+            return redirect("freezes")
+    context = {"form": form, "window": None}
+    return render(request, "deployments/freezes/edit.html", context, status=form.http_status)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def edit_window(request: PageRequest, pk: int) -> HttpResponse:
+    """This will save a freeze window."""
+    found = _found(request, pk)
+    require(request.user, MANAGE, found)
+    if request.method != "POST":
+        context = {"form": FreezeForm(initial=values_of(found)), "window": found}
+        return render(request, "deployments/freezes/edit.html", context)
+    form = FreezeForm(request.POST)
+    if form.is_valid():
+        try:
+            version = form.cleaned_data["version"] or 0
+            freezes.update_freeze(actor=request.user, window=found, spec=form.spec(), version=version)
+        except Problem as problem:
+            form.refuse(problem)
+        else:
+            messages.success(request, f"{found.name} is saved.")
+            return redirect("freezes")
+    context = {"form": form, "window": found}
+    return render(request, "deployments/freezes/edit.html", context, status=form.http_status)
+
+
+@page
+@require_http_methods(GET_OR_POST)
+def delete_window(request: PageRequest, pk: int) -> HttpResponse:
+    """This will ask before a freeze window goes."""
+    found = _found(request, pk)
+    require(request.user, MANAGE, found)
+    if request.method == "POST":
+        freezes.delete_freeze(actor=request.user, window=found)
+        messages.success(request, f"{found.name} is deleted.")
+        return redirect("freezes")
+    return render(request, "deployments/freezes/delete.html", {"window": found})
+
+
+def _found(request: PageRequest, pk: int) -> FreezeWindow:
+    return get_visible(request, MANAGE, FreezeWindow.objects.select_related("scope"), pk=pk)
