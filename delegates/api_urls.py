@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from delegates.api import balancers, configurations, delegates, doors, specs, tasks, tokens
+from delegates.api import balancers, configurations, delegates, doors, registries, specs, tasks, tokens
 
 urlpatterns = [
     path("connectors/<int:pk>/test", doors.ConnectorTest.as_view(), name="api-connector-test"),
@@ -21,6 +21,9 @@ urlpatterns = [
         "connectors/<int:pk>/listeners",
         balancers.ConnectorListeners.as_view(),
         name="api-connector-listeners",
+    ),
+    path(
+        "connectors/<int:pk>/registries/tags", registries.ConnectorTags.as_view(), name="api-connector-tags"
     ),
     path("connectors/<int:pk>/rules", balancers.ConnectorRules.as_view(), name="api-connector-rules"),
     path("delegates/<int:pk>/check", tasks.DelegateCheck.as_view(), name="api-check-delegate"),

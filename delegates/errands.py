@@ -77,8 +77,7 @@ def open_site(connector: Connector) -> SiteDoor | SiteCaller:
 
 def kind_of(operation: str, connector: Connector) -> DelegateTask.Kind:
     """The kind of task that an errand is."""
-    is_aws = operation == FETCH_FILES and connector.kind == Connector.Kind.AWS
-    return DelegateTask.Kind.AWS if is_aws else _KINDS[operation]
+    return DelegateTask.Kind.AWS if connector.kind == Connector.Kind.AWS else _KINDS[operation]
 
 
 def errand_payload(connector: Connector, operation: str, params: Mapping[str, Any]) -> Payload:
@@ -87,8 +86,7 @@ def errand_payload(connector: Connector, operation: str, params: Mapping[str, An
     Raises `DoorClosed` if the connector lacks something or is of another kind.
     """
     if kind_of(operation, connector) == DelegateTask.Kind.AWS:
-        asked = {"bucket": params["bucket"], "paths": list(params["paths"])}
-        return call_payload(connector, str(params["region"]), *FETCH_OBJECTS, asked)
+        return call_payload(connector, str(params["region"]), *_aws_call(operation, params))
     _refuse_other_kind(connector, operation)
     site = read_site(connector.spec)
     secret = _secret(connector, site)
@@ -99,6 +97,16 @@ def errand_payload(connector: Connector, operation: str, params: Mapping[str, An
         login = {"ssh_key": secret}
     said = {**_asked(site, operation, params), **login}
     return Payload(said, mask=tuple(line for line in (secret, *_lines(secret)) if line))
+
+
+def _aws_call(operation: str, params: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """What an errand is at AWS: objects of S3, images of ECR (R180)."""
+    if operation == FETCH_FILES:
+        return (*FETCH_OBJECTS, {"bucket": params["bucket"], "paths": list(params["paths"])})
+    named = {"repositoryName": params["repository"]}
+    if operation == FIND_DIGEST:
+        return "ecr", "DescribeImages", {**named, "imageIds": [{"imageTag": params["tag"]}]}
+    return "ecr", "DescribeImages", {**named, "maxResults": 1000, "filter": {"tagStatus": "TAGGED"}}
 
 
 def error_of(record: Mapping[str, Any], service: str, operation: str) -> AwsError:
@@ -112,7 +120,7 @@ def error_of(record: Mapping[str, Any], service: str, operation: str) -> AwsErro
 def _asked(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
     repository = str(params.get("repository") or "")
     if _KINDS[operation] == DelegateTask.Kind.DOCKER_REGISTRY:
-        return {**params, "url": site.url}
+        return {**{key: params[key] for key in ("repository", "tag") if key in params}, "url": site.url}
     rest = {key: value for key, value in params.items() if key not in ("repository", "connector")}
     refs = {"refs": True} if operation == LIST_REFS else {}
     return {**rest, **refs, "url": site.url_of(repository)}

@@ -29,6 +29,7 @@ from delegates.doors import (
     open_door,
 )
 from delegates.errands import SERVICE, SiteDoor, errand_payload, kind_of
+from delegates.images import tags_seen_by
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask, Inquiry
 from delegates.operations.tasks import submit_task
@@ -253,6 +254,8 @@ def _reported(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
     if inquiry.kind == Inquiry.Kind.TEST:
         return _test(inquiry, caller)
     try:
+        if inquiry.kind == Inquiry.Kind.TAGS:
+            return {"tags": tags_seen_by(caller, inquiry.subject, inquiry.region)}
         if inquiry.kind in QUESTIONS:
             return {"seen": seen(inquiry.kind, caller, inquiry.subject)}
         return {"clusters": [asdict(one) for one in clusters_seen_by(caller)]}

@@ -137,7 +137,7 @@ def _payload(call: Call, task: DelegateTask) -> Payload:
     stage = call.step.stage
     if call.service == SERVICE:
         work.refuse_to_lend_for(task, call.parsed_parameters)
-        return work.payload_of(call.execution.scope, call.parsed_parameters)
+        return work.payload_of(call.execution.scope, call.operation, call.parsed_parameters)
     refuse_to_lend(task, stage.connector)
     return doors.call_payload(
         stage.connector, stage.region, call.service, call.operation, call.parsed_parameters
@@ -148,7 +148,7 @@ def _result_of(call: Call, answer: Answer) -> dict[str, Any]:
     result = dict(answer.result or {})
     if (call.service, call.operation) != (SERVICE, SEND_REQUEST):
         return result
-    payload = work.payload_of(call.execution.scope, call.parsed_parameters)
+    payload = work.payload_of(call.execution.scope, call.operation, call.parsed_parameters)
     return work.result_of(call.operation, payload, result)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 from django.db.models import QuerySet
 
 from connectors.downstream import Need, needs_of_connector, needs_of_files
+from deployments.artifact_sources import needs_of_source
 from deployments.expressions import has_expression
-from deployments.models import Environment, Execution, StageExecution
+from deployments.models import Artifact, Environment, Execution, StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec
 from deployments.plan import Target, nearest_service
 from deployments.step_manifests import files_of
@@ -32,6 +33,10 @@ def needs_of_run(spec: PipelineSpec, targets: Iterable[Target], scope: Scope) ->
         sources = target.overridden.sources()
         yield from needs_of_files(stored_files(sources), scope, hint=hint, path=at)
         hint = f"the connector of a manifest of the service {target.service.identifier}"
+        artifact = Artifact.objects.filter(service=target.service).first()
+        if artifact is not None:
+            said = f"the connector of the image of the service {target.service.identifier}"
+            yield from needs_of_source(scope, artifact.source, hint=said, path=at)
         yield from needs_of_stores(sources, scope, hint=hint, path=at)
         yield from needs_of_files(_step_files(target.spec), scope, path=at)
         yield from needs_of_secrets(target.spec, scope, f"{place}.execution")

@@ -34,7 +34,7 @@ def preview_run(pipeline: Pipeline) -> list[dict[str, Any]]:
 
 def default_artifact(pipeline: Pipeline) -> dict[str, str]:
     """The image and the tag that a run takes when nobody chooses a tag."""
-    return plan.artifact_of(targets_of(read(pipeline.yaml), pipeline.scope), "")
+    return plan.artifact_of(targets_of(read(pipeline.yaml), pipeline.scope), "", pipeline.scope)
 
 
 def run_pipeline(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from connectors.aws_accounts import read_spec
-from deployments import step_manifests
+from deployments import artifact_sources, step_manifests
 from deployments.actions.base import Action
 from deployments.conditions import read_condition
 from deployments.expressions import BadExpressionError, value_at
@@ -359,10 +359,10 @@ def _values(execution: Execution, pipeline: PipelineSpec, target: Target) -> Map
     }
 
 
-def artifact_of(targets: list[Target], tag: str) -> dict[str, str]:
+def artifact_of(targets: list[Target], tag: str, scope: Scope) -> dict[str, Any]:
     """The image that this execution deploys: the first stage's, with the tag chosen or its default."""
     for target in targets:
         artifact = Artifact.objects.filter(service=target.service).first()
         if artifact is not None:
-            return {"image": artifact.image, "tag": tag or artifact.tag}
+            return artifact_sources.settled(artifact, tag, scope)
     return {"image": "", "tag": tag}

@@ -52,7 +52,7 @@ def checked_run(
     # R082: a person needs access to what the pipeline uses on their behalf.
     refuse_lacking(actor, needs_of_run(spec, targets, pipeline.scope))
     given = _checked_inputs(spec, inputs, is_preview=is_preview)
-    artifact = plan.artifact_of(targets, _checked_tag(artifact_tag))
+    artifact = plan.artifact_of(targets, _checked_tag(artifact_tag), pipeline.scope)
     return RunRequest(spec, targets, artifact, given.plain, given.secrets)
 
 

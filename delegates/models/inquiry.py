@@ -25,6 +25,7 @@ class Inquiry(models.Model):
         BALANCERS = "BALANCERS", "List of load balancers"
         LISTENERS = "LISTENERS", "List of listeners"
         RULES = "RULES", "List of rules"
+        TAGS = "TAGS", "List of tags"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "connector__identifier"}

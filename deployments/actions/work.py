@@ -8,6 +8,8 @@ from aws.names import is_write
 
 SERVICE = "delegate"
 RUN_SCRIPT, SEND_REQUEST, FETCH_FILES = "RunScript", "SendRequest", "FetchFiles"
+LIST_TAGS, FIND_DIGEST = "ListTags", "FindDigest"
+_READS = (FETCH_FILES, LIST_TAGS, FIND_DIGEST)
 _ONLY_ASK = ("GET", "HEAD")
 
 
@@ -17,7 +19,7 @@ def changes(service: str, operation: str, params: Mapping[str, Any]) -> bool:
         return is_write(service, operation)
     if operation == SEND_REQUEST:
         return str(params.get("method") or "GET").upper() not in _ONLY_ASK
-    return operation != FETCH_FILES
+    return operation not in _READS
 
 
 class Caller(Protocol):

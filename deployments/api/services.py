@@ -39,10 +39,17 @@ class ManifestFields(serializers.Serializer[Any]):
 
 
 class ArtifactFields(serializers.Serializer[Any]):
-    """The image that a service runs, and the tag that a run takes when nobody chooses one."""
+    """The image that a service runs, and the tag that a run takes when nobody chooses one.
+
+    `source` says where tags and digests are asked for: type (DockerRegistry or Ecr), connector, imagePath,
+    of ECR the region, and tagPattern for the newest tag of a kind, such as 1.27.*.
+    """
 
     image = serializers.RegexField(catalog.IMAGE)
     tag = serializers.RegexField(catalog.TAG, default="latest")
+    source = serializers.DictField(  # type: ignore[assignment]
+        child=serializers.CharField(max_length=int(PATH_CHARACTERS), allow_blank=True), default=dict
+    )
 
 
 class ServiceDocument(serializers.Serializer[Any]):
@@ -141,6 +148,7 @@ def _spec(given: dict[str, Any]) -> catalog.ServiceSpec:
         required_variables=given["required_variables"],
         image=artifact.get("image", ""),
         tag=artifact.get("tag", "latest"),
+        source={name: value for name, value in artifact.get("source", {}).items() if value},
         manifests=[manifest_spec(one) for one in given["manifests"]],
     )
 

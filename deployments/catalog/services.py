@@ -1,12 +1,14 @@
 """What people can do with services."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.operations.naming import check_identifier, clean_name, taken
+from deployments.artifact_sources import connector_of_source, source_problem
 from deployments.catalog.manifests import ManifestSpec, manifest_problems, refuse_closed_stores
 from deployments.catalog.rules import next_version, variable_problems
 from deployments.manifests.places import clean_place
@@ -14,7 +16,7 @@ from deployments.models import Artifact, Manifest, Service
 from deployments.used_by import refuse_used
 from rbac.audit import record
 from rbac.models import Scope, User
-from rbac.policy import require
+from rbac.policy import can, require
 from web.problems import BadInput
 
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
@@ -31,6 +33,7 @@ class ServiceSpec:
     required_variables: Sequence[str] = ()
     image: str = ""
     tag: str = "latest"
+    source: Mapping[str, str] = field(default_factory=dict)
     manifests: Sequence[ManifestSpec] = ()
 
 
@@ -40,6 +43,7 @@ def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceS
     check_identifier(identifier)
     _check_service(spec)
     refuse_closed_stores(actor, scope, spec.manifests)
+    _refuse_closed_source(actor, scope, spec.source)
     service = Service(scope=scope, identifier=identifier)
     try:
         with transaction.atomic():
@@ -60,6 +64,7 @@ def update_service(
     require(actor, "core_service_edit", service)
     _check_service(spec)
     refuse_closed_stores(actor, service.scope, spec.manifests)
+    _refuse_closed_source(actor, service.scope, spec.source)
     with transaction.atomic():
         before = _service_record(service)
         next_version(service, version)
@@ -103,7 +108,20 @@ def _fill_service(service: Service, spec: ServiceSpec) -> None:
     )
     Artifact.objects.filter(service=service).delete()
     if spec.image:
-        Artifact.objects.create(service=service, image=spec.image, tag=spec.tag)
+        Artifact.objects.create(service=service, image=spec.image, tag=spec.tag, source=dict(spec.source))
+
+
+def _refuse_closed_source(actor: User, scope: Scope, source: Mapping[str, str]) -> None:
+    """R082: who lets an image come from a registry must be allowed to use what leads there."""
+    if not source:
+        return
+    found = connector_of_source(scope, source)
+    if found is None or not can(actor, "core_connector_view", found):
+        message = f"there is no connector {source['connector']} for {source['type']} here or above"
+        raise BadInput(
+            "The connector is not there.", errors=[{"path": "artifact.source", "message": message}]
+        )
+    refuse_lacking(actor, needs_of_connector(found, path="artifact.source"))
 
 
 def _check_service(spec: ServiceSpec) -> None:
@@ -115,6 +133,8 @@ def _check_service(spec: ServiceSpec) -> None:
         if name not in variables
     ]
     errors += manifest_problems(spec.manifests)
+    if problem := source_problem(spec.source):
+        errors.append({"path": "artifact.source", "message": problem})
     if errors:
         raise BadInput("The service cannot be saved like this.", errors=errors)
 

@@ -14,7 +14,7 @@ from aws.scaling import Scaling
 from aws.sts import Sts
 from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
 from deployments.actions.work import FETCH_FILES, SERVICE, Work, changes
-from deployments.engine import fetching, quota, sources
+from deployments.engine import fetching, pinning, quota, sources
 from deployments.engine.ahead import Ahead, ahead_of
 from deployments.engine.approvals import Desk
 from deployments.engine.events import new_events
@@ -61,6 +61,7 @@ class EngineRollout:
         self._calls: list[Call] = []
         self._consumed: list[Call] = []
         self._lines: list[NewLine] = []
+        self._brought: set[str] = set()
         self._line = 0
         self._line_at = 0
         self._facts: dict[str, Any] = {}
@@ -229,19 +230,39 @@ class EngineRollout:
 
     def _bring_in(self, kind: str) -> None:
         """Fetch the manifests of the stage that lie elsewhere; whatever was fetched before stays as it is."""
+        self._pin_artifact()
         stage = self.shared.stage
         name = f"fetches {self.row.pk}.{self.attempt} {kind}"
         groups = self.recall(name) or fetching.groups_of(stage.sources, kind)
-        if groups:
-            # So that a run after a death makes the same calls, although the texts are there by then.
-            self.remember(name, groups)
-        known = {**sources.known_values(self.shared.execution, stage), **self._learned()} if groups else {}
+        if not groups or not self._is_first(name):
+            return
+        # So that a run after a death makes the same calls, although the texts are there by then.
+        self.remember(name, groups)
+        known = {**sources.known_values(self.shared.execution, stage), **self._learned()}
         came = fetching.brought_in(stage.sources, groups, known, self._fetch)
         for line in dict.fromkeys(fetching.told(self.shared.pin(number, row)) for number, row in came):
             self.log(line)
 
+    def _is_first(self, name: str) -> bool:
+        """Whether this run of the phase comes here for the first time."""
+        is_first = name not in self._brought
+        self._brought.add(name)
+        return is_first
+
     def _fetch(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self.caller.call(SERVICE, FETCH_FILES, params)
+        return self._errand(FETCH_FILES, params)
+
+    def _errand(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self.caller.call(SERVICE, operation, params)
+
+    def _pin_artifact(self) -> None:
+        """Settle tag and digest of the image, once for the execution."""
+        name = f"pins {self.row.pk}.{self.attempt}"
+        found = self.recall(name) or self.shared.execution.artifact
+        if pinning.is_wanting(found) and self._is_first(name):
+            artifact = pinning.pinned(self.remember(name, found), self._errand)
+            self.shared.pin_artifact(artifact)
+            self.log(f"The image {artifact['image']}:{artifact['tag']} has the digest {artifact['digest']}")
 
     @cached_property
     def _own(self) -> tuple[dict[str, Any], ...]:

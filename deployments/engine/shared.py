@@ -45,6 +45,7 @@ class Shared:
     _events: list[AwsEvent] = field(default_factory=list)
     _touched: dict[int, set[str]] = field(default_factory=dict)
     _pinned: bool = False
+    _artifact_pinned: bool = False
 
     @cached_property
     def mask(self) -> Mask:
@@ -80,7 +81,16 @@ class Shared:
             self._pinned = True
         return dict(self.stage.sources[number])
 
+    def pin_artifact(self, artifact: dict[str, Any]) -> None:
+        """Let the execution go on with an image as it was settled; the first one stays."""
+        if not self.execution.artifact.get("digest"):
+            self.execution.artifact = artifact
+            self._artifact_pinned = True
+
     def flush_pins(self) -> None:
+        if self._artifact_pinned:
+            self.execution.save(update_fields=["artifact"])
+            self._artifact_pinned = False
         if self._pinned:
             self.stage.save(update_fields=["sources"])
             self._pinned = False

@@ -126,6 +126,8 @@ def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
     """Everything that an expression can name at this point of the execution."""
     image, tag = execution.artifact.get("image", ""), execution.artifact.get("tag", "")
     artifact = {"image": f"{image}:{tag}", "imagePath": image, "tag": tag}
+    if digest := execution.artifact.get("digest"):
+        artifact |= {"digest": digest, "imageWithDigest": f"{image}@{digest}"}
     steps = {
         step.identifier: {"output": {**step.outputs, **step.hidden_outputs}}
         for step in _steps_of(execution, stage)

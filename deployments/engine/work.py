@@ -18,7 +18,7 @@ from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
 from delegates.owners import Payload
 from delegates.work import do_here, sealed
-from deployments.actions.work import FETCH_FILES, RUN_SCRIPT, SEND_REQUEST, SERVICE
+from deployments.actions.work import FETCH_FILES, FIND_DIGEST, LIST_TAGS, RUN_SCRIPT, SEND_REQUEST, SERVICE
 from deployments.engine.doors import OWNER, Selectors, deadline_of, selectors_for
 from deployments.models import Call, StageExecution, StepExecution
 from deployments.states import CallState
@@ -30,7 +30,13 @@ _KINDS = {
     SEND_REQUEST: DelegateTask.Kind.HTTP,
     FETCH_FILES: DelegateTask.Kind.GIT,
 }
-_TITLES = {RUN_SCRIPT: "Script", SEND_REQUEST: "Request", FETCH_FILES: "Files"}
+_TITLES = {
+    RUN_SCRIPT: "Script",
+    SEND_REQUEST: "Request",
+    FETCH_FILES: "Files",
+    LIST_TAGS: "Tags",
+    FIND_DIGEST: "Digest",
+}
 # What a person's word means to the one who does the work, and is no parameter of it.
 _FOR_ROUTING = ("secrets", "through", "selectors")
 # A look has 30 seconds in all.
@@ -56,7 +62,7 @@ class WorkHere:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Do it. Raises `AwsError` with a whole sentence."""
-        payload = payload_of(self.scope, params)
+        payload = payload_of(self.scope, operation, params)
         answer = do_here(self.kind, payload, seconds=SECONDS_HERE)
         if (error := error_of(answer)) is not None:
             raise error
@@ -105,10 +111,10 @@ class WorkDoor:
 
 def open_work(step: StepExecution, operation: str, params: Mapping[str, Any]) -> WorkHere | WorkDoor:
     """The way of one piece of work: scripts go to delegates, the rest as connector or parameters say."""
-    stage, kind = step.stage, _KINDS[operation]
+    stage = step.stage
     if (connector := _connector_of(params)) is not None:
         return _to_site(step, kind_of(operation, connector), params, connector)
-    spec = read_spec(stage.connector.spec)
+    spec, kind = read_spec(stage.connector.spec), _KINDS[operation]
     through = str(params.get("through") or ("Delegate" if spec.is_remote else "Manager"))
     if operation != RUN_SCRIPT and through == "Manager" and not step.delegate_selectors:
         return WorkHere(_scope_of(stage), kind)
@@ -149,13 +155,13 @@ def refuse_to_lend_for(task: DelegateTask, params: Mapping[str, Any]) -> None:
         refuse_to_lend(task, connector)
 
 
-def payload_of(scope: Scope, params: Mapping[str, Any]) -> Payload:
+def payload_of(scope: Scope, operation: str, params: Mapping[str, Any]) -> Payload:
     """What does the work gets: the parameters with their secrets put in.
 
     Raises `Undelivered` where a secret is missing, `DoorClosed` where the connector lacks something.
     """
     if (connector := _connector_of(params)) is not None:
-        return errand_payload(connector, FETCH_FILES, params)
+        return errand_payload(connector, operation, params)
     try:
         found = {
             path: find_secret(scope, str(ref)).value for path, ref in (params.get("secrets") or {}).items()

@@ -4,12 +4,22 @@ from collections.abc import Sequence
 
 from django import forms
 
+from deployments.artifact_sources import DOCKER_REGISTRY, ECR
 from deployments.catalog import IMAGE, TAG, ManifestSpec, ServiceSpec
 from deployments.forms.resources import InScope, ResourceForm, WithIdentifier
 from deployments.forms.variables import VariableRows
 from deployments.models import Service
 
 _MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+
+
+SOURCE_FIELDS = {
+    "type": "source_type",
+    "connector": "source_connector",
+    "imagePath": "source_path",
+    "region": "source_region",
+    "tagPattern": "tag_pattern",
+}
 
 
 class ServiceForm(ResourceForm):
@@ -32,6 +42,50 @@ class ServiceForm(ResourceForm):
         widget=forms.TextInput(attrs=_MONO),
     )
 
+    source_type = forms.ChoiceField(
+        required=False,
+        label="Tags and digests are asked for at",
+        choices=[("", "Nowhere"), (DOCKER_REGISTRY, "A container registry"), (ECR, "Amazon ECR")],
+        help_text="Each run then keeps the digest that the tag had.",
+    )
+    source_connector = forms.CharField(
+        required=False,
+        max_length=128,
+        label="Connector of the registry",
+        help_text="Its identifier; of ECR that of an AWS connector.",
+        widget=forms.TextInput(attrs=_MONO | {"list": "store-connectors"}),
+    )
+    source_path = forms.CharField(
+        required=False,
+        max_length=255,
+        label="Image path",
+        help_text="The repository in the registry, such as library/nginx.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+    source_region = forms.CharField(
+        required=False,
+        max_length=64,
+        label="Region of ECR",
+        widget=forms.TextInput(attrs=_MONO | {"placeholder": "us-east-1"}),
+    )
+    tag_pattern = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Newest tag like",
+        help_text="Such as 1.27.*, taken by a run where nobody chooses a tag.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+
+    def source(self) -> dict[str, str]:
+        """Where the image comes from, as the artifact keeps it."""
+        given = self.cleaned_data
+        if not given["source_type"]:
+            return {}
+        named = {key: given[field] for key, field in SOURCE_FIELDS.items()}
+        if given["source_type"] != ECR:
+            del named["region"]
+        return {key: value for key, value in named.items() if value}
+
     def spec(self, manifests: Sequence[ManifestSpec], variables: VariableRows) -> ServiceSpec:
         """What was entered."""
         given = self.cleaned_data
@@ -42,6 +96,7 @@ class ServiceForm(ResourceForm):
             required_variables=variables.required(),
             image=given["image"],
             tag=given["tag"] or "latest",
+            source=self.source(),
             manifests=manifests,
         )
 
@@ -60,6 +115,7 @@ def spec_of(service: Service) -> ServiceSpec:
         required_variables=service.required_variables,
         image=artifact.image if artifact else "",
         tag=artifact.tag if artifact else "latest",
+        source=artifact.source if artifact else {},
         manifests=[
             ManifestSpec(one.identifier, one.kind, one.store, tuple(one.paths), one.content, place=one.place)
             for one in service.manifests.order_by("pk")

@@ -67,6 +67,8 @@ class Artifact(models.Model):
     service = models.OneToOneField(Service, on_delete=models.CASCADE, related_name="artifact")
     image = models.CharField(max_length=512)
     tag = models.CharField(max_length=128, default="latest")
+    # Where tags and digests are asked for: {"type", "connector", "imagePath", "region", "tagPattern"}.
+    source = models.JSONField(default=dict, blank=True)
 
     def __str__(self) -> str:
         return f"{self.image}:{self.tag}"

@@ -16,7 +16,7 @@ from aws.sts import Sts
 from delegates.clock import database_now
 from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
 from deployments.actions.work import FETCH_FILES, SERVICE, Work
-from deployments.engine import fetching, sources
+from deployments.engine import fetching, pinning, sources
 from deployments.expressions import BadExpressionError, value_at
 from deployments.models import Execution, StageExecution, StepExecution
 from deployments.preview.work import PlannedWork
@@ -118,6 +118,9 @@ class PreviewRollout:
 
     def _bring_in(self, kind: str) -> None:
         """Fetch the manifests that lie elsewhere, as they are now; a run pins them when it comes there."""
+        execution = self._shared.execution
+        if pinning.is_wanting(execution.artifact):
+            execution.artifact = pinning.pinned(execution.artifact, self._errand)
         rows = self._shared.stage.sources
         groups = fetching.groups_of(rows, kind)
         known = (
@@ -129,8 +132,11 @@ class PreviewRollout:
             rows[number] = row
 
     def _fetch(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._errand(FETCH_FILES, params)
+
+    def _errand(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         # No call of the run's connector, so none that the preview shows.
-        return self._shared.caller.caller.call(SERVICE, FETCH_FILES, params)
+        return self._shared.caller.caller.call(SERVICE, operation, params)
 
     def _known(self) -> dict[str, Any]:
         """What expressions may name beside the stage's values: no row knows what was only previewed."""

@@ -16,7 +16,7 @@ from connectors.queries import connectors_for
 from deployments import catalog
 from deployments.forms.manifests import ManifestRows, manifest_rows
 from deployments.forms.resources import DeleteForm
-from deployments.forms.services import NewServiceForm, ServiceForm, spec_of
+from deployments.forms.services import SOURCE_FIELDS, NewServiceForm, ServiceForm, spec_of
 from deployments.forms.variables import VariableRows, variable_rows
 from deployments.manifest_files import check_kind
 from deployments.manifests.guide import manifest_guide
@@ -181,7 +181,8 @@ def _are_valid(form: ServiceForm, manifests: ManifestRows, variables: VariableRo
 
 def _editing(request: PageRequest, found: Service, spec: catalog.ServiceSpec, **more: Any) -> HttpResponse:
     initial = {name: getattr(spec, name) for name in ("name", "description", "image", "tag")}
-    form = ServiceForm(initial=initial | {"version": found.version})
+    source = {field: spec.source.get(key, "") for key, field in SOURCE_FIELDS.items()}
+    form = ServiceForm(initial=initial | source | {"version": found.version})
     variables = variable_rows(variables=spec.variables, required=spec.required_variables)
     return _form_page(request, form, manifest_rows(manifests=spec.manifests), variables, found, **more)
 
@@ -220,10 +221,10 @@ def files_for(request: PageRequest, scope: Scope | None) -> list[str]:
 
 
 def store_connectors_for(request: PageRequest, scope: Scope | None) -> list[Connector]:
-    """The connectors that a manifest of a scope can name, to Git and to AWS."""
+    """The connectors that a manifest or an image of a scope can name."""
     if scope is None:
         return []
-    found = connectors_for(scope, Connector.Kind.GIT, Connector.Kind.AWS)
+    found = connectors_for(scope, *Connector.Kind.values)
     return list(visible_to(request.user, "core_connector_access", found)[:MOST_FILES])
 
 
@@ -236,6 +237,7 @@ def _plain(spec: catalog.ServiceSpec) -> dict[str, Any]:
         del manifest["mode"]
     return {
         **values,
+        "source": dict(spec.source),
         "variables": dict(spec.variables or {}),
         "required_variables": sorted(spec.required_variables),
     }

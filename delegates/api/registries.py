@@ -1,0 +1,59 @@
+"""The route that lists the tags of an image, live."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from connectors.models import Connector
+from delegates.api.doors import DoorRoute, InquiryDocument, known_region, shown
+from delegates.models import Inquiry
+from delegates.registries import tags_by_connector
+from guards.limits import PAGE_ROWS
+from web.problems import BadInput
+
+SHOWN = 100
+_PARAMETERS = [
+    OpenApiParameter("image", OpenApiTypes.STR, required=True, description="Such as library/nginx."),
+    OpenApiParameter("region", OpenApiTypes.STR, description="Of ECR: the region of the repository."),
+    OpenApiParameter("search", OpenApiTypes.STR, description="What a tag contains."),
+    OpenApiParameter("page", OpenApiTypes.INT, description="The page, from 1."),
+    OpenApiParameter("limit", OpenApiTypes.INT, description="How many on a page, 200 at most."),
+]
+
+
+class TagList(serializers.Serializer[Any]):
+    """Tags, the highest first; `next` is the number of the next page."""
+
+    results = serializers.ListField(child=serializers.CharField())
+    next = serializers.IntegerField(allow_null=True)
+
+
+class ConnectorTags(DoorRoute):
+    """The tags of an image in a registry or in ECR; 202 while a delegate looks, to be asked again."""
+
+    @extend_schema(parameters=_PARAMETERS, responses={200: TagList, 202: InquiryDocument})
+    def get(self, request: Request, pk: int) -> Response:
+        connector = self.usable(pk)
+        page, limit = _number(request, "page", 1, 100_000), _number(request, "limit", SHOWN, int(PAGE_ROWS))
+        is_aws = connector.kind == Connector.Kind.AWS
+        region = known_region(request.GET.get("region", ""), required=True) if is_aws else ""
+        image = request.GET.get("image", "").strip()
+        found = tags_by_connector(actor=self.principal, connector=connector, image=image, region=region)
+        if isinstance(found, Inquiry):
+            return Response(shown(found), status=202)
+        wanted = request.GET.get("search", "").strip().lower()
+        matching = [tag for tag in found if wanted in tag.lower()]
+        begin = (page - 1) * limit
+        following = page + 1 if len(matching) > begin + limit else None
+        return Response({"results": matching[begin : begin + limit], "next": following})
+
+
+def _number(request: Request, name: str, default: int, most: int) -> int:
+    text = request.GET.get(name, "") or str(default)
+    if text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most:
+        return int(text)
+    raise BadInput("This page is not there.", errors=[{"path": name, "message": f"is 1 to {most}"}])

@@ -1,0 +1,51 @@
+"""Settles the image of a run: the tag that a pattern means, and the digest that the tag has now."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aws.errors import NotFound, Undelivered
+from delegates.images import digest_of, tags_of
+from deployments.actions.base import ActionFailed
+from deployments.actions.work import FIND_DIGEST, LIST_TAGS
+from deployments.artifact_sources import newest
+
+Errand = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""Does an errand by its name. Raises `AwsError`."""
+
+
+def is_wanting(artifact: Mapping[str, Any]) -> bool:
+    """Whether the image of a run has a source and no digest yet."""
+    return bool(artifact.get("source")) and not artifact.get("digest")
+
+
+def pinned(artifact: Mapping[str, Any], errand: Errand) -> dict[str, Any]:
+    """The image with its tag and its digest. Raises `ActionFailed`, and what `errand` raises."""
+    source = artifact["source"]
+    if source.get("connector_id") is None:
+        raise ActionFailed(
+            "CONNECTOR_MISSING",
+            f"The image {artifact['image']} names the connector {source['connector']}, which is not there. "
+            "Make it, or change the service's artifact, and run again.",
+        )
+    asked = {"connector": source["connector_id"], "repository": source["imagePath"]}
+    if source.get("region"):
+        asked["region"] = source["region"]
+    try:
+        tag = artifact["tag"] or _newest(source, errand(LIST_TAGS, asked))
+        digest = digest_of(errand(FIND_DIGEST, {**asked, "tag": tag}))
+    except (NotFound, Undelivered) as problem:
+        raise ActionFailed(
+            "IMAGE_NOT_FOUND",
+            f"The image {source['imagePath']}:{artifact['tag'] or source.get('tagPattern')} was not found "
+            f"by the connector {source['connector']}: {problem.sentence}",
+        ) from problem
+    return {**artifact, "tag": tag, "digest": digest}
+
+
+def _newest(source: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+    pattern = source.get("tagPattern", "")
+    if tag := newest(tags_of(answer), pattern):
+        return tag
+    raise ActionFailed(
+        "IMAGE_NOT_FOUND", f"No tag of {source['imagePath']} matches {pattern}: choose a tag, and run again."
+    )
