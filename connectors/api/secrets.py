@@ -11,6 +11,7 @@ from connectors import operations
 from connectors.api.uses import UsesDocument
 from connectors.models import Secret
 from connectors.uses import uses_of
+from guards.masks import FEWEST_CHARACTERS
 from web.rest import LISTED, SHARED, Route
 
 VIEW = "core_secret_view"
@@ -37,7 +38,9 @@ class SecretChange(serializers.Serializer[Any]):
     """What can be changed of a secret."""
 
     name = serializers.CharField(max_length=128, required=False)
-    value = serializers.CharField(required=False, write_only=True, trim_whitespace=False)
+    value = serializers.CharField(
+        min_length=FEWEST_CHARACTERS, required=False, write_only=True, trim_whitespace=False
+    )
     file_name = serializers.CharField(max_length=255, required=False, default="")
 
 
@@ -46,7 +49,7 @@ class SecretInput(SecretChange):
 
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
-    value = serializers.CharField(write_only=True, trim_whitespace=False)
+    value = serializers.CharField(min_length=FEWEST_CHARACTERS, write_only=True, trim_whitespace=False)
     org = serializers.CharField(required=False, write_only=True)
     project = serializers.CharField(required=False, write_only=True)
 

@@ -45,6 +45,8 @@ values = ["account", "account/default", "account/default/demo"]
 def main() -> int:
     """Ask as each role in turn, and print what was asked and found."""
     roles = os.environ.get("FUZZ_ROLES", " ".join(ROLES)).split()
+    if unknown := set(roles) - ROLES.keys():
+        sys.exit(f"FUZZ_ROLES names what is not there: {', '.join(sorted(unknown))}. Use {', '.join(ROLES)}.")
     with tempfile.TemporaryDirectory(prefix="slipway-fuzz-") as name, installed(Path(name)) as installation:
         if unknown := REFUSED_ALTHOUGH_DESCRIBED.keys() - installation.operations():
             sys.exit(f"tests/fuzz/exceptions.py names what is not there: {', '.join(sorted(unknown))}")

@@ -23,4 +23,5 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
 @schemathesis.hook
 def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
     """Keep what is a failure."""
-    return not is_expected(case.operation.label, type(failure).__name__, response.status_code)
+    name, status = type(failure).__name__, response.status_code
+    return not is_expected(case.operation.label, name, status, query=dict(case.query or {}), body=case.body)
