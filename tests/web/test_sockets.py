@@ -85,7 +85,7 @@ async def closed_with(*messages: dict[str, Any]) -> list[int]:
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    await SocketGuard(echo)({}, receive, send)
+    await SocketGuard(echo)({"type": "websocket", "path": "/"}, receive, send)
     closes = [number for number, message in enumerate(sent) if message["type"] == "websocket.close"]
     assert closes in ([], [len(sent) - 1])
     return [sent[number]["code"] for number in closes]

@@ -49,7 +49,7 @@ def test_numbers_follow_both_sides() -> None:
 def test_the_oddest_texts_are_compared_in_no_time() -> None:
     many = MOST_COMPARED * 10
     old = "".join(f"{at}\n" for at in range(many))
-    began = time.monotonic()
+    began = time.thread_time()
     found = diff(old, "".join(f"{at * 7919 % many}\n" for at in range(many)))
     assert found.added == found.removed > MOST_COMPARED
-    assert time.monotonic() - began < 2
+    assert time.thread_time() - began < 2
