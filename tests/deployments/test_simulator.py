@@ -12,12 +12,14 @@ from deployments.models import Execution, Pipeline
 from deployments.operations import run_pipeline
 from ops.demo import SandboxFacts, seed_demo
 from rbac.models import User
+from tests.deployments.simulator import branches
 from tests.deployments.simulator.fake_ecs import FakeEcs
 from tests.deployments.simulator.schedule import Odds, Schedule
 from tests.deployments.simulator.verdict import violations
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+Simulate = Callable[..., list[str]]
 SCHEDULES_EACH = int(os.environ.get("SLIPWAY_SIMULATOR_SCHEDULES", "10"))
 FACTS = SandboxFacts(
     "us-east-1", "demo", ("subnet-11111111",), "sg-11111111", "arn:aws:iam::123456789012:role/r"
@@ -25,14 +27,17 @@ FACTS = SandboxFacts(
 
 
 @pytest.fixture
-def simulate(transactional_db: None, account: object, settings: Settings) -> Callable[[int], list[str]]:
+def simulate(
+    transactional_db: None, account: object, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Simulate:
     """Run one schedule by its seed; gives back the promises it broke. Nobody watches."""
+    branches.register(monkeypatch)
     settings.CHANNEL_LAYERS = {}
     seed_demo(FACTS)
     deployer = User.objects.get(username="deployer")
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
 
-    def one(seed: int) -> list[str]:
+    def one(seed: int, *, has_branches: bool = False) -> list[str]:
         quota.forget()
         dice = random.Random(seed)
         odds = Odds.from_dice(dice)
@@ -41,10 +46,12 @@ def simulate(transactional_db: None, account: object, settings: Settings) -> Cal
         schedule = Schedule(dice=dice, odds=odds, ecs=ecs)
         before = None if odds.first_deployment else _deploy_before(ecs)
         tag = "crash" if odds.bad_image else "1.27"
-        execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag)
+        yaml = branches.yaml_of(dice) if has_branches else ""
+        execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag, yaml=yaml)
         schedule.run(execution)
         execution.refresh_from_db()
-        broken = violations(schedule, execution, before)
+        broken = violations(schedule, execution, before, may_end_otherwise=has_branches)
+        broken += branches.broken_promises(execution) if has_branches and execution.is_over else []
         return [f"seed {seed}: {text}" for text in broken] and [
             *(f"seed {seed}: {text}" for text in broken),
             f"  {odds}",
@@ -67,20 +74,29 @@ def _deploy_before(ecs: FakeEcs) -> str:
 
 @pytest.mark.parametrize("chunk", range(20))
 @pytest.mark.timeout(300)
-def test_no_schedule_breaks_a_promise(simulate: Callable[[int], list[str]], chunk: int) -> None:
+def test_no_schedule_breaks_a_promise(simulate: Simulate, chunk: int) -> None:
     first = int(os.environ.get("SLIPWAY_SIMULATOR_SEED", "0")) + chunk * SCHEDULES_EACH
     broken = [line for seed in range(first, first + SCHEDULES_EACH) for line in simulate(seed)]
     assert not broken, "\n".join(broken)
 
 
+@pytest.mark.parametrize("chunk", range(2))
+@pytest.mark.timeout(300)
+def test_no_schedule_with_branches_breaks_a_promise(simulate: Simulate, chunk: int) -> None:
+    first = 50_000 + int(os.environ.get("SLIPWAY_SIMULATOR_SEED", "0")) + chunk * SCHEDULES_EACH
+    seeds = range(first, first + SCHEDULES_EACH)
+    broken = [line for seed in seeds for line in simulate(seed, has_branches=True)]
+    assert not broken, "\n".join(broken)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_ten_thousand_more_schedules_break_none_either(simulate: Callable[[int], list[str]]) -> None:
+def test_ten_thousand_more_schedules_break_none_either(simulate: Simulate) -> None:
     broken = [line for seed in range(100_000, 110_000) for line in simulate(seed)]
     assert not broken, "\n".join(broken[:200])
 
 
-def test_the_last_schedules_ended_in_every_way(simulate: Callable[[int], list[str]]) -> None:
+def test_the_last_schedules_ended_in_every_way(simulate: Simulate) -> None:
     """A simulator whose schedules all end alike would prove nothing."""
     for seed in range(1000, 1040):
         simulate(seed)

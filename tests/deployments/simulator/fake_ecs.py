@@ -32,6 +32,7 @@ class FakeEcs:
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
     service: dict[str, Any] | None = None
     effects: list[Effect] = field(default_factory=list)
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
     past: list[tuple[datetime, dict[str, Any] | None]] = field(default_factory=list)
     lag_until: datetime | None = None
     lag_from: datetime | None = None
@@ -66,6 +67,16 @@ class FakeEcs:
     def _DescribeServices(self, params: Any, _by: str) -> dict[str, Any]:
         seen = self._as_read()
         return {"services": [seen] if seen and seen["serviceName"] in params["services"] else []}
+
+    def _ListTagsForResource(self, params: Any, _by: str) -> dict[str, Any]:
+        found = self.tags.get(params["resourceArn"], {})
+        return {"tags": [{"key": key, "value": value} for key, value in found.items()]}
+
+    def _TagResource(self, params: Any, by: str) -> dict[str, Any]:
+        wanted = {one["key"]: one["value"] for one in params["tags"]}
+        self.tags.setdefault(params["resourceArn"], {}).update(wanted)
+        self._note("TagResource", params, by)
+        return {}
 
     def _RegisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:
         self.count += 1

@@ -21,8 +21,13 @@ ONCE = (
 )
 
 
-def violations(schedule: Schedule, execution: Execution, before: str | None) -> list[str]:
-    """Every promise that this schedule broke, in words."""
+def violations(
+    schedule: Schedule, execution: Execution, before: str | None, *, may_end_otherwise: bool = False
+) -> list[str]:
+    """Every promise that this schedule broke, in words.
+
+    `may_end_otherwise`: the pipeline says of failures what is done, which need not be a rollback.
+    """
     found: list[str] = []
     if not execution.is_over:
         return [f"it hangs: {execution.status}, look_at {execution.look_at}"]
@@ -30,7 +35,7 @@ def violations(schedule: Schedule, execution: Execution, before: str | None) -> 
         found.append("the slot is still held")
     found += _log(execution)
     found += _effects(schedule)
-    found += _end(schedule, execution, before)
+    found += _end(schedule, execution, before, may_end_otherwise=may_end_otherwise)
     found += _quota(schedule)
     return found
 
@@ -72,11 +77,14 @@ def _log(execution: Execution) -> list[str]:
 
 def _effects(schedule: Schedule) -> list[str]:
     ours = [effect for effect in schedule.ecs.effects if effect.by == "slipway"]
-    count = Counter((effect.operation, effect.params.get("taskDefinition", "")) for effect in ours)
-    return [f"{times} effects of {what}" for what, times in count.items() if times > 1]
+    what = ("taskDefinition", "resourceArn")
+    count = Counter((one.operation, *(one.params.get(key, "") for key in what)) for one in ours)
+    return [f"{times} effects of {which}" for which, times in count.items() if times > 1]
 
 
-def _end(schedule: Schedule, execution: Execution, before: str | None) -> list[str]:
+def _end(
+    schedule: Schedule, execution: Execution, before: str | None, *, may_end_otherwise: bool
+) -> list[str]:
     service = schedule.ecs.service
     live = service if service and service["status"] == "ACTIVE" else None
     running = live["taskDefinition"] if live else None
@@ -96,6 +104,8 @@ def _end(schedule: Schedule, execution: Execution, before: str | None) -> list[s
     ):
         return ["ROLLED_BACK without a checklist"]
     wanted_rollback = execution.status == "FAILED" or schedule.odds.roll_back
+    if may_end_otherwise:
+        wanted_rollback = bool(execution.status_before_rollback)
     not_restored = (
         ActionRun.objects.filter(step__stage__execution=execution, state=ActionState.NOT_RESTORED).exists()
         or CheckedItem.objects.filter(step__stage__execution=execution, ok=False).exists()

@@ -1,0 +1,133 @@
+"""A pipeline whose deployment has steps beside it, which write as well, and may fail or be skipped."""
+
+import random
+from dataclasses import dataclass
+
+import pytest
+
+from deployments.actions import base as actions
+from deployments.actions.base import (
+    Action,
+    ActionFailed,
+    AskAgain,
+    CallRecord,
+    DidNot,
+    Happened,
+    Rollout,
+    Verdict,
+)
+from deployments.actions.timing import is_old_enough_to_deny
+from deployments.models import Execution, StepExecution
+from deployments.states import TERMINAL, Status
+from deployments.steps import base as steps
+from deployments.steps.base import Plan, StepKind, unit
+from tests.flow.conftest import DEPLOY, pipeline_text, stage_text
+
+TYPE = "SimulatedStamp"
+
+
+@dataclass(frozen=True)
+class Stamp(Action):
+    """Writes two tags of its own and waits a while; ends badly where it is told to."""
+
+    name: str
+    seconds: int
+    fails: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"Stamp {self.name}"
+
+    def start(self, rollout: Rollout) -> None:
+        for number in (1, 2):
+            arn = f"{self.name}/{number}"
+            if arn not in rollout.ecs.tags(arn):
+                rollout.ecs.tag(arn, {arn: rollout.execution_id})
+        # Once in each attempt: the verdict counts these lines.
+        rollout.log(f"Created Task Definition stamp {rollout.intent}")
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        late, arn = is_old_enough_to_deny(rollout, call), call.params["resourceArn"]
+        return Happened({}) if arn in rollout.ecs.tags(arn) else DidNot() if late else AskAgain()
+
+    def is_done(self, rollout: Rollout) -> bool:
+        began = rollout.progress.setdefault("began", rollout.now().timestamp())
+        is_over = rollout.now().timestamp() - began >= self.seconds
+        if is_over and self.fails:
+            raise ActionFailed("STAMP_FAILED", f"The stamp {self.name} was told to fail.")
+        return is_over
+
+
+@dataclass(frozen=True)
+class StampSpec:
+    """What a stamp is told."""
+
+    seconds: int
+    fails: bool = False
+    name: str = ""
+
+
+def _plan(spec: StampSpec) -> Plan:
+    yield unit("Stamp", Stamp(spec.name, spec.seconds, spec.fails))
+
+
+def register(patch: pytest.MonkeyPatch) -> None:
+    """Let pipelines have stamps while this test runs."""
+    kind = StepKind(TYPE, "Stamp", StampSpec, _plan, "", (), 5, ("steps",))
+    patch.setitem(steps._KINDS, TYPE, kind)
+    patch.setitem(actions._ACTIONS, "Stamp", Stamp)
+
+
+def yaml_of(dice: random.Random) -> str:
+    """A pipeline with branches, as the dice want it."""
+    reaction = dice.choice(("StageRollback", "StageRollback", "Ignore", "MarkAsFailure", "Abort"))
+    action = f"{{type: {reaction}}}"
+    if dice.random() < 0.3:
+        told = f"retryCount: 1, retryIntervals: [3s], onRetryFailure: {{action: {action}}}"
+        action = f"{{type: Retry, spec: {{{told}}}}}"
+
+    def stamp(name: str, more: str = "") -> str:
+        fails = "true" if dice.random() < 0.15 else "false"
+        spec = f"{{name: {name}, seconds: {dice.choice((1, 5, 20))}, fails: {fails}}}"
+        on = f"failureStrategies: [{{onFailure: {{errors: [AllErrors], action: {action}}}}}]"
+        return f"- step: {{identifier: {name}, type: {TYPE}, spec: {spec}, {on}{more}}}\n"
+
+    group = "    - stepGroup:\n        identifier: g\n        steps:\n"
+    inside = [stamp("a"), stamp("b", ", when: {condition: '<+pipeline.variables.go>'}")]
+    branches = [DEPLOY, stamp("c")]
+    dice.shuffle(branches)
+    text = "- parallel:\n" + "".join(f"    {one}" for one in branches)
+    text += group + "".join(f"          {one}" for one in inside)
+    text += stamp("last") + stamp("told", ", when: {stageStatus: Failure}")
+    go = dice.choice(("true", "false"))
+    return pipeline_text(stage_text(text), variables=f"{{go: {go}}}")
+
+
+def two_branches() -> str:
+    """A deployment with a step beside it, and one behind both."""
+    first, last = (
+        f"- step: {{identifier: {name}, type: {TYPE}, spec: {{name: {name}, seconds: 1}}}}\n"
+        for name in ("c", "last")
+    )
+    told = last.replace("last", "told").replace("}}\n", "}, when: {stageStatus: Failure}}\n")
+    text = f"- parallel:\n    {DEPLOY}    {first}{last}{told}"
+    return pipeline_text(stage_text(text))
+
+
+def broken_promises(execution: Execution) -> list[str]:
+    """What branches promise on top of what every execution does."""
+    rows = StepExecution.objects.filter(stage__execution=execution)
+    forward = list(rows.filter(section="EXECUTION").order_by("position"))
+    found = [f"{step.identifier} is still {step.status}" for step in forward if step.status not in TERMINAL]
+    by_name = {step.identifier: step for step in forward}
+    last, told = by_name["last"], by_name["told"]
+    beside = [by_name[name] for name in ("deploy", "a", "b", "c") if name in by_name]
+    if last.started_at and any(step.ended_at and step.ended_at > last.started_at for step in beside):
+        found.append("last began before all beside each other had ended")
+    if told.started_at and not any(step.status == Status.FAILED for step in forward if step is not told):
+        found.append("what runs after a failure ran without one")
+    if execution.status == Status.SUCCESS and any(
+        step.status not in (Status.SUCCESS, Status.SKIPPED) for step in forward
+    ):
+        found.append("SUCCESS although a step did not end well")
+    return found
