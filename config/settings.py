@@ -374,7 +374,6 @@ SPECTACULAR_SETTINGS = {
         "PrincipalType": "access.api.principals.KINDS",
         "InvitationState": "rbac.models.Invitation.STATES",
         "Decision": "deployments.interventions.DECISIONS",
-        "ApprovalStatus": "deployments.models.Approval.Status",
     },
 }
 
