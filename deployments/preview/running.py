@@ -13,6 +13,7 @@ from deployments import plan
 from deployments.actions.base import Action, ActionFailed
 from deployments.engine.masking import secrets_of
 from deployments.models import Execution, Pipeline, StageExecution, StepExecution
+from deployments.preview.late import OnlyInARun, actions_now
 from deployments.preview.rollout import PreviewRollout, StageMemory, StepMemory
 from deployments.preview.work import WorkPlanned
 from deployments.run_requests import RunRequest
@@ -104,7 +105,10 @@ class _Preview:
         if self._is_over:
             return step
         cast("_LateDoor", shared.caller.caller).step = planned.step
-        act_all(shared, step, [action for _, action in planned.actions], self._outputs)
+        try:
+            act_all(shared, step, actions_now(shared, planned, self._outputs), self._outputs)
+        except OnlyInARun as unknown:
+            step.warnings.append(str(unknown))
         self._is_over = step.failure is not None
         return step
 

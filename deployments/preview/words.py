@@ -88,7 +88,8 @@ def _unscaled(params: Params, _: Params) -> str:
 
 
 def _script(params: Params, _: Params) -> str:
-    return f"A script of {len(str(params['script']).splitlines())} lines is run at a delegate."
+    lines = len(str(params["script"]).splitlines())
+    return f"A script of {lines} line{'' if lines == 1 else 's'} is run at a delegate."
 
 
 def _request(params: Params, _: Params) -> str:

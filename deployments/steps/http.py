@@ -95,7 +95,7 @@ def _assertion_problems(text: str) -> Iterator[str]:
     "Http",
     title="HTTP request",
     spec=HttpSpec,
-    timeout_minutes=1,
+    timeout_minutes=5,
     scripts=("url", "headers", "requestBody", "assertion", "outputVariables"),
     goes_to_delegates=True,
     starter={"url": "https://example.com/", "method": "GET", "assertion": "<+httpResponseCode> == 200"},

@@ -1,0 +1,37 @@
+"""What a previewed step does with what earlier steps would hand to it, as far as a preview knows that."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from deployments.actions.base import Action
+from deployments.engine.sources import known_values
+from deployments.expressions import BadExpressionError
+from deployments.late import filled_in
+from deployments.plan import PlannedStep
+from deployments.preview.rollout import StageMemory
+from deployments.steps.base import BadStepError, step_kind
+
+
+class OnlyInARun(Exception):
+    """What a step names is known to a run alone."""
+
+
+def actions_now(shared: StageMemory, planned: PlannedStep, outputs: Mapping[str, Any]) -> list[Action]:
+    """The actions of a step with what it names filled in. Raises `OnlyInARun` with a sentence."""
+    step = planned.step
+    if step.unfilled is None:
+        return [action for _, action in planned.actions]
+    kind = step_kind(step.type)
+    steps = {**outputs, **shared.outputs()}
+    values = {
+        **known_values(shared.execution, shared.stage),
+        "steps": steps,
+        "execution": {"steps": steps, "id": str(shared.execution.pk)},
+    }
+    try:
+        spec = {**step.spec, **filled_in(kind, step.unfilled, values)}
+        return [action for unit in kind.units(spec) for action in unit.actions]
+    except (BadExpressionError, BadStepError) as unknown:
+        raise OnlyInARun(
+            f"{unknown} A preview cannot know it, so it does not say what this step would do."
+        ) from unknown
