@@ -47,7 +47,8 @@ def _escaped(text: str) -> Iterator[str]:
         yield json.dumps(plain)[1:-1]
         yield plain.replace("/", "\\/")
         yield _UNICODE.sub(lambda found: found[0].upper().replace("\\U", "\\u"), plain)
-        yield re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", plain)
+        for signs in ("[<>]", "[<>&]"):
+            yield re.sub(signs, lambda found: f"\\u{ord(found[0]):04x}", plain)
         yield re.sub("[<>&'+]", lambda found: f"\\u{ord(found[0]):04X}", plain)
     yield from (repr(text)[1:-1], repr(text.encode("utf-8", "replace"))[2:-1])
     yield text.replace("'", "'\\''")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from guards.masks import FEWEST_CHARACTERS, HIDDEN, Mask
@@ -90,6 +90,8 @@ PRINTED: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("form", PRINTED)
 @settings(max_examples=60, deadline=None)
 @given(SECRETS, AROUND, AROUND)
+# Some writers escape one of these signs and not the other.
+@example("0000<&", "", "")
 def test_no_secret_comes_through(form: str, secret: str, before: str, after: str):
     printed = PRINTED[form](secret)
     left = Mask([secret]).text(f"{before}{printed}{after}").replace(HIDDEN, "\0")
