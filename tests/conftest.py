@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.fixtures.agents",
     "tests.fixtures.provider",
     "tests.fixtures.git",
+    "tests.fixtures.ssh",
 ]
 
 INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium awscli)."

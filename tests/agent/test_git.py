@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import asyncssh
 import pytest
 
 from tests.agent.tasks import error_of, run
 from tests.fixtures.git import GitServer
+from tests.fixtures.ssh import SshServer
 from tests.watching.marker import planted
 
 
@@ -93,3 +95,18 @@ def test_branches_and_tags_are_listed(repository: Repository, git_server: GitSer
     git_server.tag("v1")
     answer = run("git", {"url": repository[0], "refs": True})
     assert answer.result == {"branches": ["main", "next"], "tags": ["v1"]}
+
+
+def test_files_come_over_ssh_with_a_key(repository: Repository, ssh_server: SshServer) -> None:
+    answer = fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, mask=(ssh_server.key,))
+    assert answer.status == "SUCCEEDED", answer.error
+    assert answer.result == {"commit": repository[1], "files": {"ecs/task.yaml": "family: web\n"}}
+
+
+def test_a_key_that_the_server_does_not_know_is_refused_in_its_words(
+    repository: Repository, ssh_server: SshServer
+) -> None:
+    stranger = asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode()
+    error = error_of(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=stranger))
+    assert "Permission denied" in error["message"]
+    assert error["capability"] is False
