@@ -7,7 +7,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from deployments.approving import why_not
 from deployments.models import Approval, ApprovalDecision, Interrupt
-from deployments.verdicts import approval_summary
+from deployments.verdicts import approval_summary, tally
 from rbac.models import Scope, User
 from rbac.policy import visible_below
 
@@ -42,6 +42,8 @@ def approval_document(approval: Approval, principal: User) -> dict[str, Any]:
     execution = approval.execution
     is_open = approval.status == Approval.Status.WAITING
     decisions = sorted(approval.decisions.all(), key=lambda one: one.pk)
+    # What the first approver filled in is what the others approve, or reject.
+    settled = tally(approval, decisions).inputs
     refusal = why_not(principal, approval) if is_open else ""
     has_decided = any(one.by_id == principal.pk and one.diff == approval.diff for one in decisions)
     return {
@@ -54,7 +56,9 @@ def approval_document(approval: Approval, principal: User) -> dict[str, Any]:
             "started_by": execution.started_by.get_username() if execution.started_by else None,
         },
         "step": approval.step.identifier,
-        "inputs": approval.inputs,
+        "inputs": [
+            {**one, "defaultValue": settled.get(one["name"], one["defaultValue"])} for one in approval.inputs
+        ],
         "diff": approval.diff,
         "ahead": json.loads(approval.ahead or "{}"),
         "checked_at": approval.checked_at.isoformat() if approval.checked_at else None,

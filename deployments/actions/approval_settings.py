@@ -1,7 +1,7 @@
 """Who has to approve, and what they are asked to fill in: the settings of an approval step, read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from deployments.actions.fail_fast import BadSetting
@@ -21,10 +21,15 @@ _GROUPS = ("approvers", "userGroups")
 class Approvers:
     """Whose approval counts, and how many of them have to give it."""
 
-    userGroups: tuple[str, ...]
-    """Identifiers of groups: of the pipeline's scope or the nearest above; account.x and org.x name one."""
-    minimumCount: int = 1
-    disallowPipelineExecutor: bool = False
+    userGroups: tuple[str, ...] = field(
+        metadata={
+            "help": "Groups of the pipeline's scope or the nearest above; account.x and org.x name one."
+        }
+    )
+    minimumCount: int = field(default=1, metadata={"help": "How many of their members have to approve."})
+    disallowPipelineExecutor: bool = field(
+        default=False, metadata={"help": "Whether who started the run may not approve it."}
+    )
 
     @classmethod
     def from_written(cls, value: Any) -> Self:
@@ -64,23 +69,16 @@ class ApproverInput:
         return cls(str(name), default, values, _flag(written, "required", place))
 
 
-@dataclass(frozen=True)
-class ApproverInputs:
-    """Everything that approvers fill in."""
-
-    listed: tuple[ApproverInput, ...] = ()
-
-    @classmethod
-    def from_written(cls, value: Any) -> Self:
-        """Read what a pipeline says under `approverInputs`. Raises `BadSetting`."""
-        here = ("approverInputs",)
-        if not isinstance(value, list | tuple) or len(value) > APPROVAL_INPUTS:
-            raise BadSetting(f"approverInputs is a list of {APPROVAL_INPUTS} inputs at most", here)
-        found = [ApproverInput.from_written(one, (*here, str(at))) for at, one in enumerate(value)]
-        names = [one.name for one in found]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise BadSetting(f"two inputs are called {twice}", here)
-        return cls(tuple(found))
+def read_inputs(value: Any) -> tuple[ApproverInput, ...]:
+    """Read what a pipeline says under `approverInputs`. Raises `BadSetting`."""
+    here = ("approverInputs",)
+    if not isinstance(value, list | tuple) or len(value) > APPROVAL_INPUTS:
+        raise BadSetting(f"approverInputs is a list of {APPROVAL_INPUTS} inputs at most", here)
+    found = [ApproverInput.from_written(one, (*here, str(at))) for at, one in enumerate(value)]
+    names = [one.name for one in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadSetting(f"two inputs are called {twice}", here)
+    return tuple(found)
 
 
 def _mapping(value: Any, cls: Any, place: tuple[str, ...]) -> Mapping[str, Any]:

@@ -1,14 +1,20 @@
 """The step that waits for people."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from deployments.actions.approval import AskForApproval
-from deployments.actions.approval_settings import ApproverInputs, Approvers
-from deployments.steps.base import Plan, step, unit
+from deployments.actions.approval_settings import ApproverInput, Approvers, read_inputs
+from deployments.actions.fail_fast import BadSetting
+from deployments.steps.base import BadStepError, Plan, about, step, unit
 
 # The type keeps the name that pipelines of this kind are written with (REQUIREMENTS 6).
 APPROVAL = "HarnessApproval"
 DAY_MINUTES = 24 * 60
+_STARTER = {
+    "approvalMessage": "Deploy <+service.name> to <+env.name>?",
+    "approvers": {"userGroups": ["approvers"], "minimumCount": 1, "disallowPipelineExecutor": True},
+}
 
 
 @dataclass(frozen=True)
@@ -16,12 +22,29 @@ class ApprovalSpec:
     """What approvers read, who they are, and what they fill in."""
 
     approvers: Approvers
-    approvalMessage: str = ""
-    includePipelineExecutionHistory: bool = False
-    approverInputs: ApproverInputs = ApproverInputs()
+    approvalMessage: str = field(default="", metadata=about("What approvers read first."))
+    includePipelineExecutionHistory: bool = field(
+        default=False, metadata=about("Show the runs before this one beside it.")
+    )
+    approverInputs: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about("What approvers fill in: name, and defaultValue, allowedValues, required."),
+    )
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        try:
+            read_inputs(self.approverInputs)
+        except BadSetting as bad:
+            raise BadStepError(f"{APPROVAL}: {bad.message}", ("spec", *bad.path)) from bad
+
+    @property
+    def inputs(self) -> tuple[ApproverInput, ...]:
+        """What approvers fill in, read."""
+        return read_inputs(self.approverInputs)
 
 
-@step(APPROVAL, spec=ApprovalSpec, title="Approval", timeout_minutes=DAY_MINUTES)
+@step(APPROVAL, spec=ApprovalSpec, title="Approval", timeout_minutes=DAY_MINUTES, starter=_STARTER)
 def approval(spec: ApprovalSpec) -> Plan:
     """Wait until enough members of the groups have approved what the steps after this one would do."""
     yield unit(
@@ -31,7 +54,7 @@ def approval(spec: ApprovalSpec) -> Plan:
             groups=list(spec.approvers.userGroups),
             minimum=spec.approvers.minimumCount,
             without_executor=spec.approvers.disallowPipelineExecutor,
-            inputs=[asdict(one) for one in spec.approverInputs.listed],
+            inputs=[asdict(one) for one in spec.inputs],
             with_history=spec.includePipelineExecutionHistory,
         ),
     )

@@ -5,7 +5,7 @@ from dataclasses import MISSING, Field, dataclass, field
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin
 
-from deployments.actions.approval_settings import ApproverInputs, Approvers
+from deployments.actions.approval_settings import Approvers
 from deployments.actions.base import Action
 from deployments.actions.fail_fast import BadSetting, FailFast
 from deployments.expressions import has_expression
@@ -111,7 +111,6 @@ class StepKind:
 _SETTINGS: dict[Any, Callable[[Any], Any]] = {
     FailFast: FailFast.from_mapping,
     Approvers: Approvers.from_written,
-    ApproverInputs: ApproverInputs.from_written,
 }
 _KINDS: dict[str, StepKind] = {}
 F = TypeVar("F", bound=PlanOf)

@@ -4,19 +4,20 @@ import uuid
 from typing import Final
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from deployments import approval_queries, approving
-from deployments.models import Approval
+from deployments import approval_queries, approving, queries
+from deployments.models import Approval, Execution
 from deployments.verdicts import approval_summary
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
 
 VIEW: Final = "core_pipeline_view"
+MOST_EARLIER: Final = 5
 
 
 @page
@@ -33,12 +34,20 @@ def approvals(request: PageRequest) -> HttpResponse:
 
 @page
 @require_safe
+def waiting(request: PageRequest) -> HttpResponse:
+    """This will say how many approvals wait for the reader, for the badge of the navigation."""
+    return JsonResponse({"waiting": approval_queries.waiting_for(request.user).count()})
+
+
+@page
+@require_safe
 def approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will show one approval: the message, what would be done, who has decided, and the form."""
     found = _found(request, pk)
     context = {
         "approval": found,
         "document": approval_queries.approval_document(found, request.user),
+        "history": _history(request, found) if found.with_history else (),
         "is_checking": found.is_being_checked,
         "is_stale": bool(found.checked_at and timezone.now() - found.checked_at > approving.FRESH),
     }
@@ -73,6 +82,15 @@ def check_again(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("approval", pk=pk)
+
+
+def _history(request: PageRequest, approval: Approval) -> list[Execution]:
+    """The runs of the pipeline before this one, newest first."""
+    execution = approval.execution
+    earlier = queries.visible_executions(request.user).filter(
+        pipeline=execution.pipeline, number__lt=execution.number
+    )
+    return list(earlier.order_by("-created_at")[:MOST_EARLIER])
 
 
 def _found(request: PageRequest, pk: uuid.UUID) -> Approval:

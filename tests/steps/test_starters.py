@@ -4,7 +4,7 @@ import pytest
 
 from deployments.steps.base import known_steps
 
-OURS = ("EcsScale", "Http", "ShellScript", "Verify", "Wait")
+OURS = ("EcsScale", "HarnessApproval", "Http", "ShellScript", "Verify", "Wait")
 
 
 @pytest.mark.parametrize("type_", OURS)
