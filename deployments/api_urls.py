@@ -7,6 +7,7 @@ from deployments.api import (
     environments,
     executions,
     freezes,
+    input_sets,
     logs,
     merged,
     overrides,
@@ -57,6 +58,8 @@ urlpatterns = [
         merged.CountingManifests.as_view(),
         name="api-infrastructure-counting-manifests",
     ),
+    path("input-sets", input_sets.InputSets.as_view(), name="api-input-sets"),
+    path("input-sets/<int:pk>", input_sets.OneInputSet.as_view(), name="api-input-set"),
     path("pipelines", pipelines.Pipelines.as_view(), name="api-pipelines"),
     path("pipelines/<int:pk>", pipelines.OnePipeline.as_view(), name="api-pipeline"),
     path(

@@ -141,6 +141,22 @@ def check_inputs(
     return GivenInputs(plain, secrets), errors
 
 
+def check_values(variables: tuple[Variable, ...], given: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What is wrong with values that are kept for later runs: nothing has to be there, and no secrets."""
+    known = {one.name: one for one in variables}
+    names = ", ".join(sorted(known)) or "none"
+    errors = []
+    for name, value in given.items():
+        one = known.get(name)
+        if one is None:
+            errors.append(_error(name, f"the pipeline has no such variable; it has: {names}"))
+        elif one.is_secret:
+            errors.append(_error(name, "is a secret: it is given at each run and kept in no input set"))
+        elif problem := one.problem(value):
+            errors.append(_error(name, problem))
+    return errors
+
+
 def _error(name: str, message: str) -> dict[str, str]:
     return {"path": f"inputs.{name}", "message": message}
 

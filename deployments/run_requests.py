@@ -74,8 +74,13 @@ def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
 
 def asked_variables(pipeline: Pipeline) -> tuple[Variable, ...]:
     """The variables that the form of a run asks for; none where the pipeline cannot be read."""
+    return tuple(one for one in known_variables(pipeline) if one.is_asked)
+
+
+def known_variables(pipeline: Pipeline) -> tuple[Variable, ...]:
+    """The variables of a pipeline; none where it cannot be read."""
     try:
-        return tuple(one for one in read(pipeline.yaml).variables if one.is_asked)
+        return read(pipeline.yaml).variables
     except BadInput:
         return ()
 

@@ -8,6 +8,7 @@ from deployments.views import (
     executions,
     freezes,
     infrastructures,
+    input_sets,
     leftovers,
     listeners,
     merged,
@@ -44,6 +45,16 @@ urlpatterns = [
     path("pipelines/check/", pipeline_texts.check_pipeline, name="check-pipeline"),
     path("pipelines/listeners/", listeners.choose_listeners, name="choose-listeners"),
     path("pipelines/graph/", pipeline_texts.draw_pipeline, name="draw-pipeline"),
+    path("pipelines/<int:pk>/input-sets/", input_sets.pipeline_input_sets, name="input-sets"),
+    path("pipelines/<int:pk>/input-sets/new/", input_sets.new_input_set, name="new-input-set"),
+    path(
+        "pipelines/<int:pk>/input-sets/<int:number>/edit/", input_sets.edit_input_set, name="edit-input-set"
+    ),
+    path(
+        "pipelines/<int:pk>/input-sets/<int:number>/delete/",
+        input_sets.delete_input_set,
+        name="delete-input-set",
+    ),
     path("pipelines/visual/", visual.edit_visually, name="edit-pipeline-visually"),
     path("pipelines/<int:pk>/edit/", pipeline_texts.edit_pipeline, name="edit-pipeline"),
     path("pipelines/<int:pk>/delete/", pipeline_texts.delete_pipeline, name="delete-pipeline"),

@@ -125,6 +125,7 @@ PATTERN_CHARACTERS: Final = Limit(256, "characters", "a regular expression that 
 PATTERN_REPEATS: Final = Limit(4, "repeats", "a regular expression that a person writes", OWN)
 PATTERN_TEXT: Final = Limit(128, "characters", "a text that is held against such an expression", OWN)
 INPUT_CHARACTERS: Final = Limit(16 * 1024, "characters", "the value of one variable of a run", OWN)
+INPUT_SETS: Final = Limit(20, "input sets", "one run", OWN)
 INTEGER: Final = Limit(2**63 - 1, "as a value", "a whole number, and as far below zero", f"{POSTGRES} bigint")
 NUMBER_CHARACTERS: Final = Limit(40, "characters", "a number as it is written", OWN)
 

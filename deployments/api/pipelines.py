@@ -11,9 +11,10 @@ from rest_framework.response import Response
 
 from deployments import authoring, operations, queries
 from deployments.api.executions import ExecutionSummary
+from deployments.input_sets import laid_over
 from deployments.models import Execution, Pipeline
 from deployments.pipeline_guide import full_schema
-from guards.limits import HEADER_KEY_CHARACTERS, SPEC_BYTES
+from guards.limits import HEADER_KEY_CHARACTERS, INPUT_SETS, SPEC_BYTES
 from web.parsers import GuardedJSONParser, GuardedYAMLParser, OldYAMLParser
 from web.problems import BadInput, Conflict
 from web.rest import IF_MATCH, LISTED, PAGED, Route, check_version, versioned
@@ -65,6 +66,13 @@ class RunInput(serializers.Serializer[Any]):
     """What a run may be told; everything has a default."""
 
     inputs = serializers.DictField(required=False, default=dict)
+    input_sets = serializers.ListField(
+        child=serializers.CharField(max_length=128),
+        required=False,
+        default=list,
+        max_length=int(INPUT_SETS),
+        help_text="Identifiers of input sets: of each input what the last one says; `inputs` says more.",
+    )
     artifact = ArtifactChoice(required=False, default=dict)
     override_freeze = serializers.BooleanField(
         default=False, help_text="Run it in a freeze window, for who may override that."
@@ -160,15 +168,17 @@ class PipelineExecutions(Route):
     def post(self, request: Request, pk: int) -> Response:
         given, key = self.given(RunInput), _idempotency_key(request)
         tag = given["artifact"].get("tag", "")
+        pipeline = self._pipeline(pk)
+        inputs = {**laid_over(pipeline, self.principal, given["input_sets"]), **given["inputs"]}
         made = operations.run_pipeline(
             actor=self.principal,
-            pipeline=self._pipeline(pk),
+            pipeline=pipeline,
             artifact_tag=tag,
-            inputs=given["inputs"],
+            inputs=inputs,
             idempotency_key=key,
             override_freeze=given["override_freeze"],
         )
-        _refuse_another_run(made, tag, given["inputs"])
+        _refuse_another_run(made, tag, inputs)
         location = {"Location": f"/api/v1/executions/{made.pk}"}
         return Response(RunDocument(made).data, status=201, headers=location)
 

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from aws.policies import POLICIES, Policy
 from deployments.api.pipelines import RunInput
+from deployments.input_sets import laid_over
 from deployments.models import Pipeline, PreviewQuestion
 from deployments.previews import preview_pipeline
 from web.rest import Route
@@ -117,7 +118,7 @@ class PipelinePreview(Route):
             actor=self.principal,
             pipeline=pipeline,
             artifact_tag=given["artifact"].get("tag", ""),
-            inputs=given["inputs"],
+            inputs={**laid_over(pipeline, self.principal, given["input_sets"]), **given["inputs"]},
         )
         if isinstance(found, PreviewQuestion):
             return Response(PreviewQuestionDocument(found).data, status=202, headers={"Retry-After": "1"})

@@ -6,14 +6,22 @@ from typing import Any
 
 from django.db.models import F
 
-from deployments.models import Environment, FreezeWindow, Infrastructure, Pipeline, Service, ServiceOverride
+from deployments.models import (
+    Environment,
+    FreezeWindow,
+    Infrastructure,
+    InputSet,
+    Pipeline,
+    Service,
+    ServiceOverride,
+)
 from guards.limits import VALUE_CHARACTERS, VARIABLES
 from web.problems import ChangedMeanwhile
 
 # What an expression can name: see deployments/expressions.py.
 VARIABLE_NAME = re.compile(r"[A-Za-z_$][\w$-]{0,127}", re.ASCII)
 
-Versioned = Service | Environment | Infrastructure | Pipeline | ServiceOverride | FreezeWindow
+Versioned = Service | Environment | Infrastructure | Pipeline | ServiceOverride | FreezeWindow | InputSet
 
 
 def variable_problems(variables: Mapping[str, Any]) -> list[dict[str, str]]:

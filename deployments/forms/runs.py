@@ -1,5 +1,6 @@
 """The form that runs a pipeline."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ from django.db.models import QuerySet
 
 from deployments import operations
 from deployments.inputs import Variable, spoken
-from deployments.models import Pipeline
+from deployments.models import InputSet, Pipeline
 from deployments.run_requests import asked_variables
 from web.problems import Problem
 
@@ -88,6 +89,8 @@ class RunForm(forms.Form):
         self.variables = asked_variables(pipeline)
         self.errors_of: dict[str, str] = {}
         self.begun: dict[str, Any] = {}
+        self.sets: list[InputSet] = []
+        self.chosen: list[str] = []
         try:
             self.plan = operations.preview_run(pipeline)
             self.artifact = operations.default_artifact(pipeline)
@@ -102,6 +105,14 @@ class RunForm(forms.Form):
         self.errors_of = {asked[one["path"]]: str(one["message"]) for one in mine}
         others = [one for one in problem.errors if one not in mine]
         self.problems = others or ([] if mine else [{"path": "", "message": problem.detail}])
+
+    def begin_with(self, sets: Iterable[InputSet], chosen: Sequence[str]) -> None:
+        """This will fill in what the chosen input sets say; of each input what the last of them says."""
+        self.sets = list(sets) if self.variables else []
+        self.chosen = [name for name in chosen if any(name == one.identifier for one in self.sets)]
+        said = {one.identifier: one.inputs for one in self.sets}
+        for name in self.chosen:
+            self.begun |= said[name]
 
     def inputs(self) -> dict[str, Any]:
         """What was entered, of the types that the pipeline asks for."""

@@ -3,6 +3,7 @@
 from deployments.models.approvals import Approval, ApprovalDecision
 from deployments.models.executions import ActionRun, Execution, StageExecution, StepExecution, StepGroup
 from deployments.models.freezes import FreezeWindow
+from deployments.models.input_sets import InputSet
 from deployments.models.interventions import CheckedItem, Interrupt, Slot
 from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
 from deployments.models.pipelines import Pipeline, PipelineVersion
@@ -23,6 +24,7 @@ __all__ = [
     "Execution",
     "FreezeWindow",
     "Infrastructure",
+    "InputSet",
     "Interrupt",
     "LogChunk",
     "Manifest",

@@ -1,16 +1,16 @@
 """Pages of pipelines: the list, one pipeline with its YAML, and the form that runs it."""
 
-from typing import Final
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from deployments import freezes, operations, queries
+from deployments import freezes, input_sets, operations, queries
 from deployments.forms.runs import RunForm
 from deployments.models import Pipeline
 from deployments.views.pipeline_texts import drawn
-from rbac.policy import can_anywhere, permissions_at, require
+from rbac.policy import can, can_anywhere, permissions_at, require
 from web.lists import granted
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
@@ -20,6 +20,7 @@ VIEW: Final = "core_pipeline_view"
 EDIT: Final = "core_pipeline_edit"
 EXECUTE: Final = "core_pipeline_execute"
 RECENT: Final = 10
+SETS_SHOWN: Final = 50
 
 
 @page
@@ -72,5 +73,8 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
             return redirect("execution", pk=made.pk)
         except Problem as problem:
             form.refuse(problem)
-    context = {"pipeline": found, "form": form, "frozen": freezes.frozen_for(request.user, found)}
+    form.begin_with(input_sets.input_sets_of(found, request.user)[:SETS_SHOWN], request.GET.getlist("set"))
+    may_keep = can(request.user, input_sets.EDIT, found)
+    context: dict[str, Any] = {"pipeline": found, "form": form, "may_keep": may_keep}
+    context["frozen"] = freezes.frozen_for(request.user, found)
     return render(request, "deployments/pipelines/run.html", context)

@@ -96,6 +96,14 @@ def infrastructure_body(world: World) -> dict[str, Any]:
     return {"identifier": "new", "name": "New", "connector": "aws", "region": "us-east-1", "cluster": "demo"}
 
 
+def input_set_of(world: World) -> dict[str, Any]:
+    return {"pk": world.pipeline.pk, "number": world.input_set.pk}
+
+
+def input_set_body(world: World) -> dict[str, Any]:
+    return {"pipeline": world.pipeline.pk, "identifier": "mine", "name": "Mine"}
+
+
 def infrastructure_change(world: World) -> dict[str, Any]:
     return {"name": "New", "connector": "aws", "region": "us-east-1", "cluster": "demo"}
 

@@ -6,6 +6,7 @@ from tests.api.asks import (
     Row,
     environment_form,
     get,
+    input_set_of,
     new_override_form,
     of,
     only,
@@ -128,6 +129,32 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "check-pipeline": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),
     "choose-listeners": only(SignedIn()),
     "draw-pipeline": Row((Ask("post", SignedIn(), body=pipeline_form, is_form=True),)),
+    "input-sets": only(Needs("core_pipeline_view"), of("pipeline")),
+    "new-input-set": Row(
+        (
+            get(Needs("core_inputset_edit", seen_by="core_pipeline_view")),
+            Ask(
+                "post",
+                Needs("core_inputset_edit", 302, seen_by="core_pipeline_view"),
+                body=lambda world: {"name": "Mine"},
+                is_form=True,
+            ),
+        ),
+        of("pipeline"),
+    ),
+    "edit-input-set": Row(
+        (
+            get(Needs("core_inputset_edit")),
+            Ask(
+                "post",
+                Needs("core_inputset_edit", 302),
+                body=lambda world: {"name": "Other", "version": 1},
+                is_form=True,
+            ),
+        ),
+        input_set_of,
+    ),
+    "delete-input-set": Row((Ask("post", Needs("core_inputset_delete", 302), is_form=True),), input_set_of),
     "edit-pipeline-visually": Row(
         (Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)
     ),

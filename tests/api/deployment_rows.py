@@ -10,6 +10,7 @@ from tests.api.asks import (
     here,
     infrastructure_body,
     infrastructure_change,
+    input_set_body,
     of,
     only,
     override,
@@ -88,6 +89,21 @@ DEPLOYMENTS: dict[str, Row] = {
         override_of_place,
     ),
     "api-infrastructure-counting-manifests": only(Needs("core_environment_view"), override_of_place),
+    "api-input-sets": Row(
+        (
+            get(Lists("core_inputset_view")),
+            get(Lists("core_inputset_view", sign=""), "?pipeline=999999"),
+            Ask("post", Needs("core_inputset_edit", 201, seen_by="core_pipeline_view"), body=input_set_body),
+        )
+    ),
+    "api-input-set": Row(
+        (
+            get(Needs("core_inputset_view")),
+            Ask("put", Needs("core_inputset_edit"), body=lambda world: {"name": "Other"}),
+            Ask("delete", Needs("core_inputset_delete", 204)),
+        ),
+        of("input_set"),
+    ),
     "api-pipelines": Row(
         (
             get(Lists("core_pipeline_view")),

@@ -15,6 +15,7 @@ from deployments.models import (
     Execution,
     FreezeWindow,
     Infrastructure,
+    InputSet,
     Manifest,
     Pipeline,
     PipelineVersion,
@@ -83,6 +84,7 @@ class World:
     environment: Environment
     infrastructure: Infrastructure
     pipeline: Pipeline
+    input_set: InputSet
     execution: Execution
     approval: Approval
     freeze: FreezeWindow
@@ -143,6 +145,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         scope=scope, identifier="rolling", name=f"{CANARY} rolling", yaml=PIPELINE
     )
     PipelineVersion.objects.create(pipeline=pipeline, number=1, yaml=PIPELINE, saved_at=pipeline.updated_at)
+    input_set = InputSet.objects.create(pipeline=pipeline, identifier="usual", name=CANARY, inputs={})
     execution = operations.run_pipeline(actor=runner, pipeline=pipeline)
     approval = Approval.objects.create(
         execution=execution,
@@ -193,6 +196,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         environment=environment,
         infrastructure=infrastructure,
         pipeline=pipeline,
+        input_set=input_set,
         execution=execution,
         approval=approval,
         freeze=freeze,

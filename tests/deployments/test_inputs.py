@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from deployments.engine.masking import secrets_of
 from deployments.engine.sources import known_values
+from deployments.input_sets import InputSetSpec, create_input_set
 from deployments.inputs import check_inputs, read_variables, variable_faults
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution, InputSet, Pipeline
 from deployments.operations import run_pipeline
 from guards.patterns import fits, pattern_fault
 from rbac.models import Scope, User
@@ -139,3 +140,62 @@ def test_a_run_without_what_is_asked_for_is_refused_before_anything_is_written(a
         run_pipeline(actor=admin, pipeline=asking, inputs={"color": "red"})
     assert {one["path"] for one in refused.value.errors} == {"inputs.version", "inputs.color", "inputs.token"}
     assert Execution.objects.count() == before
+
+
+@pytest.mark.django_db
+def test_of_several_input_sets_the_last_one_wins_and_what_is_given_wins_over_all(
+    asking: Pipeline, admin: User, browse: Browse
+):
+    client, sets = browse(admin), "/api/v1/input-sets"
+    for name, inputs in (("one", {"version": "v1", "color": "green"}), ("two", {"version": "v2"})):
+        body = {"pipeline": asking.pk, "identifier": name, "name": name, "inputs": inputs}
+        assert client.post(sets, body, content_type="application/json").status_code == 201
+    run = {"input_sets": ["one", "two"], "inputs": {"token": "hush-hush"}}
+    address = f"/api/v1/pipelines/{asking.pk}/executions"
+    made = client.post(address, run, content_type="application/json")
+    assert made.status_code == 201
+    assert Execution.objects.get(pk=made.json()["id"]).inputs == {"version": "v2", "color": "green"}
+    gone = client.post(address, run | {"input_sets": ["one", "three"]}, content_type="application/json")
+    assert gone.json()["errors"][0]["path"] == "input_sets.1"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"token": "hush"}, "is a secret"),
+        ({"other": 1}, "no such variable"),
+        ({"color": "red"}, "must be one"),
+    ],
+)
+def test_an_input_set_keeps_only_what_the_pipeline_takes_and_no_secrets(
+    asking: Pipeline, admin: User, inputs: dict[str, Any], said: str
+):
+    with pytest.raises(BadInput) as refused:
+        create_input_set(
+            actor=admin, pipeline=asking, identifier="mine", spec=InputSetSpec("Mine", inputs=inputs)
+        )
+    assert said in refused.value.errors[0]["message"]
+
+
+@pytest.mark.django_db
+def test_what_was_entered_for_a_run_is_kept_and_fills_in_the_next(
+    asking: Pipeline, admin: User, browse: Browse
+):
+    client, address = browse(admin), f"/pipelines/{asking.pk}"
+    entered = {"input.version": "v3", "input.color": "green", "input.token": "hush-hush"}
+    begun = client.post(f"{address}/input-sets/new/", entered | {"from_run": "1"}).content.decode()
+    assert 'value="v3"' in begun
+    assert "hush-hush" not in begun
+    assert client.post(f"{address}/input-sets/new/", entered | {"name": "Spring"}).status_code == 302
+    kept = InputSet.objects.get(identifier="spring")
+    assert kept.inputs == {"version": "v3", "color": "green"}
+    run = client.get(f"{address}/run/?set=spring").content.decode()
+    assert 'value="v3"' in run
+    assert '<option value="green" selected>' in run
+    wrong = {"name": "Spring", "version": kept.version, "input.version": "3"}
+    refused = client.post(f"{address}/input-sets/{kept.pk}/edit/", wrong)
+    assert refused.status_code == 400
+    assert "must fit the pattern" in refused.content.decode()
+    assert client.post(f"{address}/input-sets/{kept.pk}/delete/").status_code == 302
+    assert not InputSet.objects.filter(pk=kept.pk).exists()
