@@ -47,7 +47,11 @@ def test_everything_that_a_run_needs_can_be_made_through_the_api(client: APIClie
         ],
         **HERE,
     )
-    assert service.json()["artifact"] == {"image": "registry.example:5000/my/app", "tag": "latest"}
+    assert service.json()["artifact"] == {
+        "image": "registry.example:5000/my/app",
+        "tag": "latest",
+        "source": {},
+    }
     assert service.json()["manifests"][1]["content"] == "a: 1\n"
     environment = post(client, "environments", identifier="dev", name="Dev", **HERE).json()
     assert environment["kind"] == "PreProduction"
