@@ -365,6 +365,7 @@ SPECTACULAR_SETTINGS = {
         "EnvironmentKind": "deployments.models.Environment.Kind",
         "ManifestKind": "deployments.models.Manifest.Kind",
         "ExecutionStatus": "deployments.states.Status",
+        "ApprovalStatus": "deployments.models.Approval.Status",
         "DelegateTokenStatus": "delegates.models.DelegateToken.Status",
         "Connectivity": "delegates.connectivity.Connectivity",
         "DelegateTaskStatus": "delegates.models.DelegateTask.Status",
