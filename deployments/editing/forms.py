@@ -13,6 +13,14 @@ from deployments.steps.base import StepKind, known_steps
 
 Choices = Sequence[tuple[str, str]]
 _NO_IDENTIFIER = "Use letters, digits, _ and $, and no digit first; 128 at most."
+# What a `when` calls the state of what went before.
+_AFTER = {"stage": "pipelineStatus", "step": "stageStatus", "stepGroup": "stageStatus"}
+_WHENS = (
+    ("", "Default: after what succeeded"),
+    ("Success", "After what succeeded"),
+    ("Failure", "After a failure"),
+    ("All", "Always"),
+)
 _NO_TIME = "Write a time such as 90s, 30m, 2h or 1d."
 
 
@@ -86,6 +94,8 @@ def write_form(tree: Any, at: Path, entered: Mapping[str, str]) -> dict[str, str
             errors |= write_spec(of, body, entered)
     if kind == "stage":
         _write_target(body, entered)
+    if kind in _AFTER:
+        _write_when(kind, body, entered)
     return errors
 
 
@@ -118,7 +128,50 @@ def _common(
         fields.append(one("timeout", "Time-out", default=usual, help="Such as 90s, 30m or 2h."))
     if kind == "stage":
         fields += _target_fields(body, nearby)
-    return fields
+    return [*fields, *_when_fields(kind, body, entered)]
+
+
+def _when_fields(kind: str, body: Mapping[str, Any], entered: Mapping[str, str] | None) -> list[StepField]:
+    when = body.get("when")
+    said = when if isinstance(when, dict) else {}
+    status, condition = said.get(_AFTER[kind], ""), said.get("condition", "")
+    shown = str(condition).lower() if isinstance(condition, bool) else str(condition)
+    entered = entered or {}
+    return [
+        StepField(
+            name="when.status",
+            label="Runs",
+            kind="choice",
+            value=entered.get("when.status", str(status)),
+            choices=_WHENS,
+        ),
+        StepField(
+            name="when.condition",
+            label="And only if",
+            kind="text",
+            value=entered.get("when.condition", shown),
+            help='A condition, such as <+env.type> == "Production".',
+        ),
+    ]
+
+
+def _write_when(kind: str, body: dict[str, Any], entered: Mapping[str, str]) -> None:
+    """Write what was chosen over what is there; a `when` that says nothing goes."""
+    when = body.get("when")
+    if "when.status" not in entered or (when is not None and not isinstance(when, dict)):
+        return
+    said = when or {}
+    for key, name in ((_AFTER[kind], "when.status"), ("condition", "when.condition")):
+        given, old = entered.get(name, "").strip(), said.get(key, "")
+        is_same = given == (str(old).lower() if isinstance(old, bool) else str(old))
+        if not is_same and given:
+            said[key] = given
+        elif not given:
+            said.pop(key, None)
+    if said:
+        body["when"] = said
+    else:
+        body.pop("when", None)
 
 
 def _target_fields(body: Mapping[str, Any], nearby: Nearby) -> list[StepField]:

@@ -99,3 +99,12 @@ def test_what_cannot_be_done_says_so_and_changes_nothing(given: dict[str, Any]):
     outcome = carry_out(TEXT, given)
     assert outcome.problem
     assert outcome.text == TEXT
+
+
+def test_when_a_step_runs_is_chosen_by_form_and_taken_back():
+    given = {"form_at": f"{STEPS}.0", "form_is": "ecsRollingDeploy", "when.status": "All"}
+    condition = '<+env.type> == "Production"'
+    chosen = carry_out(TEXT, given | {"when.condition": condition}).text
+    assert "stageStatus: All" in chosen
+    assert read_pipeline(chosen).stages[0].steps[0].type == "EcsRollingDeploy"
+    assert carry_out(chosen, given | {"when.status": "", "when.condition": ""}).text == TEXT
