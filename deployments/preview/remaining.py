@@ -10,7 +10,9 @@ from aws.preview import Budget, PreviewCaller
 from deployments.actions.base import UnknownActionError, load_action
 from deployments.engine.masking import secrets_of
 from deployments.models import Memory, StepExecution
+from deployments.plan import PlannedStep
 from deployments.preview.documents import ShownStep, shown_step
+from deployments.preview.late import OnlyInARun, actions_now
 from deployments.preview.rollout import StageMemory, StepMemory
 from deployments.preview.running import Failure, PreviewedStep, act_all
 from deployments.states import Status
@@ -62,9 +64,13 @@ def _previewed(shared: StageMemory, step: StepExecution, *, is_reached: bool) ->
         return previewed
     rows = sorted(step.actions.all(), key=lambda row: row.position)
     try:
-        actions = [load_action(row.name, row.version, row.parameters) for row in rows]
+        planned = [(row.unit, load_action(row.name, row.version, row.parameters)) for row in rows]
+        actions = actions_now(shared, PlannedStep(step, planned), {})
     except UnknownActionError as unknown:
         previewed.failure = Failure("UNKNOWN_ACTION", str(unknown))
+        return previewed
+    except OnlyInARun as unknown:
+        previewed.warnings.append(shared.mask.text(str(unknown)))
         return previewed
     act_all(shared, previewed, actions, {})
     return previewed
