@@ -1,5 +1,6 @@
 """The step that runs a script at a delegate: its environment, outputs, log and end."""
 
+from pathlib import Path
 from textwrap import indent
 
 import pytest
@@ -189,3 +190,18 @@ def test_a_secret_that_nobody_made_is_refused_when_saved(write: Write) -> None:
     with pytest.raises(PipelineNotRunnable) as refused:
         write(pipeline_text(stage_text(script_step('echo <+secrets.getValue("tokne")>'))))
     assert "There is no secret tokne" in str(refused.value.errors)
+
+
+def test_a_script_that_failed_is_run_again_where_the_pipeline_says_so(
+    write: Write, drive: Drive, worker: Worker, tmp_path: Path
+) -> None:
+    again = (
+        "\n    failureStrategies: [{onFailure: {errors: [AllErrors], action: "
+        "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}}}]"
+    )
+    script = f"echo try >> {tmp_path}/tries; [ $(wc -l < {tmp_path}/tries) = 2 ] && echo well"
+    ready = write(pipeline_text(stage_text(script_step(script, more=again))))
+    execution = serve_until_over(drive, ready.start(), worker)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
+    assert drive.log(execution).count("well") == 1
+    assert DelegateTask.objects.filter(kind="shell").count() == 2
