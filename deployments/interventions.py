@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from deployments.actions.waiting import UNTIL
 from deployments.models import Interrupt, StepExecution
 from deployments.states import ActionState, Status
 from deployments.steps.approval import APPROVAL
@@ -54,5 +55,6 @@ def intervention_document(step: StepExecution) -> dict[str, Any] | None:
     choices = choices_of(step)
     if step.intervention is None and not choices:
         return None
-    asked = step.intervention or {"kind": "WAITING", "asked_at": None, "until": None, "on_timeout": None}
+    until = step.outputs.get(UNTIL)
+    asked = step.intervention or {"kind": "WAITING", "asked_at": None, "until": until, "on_timeout": None}
     return {**asked, "choices": list(choices)}

@@ -61,6 +61,12 @@ export function retryNotice(step) {
   return notice("waiting", "waiting", h("span", {}, h("strong", {}, `Step ${step.name} is tried again`), " in ", untilNode(step.retry_at), "."), h("span", {}, step.failure?.message?.split("\n")[0] || ""));
 }
 
+/** What is said of a step that only lets time pass: how much is left. */
+export const pauseNotice = (step) =>
+  notice("waiting", "waiting", h("span", {}, h("strong", {}, `Step ${step.name} waits`), ", time left: ", untilNode(step.intervention.until), " (until ", timeNode(step.intervention.until), ")."));
+
+export const pausing = (steps) => steps.filter((step) => step.intervention?.kind === "WAITING" && step.intervention.until);
+
 export const waitingStep = (steps) => steps.find((step) => step.intervention && step.intervention.kind !== "WAITING");
 
 export const skippable = (steps) => steps.find((step) => step.intervention?.kind === "WAITING" && step.intervention.choices.includes("SKIP"));
