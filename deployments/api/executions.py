@@ -93,8 +93,15 @@ class InterventionShown(serializers.Serializer[Any]):
     choices = serializers.ListField(child=serializers.ChoiceField(choices=DECISIONS))
 
 
+class Heading(serializers.Serializer[Any]):
+    """What stands above the first step of a group or a parallel; `depth` 0 is outermost."""
+
+    text = serializers.CharField()
+    depth = serializers.IntegerField()
+
+
 class StepShown(serializers.Serializer[Any]):
-    """One step of a stage."""
+    """One step; `depth` counts the groups and parallels around it, `heads` names those that it begins."""
 
     identifier = serializers.CharField()
     name = serializers.CharField()
@@ -106,6 +113,9 @@ class StepShown(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField(allow_null=True)
     timeout_at = serializers.DateTimeField(allow_null=True)
     first_line = serializers.IntegerField(allow_null=True)
+    depth = serializers.IntegerField()
+    heads = Heading(many=True)
+    skipped_because = serializers.CharField(allow_null=True)
     failure = Failure(allow_null=True)
     intervention = InterventionShown(allow_null=True)
     approval = ApprovalSummary(allow_null=True)
@@ -129,6 +139,7 @@ class StageShown(serializers.Serializer[Any]):
     ecs_service = serializers.CharField(allow_null=True)
     counts = serializers.DictField(allow_null=True)
     deployment_id = serializers.CharField(allow_null=True)
+    skipped_because = serializers.CharField(allow_null=True)
     steps = StepShown(many=True)
 
 

@@ -18,6 +18,7 @@ from ops.demo import seed_demo
 from rbac.models import User
 from tests.deployments.driving import Drive
 from tests.deployments.dying import KILLED, Countdown, in_a_fork
+from tests.deployments.simulator import branches
 from tests.deployments.simulator.fake_ecs import FakeEcs
 from tests.deployments.simulator.schedule import Death, Odds, Schedule
 from tests.deployments.simulator.verdict import violations
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SHORT_ROLLOUT = timedelta(seconds=4)
 PARTS = 4
 # Uneven, or deaths before a commit alone are tried, and none after.
+BRANCHES_APART = 23 * int(os.environ.get("SLIPWAY_DEATHS_APART", "1"))
 APART = int(os.environ.get("SLIPWAY_DEATHS_APART", "1"))
 
 
@@ -49,6 +51,7 @@ def killed_at(
     transactional_db: None, account: object, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int, str], tuple[Quick, Execution, str]]:
     """Run a deployment with the given tag whose worker dies at the n-th failpoint that it passes."""
+    branches.register(monkeypatch)
     monkeypatch.setattr("tests.deployments.simulator.fake_ecs.ROLLOUT", SHORT_ROLLOUT)
     monkeypatch.setattr("tests.deployments.simulator.fake_ecs.FAILS_EVERY", SHORT_ROLLOUT / 3)
     seed_demo(FACTS)
@@ -56,14 +59,14 @@ def killed_at(
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
     numbers = iter(range(1, 10_000))
 
-    def run(at: int, tag: str) -> tuple[Quick, Execution, str]:
+    def run(at: int, tag: str, yaml: str = "") -> tuple[Quick, Execution, str]:
         quota.forget()
         dice = random.Random(7)
         ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{next(numbers):012d}")
         schedule = Quick(dice=dice, odds=Odds(), ecs=ecs)
         schedule.countdown = Countdown(at, _die_in_process)
         before = _deploy_before(ecs)
-        execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag)
+        execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag, yaml=yaml)
         schedule.run(execution)
         execution.refresh_from_db()
         return schedule, execution, before
@@ -96,6 +99,21 @@ def test_a_death_at_any_failpoint_changes_neither_end_nor_log(
         assert (execution.status, execution.outcome) == (undisturbed.status, undisturbed.outcome), where
         assert _work(schedule) == work, where
         assert Counter(_story(execution)) == Counter(story), where
+
+
+@pytest.mark.parametrize("tag", ["1.27", "crash"])
+def test_nor_does_one_while_steps_run_side_by_side(
+    killed_at: Callable[[int, str, str], tuple[Quick, Execution, str]], tag: str
+) -> None:
+    yaml = branches.two_branches()
+    calm, undisturbed, _ = killed_at(0, tag, yaml)
+    for at in range(3, len(calm.countdown.passed) + 1, BRANCHES_APART):
+        where = f"killed at {calm.countdown.passed[at - 1]}, the {at}th"
+        schedule, execution, before = killed_at(at, tag, yaml)
+        assert not violations(schedule, execution, before), where
+        assert not branches.broken_promises(execution), where
+        assert (execution.status, execution.outcome) == (undisturbed.status, undisturbed.outcome), where
+        assert Counter(_work(schedule)) == Counter(_work(calm)), where
 
 
 @pytest.fixture(autouse=True)
