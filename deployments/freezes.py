@@ -24,6 +24,8 @@ from web.problems import BadInput, Conflict
 MANAGE: Final = "core_deploymentfreeze_manage"
 GLOBAL: Final = "core_deploymentfreeze_global"
 OVERRIDE: Final = "core_deploymentfreeze_override"
+# Nearer to both ends of the calendar a local time may have no UTC.
+_YEARS: Final = range(1970, 9999)
 
 
 class Frozen(Conflict):
@@ -186,6 +188,9 @@ def _time_errors(spec: FreezeSpec) -> list[dict[str, str]]:
             moments[name] = local_of(text[:16])
         except ValueError:
             errors.append({"path": name, "message": "Write a date and a time, such as 2026-12-24T18:00."})
+        else:
+            if moments[name].year not in _YEARS:
+                errors.append({"path": name, "message": f"Use a year from {_YEARS[0]} to {_YEARS[-1]}."})
     if len(moments) == 2 and moments["ends"] <= moments["begins"]:
         errors.append({"path": "ends", "message": "A window ends after it begins."})
     elif len(moments) == 2 and spec.weekly and moments["ends"] - moments["begins"] > WEEK:

@@ -15,13 +15,13 @@ from delegates.registries import tags_by_connector
 from guards.limits import PAGE_ROWS
 from web.problems import BadInput
 
-SHOWN = 100
+SHOWN, PAGES = 100, 100_000
 _PARAMETERS = [
     OpenApiParameter("image", OpenApiTypes.STR, required=True, description="Such as library/nginx."),
     OpenApiParameter("region", OpenApiTypes.STR, description="Of ECR: the region of the repository."),
     OpenApiParameter("search", OpenApiTypes.STR, description="What a tag contains."),
-    OpenApiParameter("page", OpenApiTypes.INT, description="The page, from 1."),
-    OpenApiParameter("limit", OpenApiTypes.INT, description="How many on a page, 200 at most."),
+    OpenApiParameter("page", {"type": "integer", "minimum": 1, "maximum": PAGES}, description="From 1."),
+    OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS)}),
 ]
 
 
@@ -38,7 +38,7 @@ class ConnectorTags(DoorRoute):
     @extend_schema(parameters=_PARAMETERS, responses={200: TagList, 202: InquiryDocument})
     def get(self, request: Request, pk: int) -> Response:
         connector = self.usable(pk)
-        page, limit = _number(request, "page", 1, 100_000), _number(request, "limit", SHOWN, int(PAGE_ROWS))
+        page, limit = _number(request, "page", 1, PAGES), _number(request, "limit", SHOWN, int(PAGE_ROWS))
         is_aws = connector.kind == Connector.Kind.AWS
         region = known_region(request.GET.get("region", ""), required=True) if is_aws else ""
         image = request.GET.get("image", "").strip()

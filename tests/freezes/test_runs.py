@@ -114,6 +114,19 @@ def test_only_who_may_freeze_everything_makes_a_window_of_the_account(drive: Dri
     assert sorted(one["path"] for one in wrong.json()["errors"]) == ["ends", "time_zone"]
 
 
+def test_a_window_at_the_end_of_the_calendar_is_refused(drive: Drive) -> None:
+    scope, client = drive.pipeline.scope, _program(_admin(Scope.objects.account()))
+    body = {"identifier": "ever", "name": "Ever", "org": scope.org, "project": scope.project}
+    for begins, ends, zone, path in (
+        ("0001-01-01T00:00", "2030-01-01T00:00", "Asia/Tokyo", "begins"),
+        ("2030-01-01T00:00", "9999-12-31T23:59", "America/New_York", "ends"),
+    ):
+        given = {**body, "begins": begins, "ends": ends, "time_zone": zone}
+        refused = client.post("/api/v1/freeze-windows", given, format="json")
+        assert refused.status_code == 400
+        assert [one["path"] for one in refused.json()["errors"]] == [path]
+
+
 def test_a_page_says_that_it_is_frozen_before_anybody_runs(drive: Drive) -> None:
     _freeze(drive.pipeline.scope)
     browser = Client()

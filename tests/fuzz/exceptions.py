@@ -10,6 +10,8 @@ NAMED: Final = "what the body names may not be there, and the answer says where 
 GONE: Final = "the pipeline is as it was saved, and what it names may be gone"
 TAKEN: Final = "somebody may have that name already"
 REGION: Final = "which regions there are AWS decides"
+IMAGE: Final = "which images there are the registry decides, and whether there are any the connector"
+MOMENT: Final = "a pattern does not know the calendar, nor the time zones"
 SPEC: Final = "what may stand in the settings depends on the other ones"
 
 # Refused with 400 although the description allows it.
@@ -19,6 +21,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "GET /api/v1/connectors/{id}/clusters": REGION,
     "GET /api/v1/connectors/{id}/listeners": REGION,
     "GET /api/v1/connectors/{id}/load-balancers": REGION,
+    "GET /api/v1/connectors/{id}/registries/tags": IMAGE,
     "GET /api/v1/connectors/{id}/rules": REGION,
     "PATCH /api/v1/connectors/{id}": SPEC,
     "PATCH /api/v1/delegates/{id}": NAMED,
@@ -31,8 +34,10 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/delegates/{id}/check": "which addresses may be asked the installation decides",
     "POST /api/v1/environments": VARIABLES,
     "POST /api/v1/environments/{id}/infrastructures": NAMED,
+    "POST /api/v1/executions/{id}/decisions": NAMED,
     "POST /api/v1/file-checks": PATH,
     "POST /api/v1/files": PATH,
+    "POST /api/v1/freeze-windows": MOMENT,
     "POST /api/v1/invitations": "what is an e-mail address is read more strictly than by the format",
     "POST /api/v1/pipelines": YAML,
     "POST /api/v1/pipelines/checks": YAML,
@@ -50,6 +55,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "PUT /api/v1/environments/{id}/infrastructures/{infrastructure}/overrides/{service}": VARIABLES,
     "PUT /api/v1/environments/{id}/overrides/{service}": VARIABLES,
     "PUT /api/v1/files/{path}": PATH,
+    "PUT /api/v1/freeze-windows/{id}": MOMENT,
     "PUT /api/v1/pipelines/{id}": YAML,
     "PUT /api/v1/services/{id}": VARIABLES,
 }

@@ -58,6 +58,8 @@ class Installation:
             f"/api/v1/role-assignments/{assignment['id']}",
             f"/api/v1/api-keys/{key['id']}",
             f"/api/v1/api-keys/{key['id']}/rotate",
+            "/api/v1/orgs/default/archive",
+            "/api/v1/orgs/default/projects/demo/archive",
         )
         return Asker(role, key["key"], own)
 
