@@ -24,6 +24,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "GET /api/v1/connectors/{id}/registries/tags": IMAGE,
     "GET /api/v1/connectors/{id}/rules": REGION,
     "GET /api/v1/executions/{id}/log/search": "several levels are given in one text",
+    "GET /api/v1/role-assignments": "a principal has a type and an id, given together",
     "PATCH /api/v1/connectors/{id}": SPEC,
     "PATCH /api/v1/delegates/{id}": NAMED,
     "POST /api/v1/access-check": NAMED,
@@ -31,6 +32,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/connectors": SPEC,
     "POST /api/v1/connectors/{id}/test": REGION,
     "POST /api/v1/delegate-configurations/{id}/apply": NAMED,
+    "POST /api/v1/delegate-tokens": "it expires in the future",
     "POST /api/v1/delegates/task-spec": SPEC,
     "POST /api/v1/delegates/{id}/check": "which addresses may be asked the installation decides",
     "POST /api/v1/environments": VARIABLES,
@@ -59,6 +61,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "PUT /api/v1/files/{path}": PATH,
     "PUT /api/v1/freeze-windows/{id}": MOMENT,
     "PUT /api/v1/pipelines/{id}": YAML,
+    "PUT /api/v1/roles/{id}": NAMED,
     "PUT /api/v1/services/{id}": VARIABLES,
 }
 
