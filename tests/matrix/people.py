@@ -49,13 +49,17 @@ def make_people() -> dict[Standing, User]:
     return people
 
 
+def address_of(person: User) -> str:
+    """Where somebody asks from: each from an address of their own, since some limits count by it."""
+    return f"10.0.{person.pk // 256 % 256}.{person.pk % 256}"
+
+
 def browser_of(person: User | None) -> Browser:
     """A browser that is signed in as `person`, or as nobody."""
     if person is None:
         return Browser()
     signed_in = Client()
     signed_in.force_login(person)
-    # Each at an address of their own: some limits count by it.
-    found = Browser(REMOTE_ADDR=f"10.0.{person.pk // 256 % 256}.{person.pk % 256}")
+    found = Browser(REMOTE_ADDR=address_of(person))
     found.cookies = signed_in.cookies
     return found

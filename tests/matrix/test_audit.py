@@ -16,6 +16,7 @@ from tests.api.needs import ADMIN
 from tests.api.rows import ROWS
 from tests.doors.forms import Page
 from tests.matrix.conftest import Stage
+from tests.matrix.people import address_of
 from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +25,7 @@ WRITE = re.compile(r'^\s*(?:INSERT (?:OR IGNORE )?INTO|UPDATE|DELETE FROM) "?(\w
 OURS = ("rbac_", "connectors_", "delegates_", "deployments_", "mfa_", "account_", "socialaccount_")
 # A question and its answer change nothing of what was asked about.
 QUESTIONS = {"deployments_previewquestion", "delegates_inquiry", "delegates_delegatetask"}
-CHANGING_NOTHING = {"user.sign_out", "delegatetoken.reveal"}
+CHANGING_NOTHING = {"approval.check", "delegatetoken.reveal", "user.sign_out"}
 REQUEST = "audit-request-1"
 SECRETS = (planted("a good secret"), planted("wonderful-secret-value"))
 
@@ -98,7 +99,7 @@ def check(told: Told, stage: Stage, source: str) -> None:
     for entry in told.entries:
         assert entry.actor == stage.people[ADMIN]
         assert entry.actor_name == stage.people[ADMIN].username
-        assert entry.address == "127.0.0.1"
+        assert entry.address == address_of(stage.people[ADMIN])
         assert entry.source == source
         assert (entry.thing_type, entry.thing_id, entry.thing_name) > ("", "", "")
         says_what = entry.before is not None or entry.after is not None or entry.action in CHANGING_NOTHING
