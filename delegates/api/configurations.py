@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from delegates.models import Delegate, DelegateConfiguration
 from delegates.operations import configurations as operations
 from delegates.queries.configurations import configurations_with_use, runs_of
+from guards.limits import SCRIPT_SECONDS
 from rbac.policy import visible_to
 from web.problems import BadInput
 from web.rest import LISTED, SHARED, Route
@@ -41,7 +42,9 @@ class DelegateConfigurationChange(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=128, required=False)
     script = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False)
-    timeout_seconds = serializers.IntegerField(required=False, help_text="How long the script may run.")
+    timeout_seconds = serializers.IntegerField(
+        required=False, min_value=1, max_value=int(SCRIPT_SECONDS), help_text="How long the script may run."
+    )
     requires_approval = serializers.BooleanField(required=False)
     environments = serializers.ListField(
         child=serializers.CharField(max_length=512),

@@ -73,7 +73,7 @@ def rotate_api_key(*, actor: User | None, key: ApiKey, grace_seconds: int = 0) -
         raise ValidationError({"grace_seconds": f"Between 0 and {KEY_GRACE_SECONDS}."})
     now, token = timezone.now(), _new_token()
     if key.expires_at is not None and key.expires_at <= now:
-        raise ValidationError("This API key has expired. Create a new one.")
+        raise ValidationError("This API key has expired. Create a new one.", code="state")
     previous = {
         "previous_hash": key.hash if grace_seconds else "",
         "previous_until": now + timedelta(seconds=grace_seconds) if grace_seconds else None,
@@ -82,7 +82,7 @@ def rotate_api_key(*, actor: User | None, key: ApiKey, grace_seconds: int = 0) -
         hash=hash_of(token), prefix=token[:SHOWN], rotated_at=now, **previous
     )
     if not changed:
-        raise ValidationError("This API key was revoked or rotated meanwhile. Load it again.")
+        raise ValidationError("This API key was revoked or rotated meanwhile. Load it again.", code="state")
     before = {"prefix": key.prefix}
     key.refresh_from_db()
     after = {"prefix": key.prefix, "grace_seconds": grace_seconds}
