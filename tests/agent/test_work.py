@@ -72,12 +72,12 @@ def test_a_task_that_was_aborted_before_it_began_is_not_run() -> None:
 
 
 def test_an_operation_outside_the_list_says_how_to_allow_it() -> None:
-    params = {"service": "s3", "operation": "GetObject", "region": "us-east-1", "params": {}}
+    params = {"service": "s3", "operation": "PutObject", "region": "us-east-1", "params": {}}
     answer = execute(Held(task(params=params)), Surroundings(Said()))
     assert answer.error is not None
     assert answer.error["code"] == "OperationNotAllowed"
     assert answer.error["capability"] is False
-    assert "SLIPWAY_DELEGATE_ALLOW_OPERATIONS=s3:GetObject" in answer.error["message"]
+    assert "SLIPWAY_DELEGATE_ALLOW_OPERATIONS=s3:PutObject" in answer.error["message"]
 
 
 def test_a_task_of_an_unknown_kind_says_to_upgrade() -> None:

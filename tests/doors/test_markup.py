@@ -14,6 +14,7 @@ from django.test import Client
 from playwright.sync_api import Page, WebSocketRoute
 from pytest_django.live_server_helper import LiveServer
 
+from connectors.encryption import EncryptedTextField
 from deployments.models import Execution, StepExecution
 from rbac.audit import record
 from rbac.models import AuditEntry, Scope, User
@@ -38,7 +39,7 @@ OURS = ("rbac", "connectors", "deployments")
 KEPT = re.compile(
     r"identifier|path|kind|type|status|state|hash|key|prefix|yaml|password|username|email|region|store"
     r"|owner|group|outcome|ending|section|phase|service|operation|action|permission|source|address|value"
-    r"|token|awaits|sight|quota|nudged|unit|event|request|content"
+    r"|token|awaits|sight|quota|nudged|unit|event|request|content|time_zone|begins|ends"
 )
 NOT_PAGES = re.compile(r"^/(api|sign-out|static)/|download|/export/|\.json$")
 # What would run script, or shows that text became markup.
@@ -60,6 +61,7 @@ def columns_of(model: type[models.Model]) -> list[models.CharField | models.Text
         for field in model._meta.concrete_fields
         if isinstance(field, models.CharField | models.TextField)
         and not (field.choices or field.unique or KEPT.search(field.name))
+        and not isinstance(field, EncryptedTextField)
     ]
 
 

@@ -152,9 +152,7 @@ def test_a_step_without_it_does_as_it_always_did(drive: Drive) -> None:
 
 
 def test_the_editor_knows_its_fields() -> None:
-    stage = full_schema()["properties"]["pipeline"]["properties"]["stages"]["items"]["properties"]["stage"]
-    steps = stage["properties"]["spec"]["properties"]["execution"]["properties"]["steps"]
-    kinds = steps["items"]["properties"]["step"]["oneOf"]
+    kinds = full_schema()["$defs"]["steps"]["items"]["properties"]["step"]["oneOf"]
     (spec,) = [
         one["properties"]["spec"]["properties"]
         for one in kinds

@@ -33,7 +33,9 @@ def archived(stage: Stage) -> Stage:
     ],
 )
 def test_nothing_of_an_archived_project_is_there(turn: int, name: str, ask: Ask, archived: Stage) -> None:
-    who = MIGHTY[turn % len(MIGHTY)]
+    # Who reads the account's audit trail reads what was done in archived scopes too.
+    mighty = MIGHTY[1:] if name == "api-audit-entry" else MIGHTY
+    who = mighty[turn % len(mighty)]
     gone = replace(who, archived=HERE)
     response = send(archived.browsers[who], name, ask, archived.world)
     assert response.status_code == ask.need.status(gone), who

@@ -10,6 +10,7 @@ from connectors.models import Connector, FileNode
 from deployments.models import Call, Execution, Pipeline
 from tests.deployments.driving import Drive
 from tests.preview.telling import assert_same, planned, preview, recorded
+from tests.watching import places
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -117,9 +118,15 @@ def test_a_preview_says_when_iam_may_not_be_asked(drive: Drive) -> None:
     assert found["unasked"] == ["IAM could not be asked what is allowed: iam:SimulatePrincipalPolicy is not."]
 
 
-def test_what_a_preview_tells_hides_the_secret_of_the_connector(drive: Drive) -> None:
+def test_what_a_preview_tells_hides_the_secret_of_the_connector(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Somebody has written it into a file, where it does lie in the clear.
+    monkeypatch.setattr(places, "insists", False)
     secret = Connector.objects.get(identifier="sandbox_aws").secret
     assert secret is not None
+    secret.value = "written-where-it-must-not-be"
+    secret.save()
     _edit_task_definition("family: fargate-task-definition", f"family: x-{secret.value}-x")
     (step,) = preview(drive)["steps"]
     said = json.dumps([step["log"], step["failure"], step["warnings"]], ensure_ascii=False)

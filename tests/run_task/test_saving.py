@@ -116,9 +116,7 @@ def test_an_expression_that_is_not_known_is_named_with_its_line(job: Job) -> Non
 
 
 def test_the_editor_suggests_where_a_manifest_can_lie() -> None:
-    stages = full_schema()["properties"]["pipeline"]["properties"]["stages"]
-    spec = stages["items"]["properties"]["stage"]["properties"]["spec"]["properties"]
-    step = spec["execution"]["properties"]["steps"]["items"]["properties"]["step"]
+    step = full_schema()["$defs"]["steps"]["items"]["properties"]["step"]
     (kind,) = [one for one in step["oneOf"] if one["properties"]["type"] == {"const": "EcsRunTask"}]
     field = kind["properties"]["spec"]["properties"]["runTaskRequestDefinition"]["properties"]
     assert field["type"] == {"enum": ["FileStore", "Inline"]}

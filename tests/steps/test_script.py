@@ -177,7 +177,7 @@ def test_who_may_not_use_a_secret_may_neither_save_nor_run_a_script_with_it(
     admin = User.objects.get(username="admin")
     account = Scope.objects.get(path="account")
     secret = create_secret(
-        actor=admin, scope=account, identifier="token", name="Token", value="hunter2hunter2"
+        actor=admin, scope=account, identifier="token", name="Token", value=planted("hunter2hunter2")
     )
     ready = write(pipeline_text(stage_text(script_step('echo <+secrets.getValue("account.token")>'))))
     with pytest.raises(LacksAccess) as refused:

@@ -1,12 +1,13 @@
 """The demo whose service's manifests lie elsewhere."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from connectors.models import Connector, FileNode
 from connectors.operations import create_connector, create_secret
-from deployments.catalog import ManifestSpec, ServiceSpec, update_service
+from deployments.catalog import ManifestSpec, update_service
 from deployments.forms.services import spec_of
 from deployments.models import Service
 from rbac.models import Scope, User
@@ -41,10 +42,7 @@ def move(drive: object) -> Move:
             ManifestSpec("task def", TASK, store, (task,), place=place),
             ManifestSpec("service def", SERVICE, store, ("ecs/service.yaml",), place=place),
         ]
-        old = spec_of(service)
-        spec = ServiceSpec(
-            old.name, old.description, old.variables, old.required_variables, old.image, old.tag, manifests
-        )
+        spec = replace(spec_of(service), manifests=manifests)
         return update_service(actor=actor or User.objects.get(username="admin"), service=service, spec=spec)
 
     return to
