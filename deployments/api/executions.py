@@ -323,6 +323,9 @@ class CleanUpInput(serializers.Serializer[Any]):
 class Leftovers(ExecutionRoute):
     """What deployments left beside the ECS service of an execution, as AWS shows it now; and its deletion."""
 
+    # There are three at most.
+    pagination_class = None
+
     @extend_schema(responses=LeftoverShown(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         found = clean_up.leftovers(actor=self.principal, execution=self.execution(pk))

@@ -56,7 +56,7 @@ class InputSets(Route):
     def get(self, request: Request) -> Response:
         rows = InputSet.objects.select_related("pipeline__scope").filter(pipeline__deleted_at=None)
         if asked := request.GET.get("pipeline"):
-            if not (asked.isascii() and asked.isdigit() and len(asked) <= 18):
+            if not (asked.isascii() and asked.isdigit() and len(asked) <= 15):
                 error = {"path": "pipeline", "message": "must be the id of a pipeline"}
                 raise BadInput("This is no pipeline.", errors=[error])
             rows = rows.filter(pipeline_id=int(asked))

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,6 +22,7 @@ from web.streaming import streamed
 LEVELS = ("info", "warning", "error", "success", "event", "command")
 ORIGINS = tuple(one.value for one in log.Origin)
 DOWNLOADS = ("1", "gz", "raw")
+NO_DOWNLOAD = ("0", "false")
 BLOCKS_BYTES = 256 * 1024
 LONGEST_QUERY = 512
 GZIP = 31
@@ -34,7 +35,7 @@ BLOCKS = OpenApiParameter(
 DOWNLOAD = OpenApiParameter(
     "download",
     OpenApiTypes.STR,
-    enum=DOWNLOADS,
+    enum=(*DOWNLOADS, *NO_DOWNLOAD),
     description="The whole log as plain text: as a file, as a compressed file, or to be read in the browser.",
 )
 CONDITIONS = [
@@ -65,6 +66,13 @@ class LogPage(serializers.Serializer[Any]):
     end = serializers.BooleanField()
 
 
+class LogBlocks(serializers.Serializer[Any]):
+    """Blocks of lines as they are stored, each in columns; `end` says that there will be no more."""
+
+    blocks = serializers.ListField(child=serializers.DictField())
+    end = serializers.BooleanField()
+
+
 class FoundLines(serializers.Serializer[Any]):
     """Numbers of lines; `next` is the `after` to go on with, null at the end of the log."""
 
@@ -73,7 +81,9 @@ class FoundLines(serializers.Serializer[Any]):
 
 
 LOG_ANSWERS = {
-    (200, "application/json"): LogPage,
+    (200, "application/json"): PolymorphicProxySerializer(
+        component_name="LogAnswer", serializers=[LogPage, LogBlocks], resource_type_field_name=None
+    ),
     (200, "text/plain"): OpenApiTypes.STR,
     (200, "application/gzip"): OpenApiTypes.BINARY,
 }
@@ -112,7 +122,7 @@ class SearchLog(ExecutionRoute):
 def _download(request: Request) -> str:
     """How the whole log is wanted; "" if it is not."""
     how = request.GET.get("download", "")
-    if how in ("", "0", "false"):
+    if how in ("", *NO_DOWNLOAD):
         return ""
     if how not in DOWNLOADS:
         raise _bad("download", f"use one of {', '.join(DOWNLOADS)}")

@@ -14,6 +14,9 @@ IMAGE: Final = "which images there are the registry decides, and whether there a
 MOMENT: Final = "a pattern does not know the calendar, nor the time zones"
 SPEC: Final = "what may stand in the settings depends on the other ones"
 
+INPUTS: Final = "which inputs there are the pipeline decides"
+LEFT: Final = "what may be deleted is named after the ECS service"
+
 # Refused with 400 although the description allows it.
 REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "DELETE /api/v1/files/{path}": PATH,
@@ -26,11 +29,13 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "GET /api/v1/executions/{id}/log/search": "several levels are given in one text",
     "GET /api/v1/role-assignments": "a principal has a type and an id, given together",
     "PATCH /api/v1/connectors/{id}": SPEC,
+    "PATCH /api/v1/delegate-configurations/{id}": NAMED,
     "PATCH /api/v1/delegates/{id}": NAMED,
     "POST /api/v1/access-check": NAMED,
     "POST /api/v1/api-keys": TAKEN,
     "POST /api/v1/connectors": SPEC,
     "POST /api/v1/connectors/{id}/test": REGION,
+    "POST /api/v1/delegate-configurations": NAMED,
     "POST /api/v1/delegate-configurations/{id}/apply": NAMED,
     "POST /api/v1/delegate-tokens": "it expires in the future",
     "POST /api/v1/delegates/task-spec": SPEC,
@@ -38,10 +43,12 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/environments": VARIABLES,
     "POST /api/v1/environments/{id}/infrastructures": NAMED,
     "POST /api/v1/executions/{id}/decisions": NAMED,
+    "POST /api/v1/executions/{id}/leftovers": LEFT,
     "POST /api/v1/file-checks": PATH,
     "POST /api/v1/file-nodes/{id}/move": PATH,
     "POST /api/v1/files": PATH,
     "POST /api/v1/freeze-windows": MOMENT,
+    "POST /api/v1/input-sets": INPUTS,
     "POST /api/v1/invitations": "what is an e-mail address is read more strictly than by the format",
     "POST /api/v1/orgs": TAKEN,
     "POST /api/v1/orgs/{org}/projects": TAKEN,
@@ -63,6 +70,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "PUT /api/v1/environments/{id}/overrides/{service}": VARIABLES,
     "PUT /api/v1/files/{path}": PATH,
     "PUT /api/v1/freeze-windows/{id}": MOMENT,
+    "PUT /api/v1/input-sets/{id}": INPUTS,
     "PUT /api/v1/pipelines/{id}": YAML,
     "PUT /api/v1/roles/{id}": NAMED,
     "PUT /api/v1/services/{id}": VARIABLES,
