@@ -59,7 +59,7 @@ class Route(APIView):
 
     throttle_classes = [ApiRate]
     # For the description alone: `page` is what cuts a list.
-    pagination_class = CursorPage
+    pagination_class: type[CursorPage] | None = CursorPage
     order = "pk"
     oldest_first = False
 
