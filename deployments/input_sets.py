@@ -30,6 +30,11 @@ class InputSetSpec:
     inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
+def kept_input_sets() -> "QuerySet[InputSet]":
+    """The input sets of pipelines that nobody has deleted, with what a check of permission asks."""
+    return InputSet.objects.filter(pipeline__deleted_at=None).select_related("pipeline__scope")
+
+
 def input_sets_of(pipeline: Pipeline, person: Principal) -> "QuerySet[InputSet]":
     """The input sets of a pipeline that somebody may see, by name."""
     rows = InputSet.objects.filter(pipeline=pipeline).select_related("pipeline__scope")

@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments import input_sets
+from deployments.api.executions import number_of
 from deployments.models import InputSet, Pipeline
 from guards.limits import DESCRIPTION_CHARACTERS, NAME_CHARACTERS
-from web.problems import BadInput
 from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
 
 OF_PIPELINE = OpenApiParameter("pipeline", OpenApiTypes.INT, description="Only those of this pipeline.")
@@ -54,12 +54,9 @@ class InputSets(Route):
 
     @extend_schema(parameters=[OF_PIPELINE, *LISTED], responses=InputSetDocument(many=True))
     def get(self, request: Request) -> Response:
-        rows = InputSet.objects.select_related("pipeline__scope").filter(pipeline__deleted_at=None)
+        rows = input_sets.kept_input_sets()
         if asked := request.GET.get("pipeline"):
-            if not (asked.isascii() and asked.isdigit() and len(asked) <= 15):
-                error = {"path": "pipeline", "message": "must be the id of a pipeline"}
-                raise BadInput("This is no pipeline.", errors=[error])
-            rows = rows.filter(pipeline_id=int(asked))
+            rows = rows.filter(pipeline_id=number_of(asked, "pipeline"))
         return self.listed(input_sets.VIEW, rows, InputSetDocument)
 
     @extend_schema(request=InputSetInput, responses={201: InputSetDocument})
@@ -100,8 +97,7 @@ class OneInputSet(Route):
         return Response(status=204)
 
     def _found(self, pk: int) -> InputSet:
-        rows = InputSet.objects.select_related("pipeline__scope").filter(pipeline__deleted_at=None)
-        return self.one(input_sets.VIEW, rows, pk=pk)
+        return self.one(input_sets.VIEW, input_sets.kept_input_sets(), pk=pk)
 
 
 def _spec(given: dict[str, Any]) -> input_sets.InputSetSpec:

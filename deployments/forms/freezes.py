@@ -69,6 +69,11 @@ class FreezeForm(ResourceForm):
 class NewFreezeForm(InScope, WithIdentifier, FreezeForm):
     """A window that is not there yet."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["in_scope"].help_text = "Runs of this scope and of those below it are held back."
+        self.fields["identifier"].help_text = "What the API calls it; it stays. Made from the name if empty."
+
 
 def values_of(window: FreezeWindow) -> dict[str, Any]:
     """A window as its form shows it."""

@@ -102,7 +102,7 @@ def _pipeline(request: PageRequest, pk: int) -> Pipeline:
 
 
 def _input_set(request: PageRequest, pk: int, number: int) -> InputSet:
-    rows = InputSet.objects.filter(pipeline__deleted_at=None).select_related("pipeline__scope")
+    rows = input_sets.kept_input_sets()
     return get_visible(request, input_sets.VIEW, rows, pk=number, pipeline_id=pk)
 
 
