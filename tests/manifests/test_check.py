@@ -218,10 +218,10 @@ def test_a_large_manifest_is_checked_in_well_under_a_second() -> None:
     )
     text = f"family: big\nmemory: '512'\ncontainerDefinitions:\n{containers}"
     document = parse(text, "f")
-    started = time.monotonic()
+    started = time.thread_time()
     checked = check_manifest(TASK_DEFINITION, document.with_value(document.value))
     assert checked.problems == ()
-    assert time.monotonic() - started < 1
+    assert time.thread_time() - started < 1
 
 
 junk = st.recursive(

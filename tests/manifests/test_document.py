@@ -130,9 +130,9 @@ def test_scalars_follow_yaml_1_2(text: str, value: Any) -> None:
     ],
 )
 def test_what_is_no_document_is_refused_with_line_and_reason(text: str, line: int, said: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     bad = refusal(text)
-    assert time.monotonic() - started < 0.5
+    assert time.thread_time() - started < 0.5
     assert bad.name == "spec.yaml"
     assert bad.line >= line
     assert said in bad.message
