@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
+from django.utils import timezone
 
 from connectors.operations.naming import check_identifier, clean_name, taken
 from deployments.authoring import read
@@ -50,7 +51,7 @@ def create_input_set(*, actor: User, pipeline: Pipeline, identifier: str, spec: 
     try:
         with transaction.atomic():
             made.save()
-            record(actor=actor, action="inputset.create", thing=made, after=_record(made))
+            record(actor=actor, action="inputset.create", thing=made, after=said_by(made))
     except IntegrityError as exc:
         raise taken("input set", identifier) from exc
     return made
@@ -64,21 +65,36 @@ def update_input_set(
     Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
     """
     require(actor, EDIT, input_set)
-    before = _record(input_set)
+    before = said_by(input_set)
     _fill(input_set, spec)
     with transaction.atomic():
         next_version(input_set, version)
         input_set.save(update_fields=["name", "description", "inputs", "updated_at"])
-        after = _record(input_set)
+        after = said_by(input_set)
         record(actor=actor, action="inputset.update", thing=input_set, before=before, after=after)
     return input_set
+
+
+def check_spec(pipeline: Pipeline, spec: InputSetSpec) -> None:
+    """Refuse what no input set of a pipeline can say. Raises `BadInput`."""
+    clean_name(spec.name)
+    if len(spec.description) > DESCRIPTION_CHARACTERS:
+        message = f"may have {DESCRIPTION_CHARACTERS} at most"
+        raise BadInput("The description is too long.", errors=[{"path": "description", "message": message}])
+    if errors := check_values(read(pipeline.yaml).variables, spec.inputs):
+        raise BadInput("The pipeline does not take these inputs.", errors=errors)
+
+
+def said_by(input_set: InputSet) -> dict[str, Any]:
+    """Everything that an input set says, as it is compared and written down."""
+    return {"name": input_set.name, "description": input_set.description, "inputs": input_set.inputs}
 
 
 def delete_input_set(*, actor: User, input_set: InputSet) -> None:
     """Delete an input set; runs that used it keep what it said."""
     require(actor, DELETE, input_set)
     with transaction.atomic():
-        record(actor=actor, action="inputset.delete", thing=input_set, before=_record(input_set))
+        record(actor=actor, action="inputset.delete", thing=input_set, before=said_by(input_set))
         input_set.delete()
 
 
@@ -99,19 +115,14 @@ def laid_over(pipeline: Pipeline, person: Principal, identifiers: Iterable[str])
     return inputs
 
 
+def note_use(pipeline: Pipeline, identifiers: Iterable[str]) -> None:
+    """Count a run that these input sets have filled in; in the transaction that lets it begin."""
+    if used := set(identifiers):
+        rows = InputSet.objects.filter(pipeline=pipeline, identifier__in=used)
+        rows.update(runs=F("runs") + 1, last_run_at=timezone.now())
+
+
 def _fill(input_set: InputSet, spec: InputSetSpec) -> None:
+    check_spec(input_set.pipeline, spec)
     input_set.name = clean_name(spec.name)
-    if len(spec.description) > DESCRIPTION_CHARACTERS:
-        message = f"may have {DESCRIPTION_CHARACTERS} at most"
-        raise BadInput("The description is too long.", errors=[{"path": "description", "message": message}])
-    if errors := check_values(read(input_set.pipeline.yaml).variables, spec.inputs):
-        raise BadInput("The pipeline does not take these inputs.", errors=errors)
     input_set.description, input_set.inputs = spec.description, dict(spec.inputs)
-
-
-def _record(input_set: InputSet) -> dict[str, Any]:
-    return {
-        "name": input_set.name,
-        "description": input_set.description,
-        "inputs": input_set.inputs,
-    }

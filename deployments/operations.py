@@ -1,7 +1,7 @@
 """What people can do with executions; page, API, admin and Celery call the same functions."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from connectors.downstream import refuse_lacking
-from deployments import freezes, plan
+from deployments import freezes, input_sets, plan
 from deployments.authoring import read, refuse_missing
 from deployments.downstream import needs_of_execution
 from deployments.engine.lease import wake
@@ -37,7 +37,7 @@ def default_artifact(pipeline: Pipeline) -> dict[str, str]:
     return plan.artifact_of(targets_of(read(pipeline.yaml), pipeline.scope), "", pipeline.scope)
 
 
-def run_pipeline(
+def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
     *,
     actor: User,
     pipeline: Pipeline,
@@ -47,10 +47,13 @@ def run_pipeline(
     replays: Execution | None = None,
     yaml: str = "",
     override_freeze: bool = False,
+    from_sets: Sequence[str] = (),
 ) -> Execution:
     """Start a run. The same idempotency key of the same person gives back the run it made before.
 
     `yaml` is run instead of the pipeline's own where Slipway itself has written it, to clean up.
+
+    `from_sets` names the input sets that filled in `inputs`, for their count of runs.
 
     A rollback is never held back by a freeze window; `override_freeze` goes past those that the actor may
     override.
@@ -73,12 +76,11 @@ def run_pipeline(
                 Execution.objects.filter(pk=execution.pk).update(pipeline_version=None)
             plan.write_plan(execution, asked.spec, asked.targets)
             freezes.note_override(actor, execution, overridden)
-            record(
-                actor=actor,
-                action="pipeline.execute",
-                thing=execution,
-                after={"number": execution.number, "artifact": asked.artifact, "inputs": asked.inputs},
-            )
+            input_sets.note_use(pipeline, from_sets)
+            after = {"number": execution.number, "artifact": asked.artifact, "inputs": asked.inputs}
+            if from_sets:
+                after["input_sets"] = list(from_sets)
+            record(actor=actor, action="pipeline.execute", thing=execution, after=after)
             transaction.on_commit(lambda: wake_soon(execution.pk))
     except plan.CannotPlanError as cannot:
         refuse_missing(cannot.missing)

@@ -28,6 +28,8 @@ class InputSetDocument(serializers.Serializer[Any]):
     description = serializers.CharField()
     inputs = serializers.DictField()
     version = serializers.IntegerField()
+    runs = serializers.IntegerField(help_text="How many runs it has filled in.")
+    last_run_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 

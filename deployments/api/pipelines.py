@@ -177,6 +177,7 @@ class PipelineExecutions(Route):
             inputs=inputs,
             idempotency_key=key,
             override_freeze=given["override_freeze"],
+            from_sets=given["input_sets"],
         )
         _refuse_another_run(made, tag, inputs)
         location = {"Location": f"/api/v1/executions/{made.pk}"}

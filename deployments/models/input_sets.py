@@ -27,6 +27,9 @@ class InputSet(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
     version = models.PositiveIntegerField(default=1)
+    # How many runs it has filled in, and when the newest of them began.
+    runs = models.PositiveIntegerField(default=0)
+    last_run_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [

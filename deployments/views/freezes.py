@@ -12,12 +12,13 @@ from deployments import freezes
 from deployments.forms.freezes import FreezeForm, NewFreezeForm, values_of
 from deployments.freezing import next_period, period_at
 from deployments.models import FreezeWindow
+from deployments.views.changes import compared
 from rbac.policy import can_anywhere, require
 from web.lists import visible_here
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
-from web.problems import Problem
+from web.problems import ChangedMeanwhile, Problem
 
 MANAGE: Final = freezes.MANAGE
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
@@ -71,6 +72,8 @@ def edit_window(request: PageRequest, pk: int) -> HttpResponse:
         try:
             version = form.cleaned_data["version"] or 0
             freezes.update_freeze(actor=request.user, window=found, spec=form.spec(), version=version)
+        except ChangedMeanwhile:
+            return _changed_meanwhile(request, form, pk)
         except Problem as problem:
             form.refuse(problem)
         else:
@@ -91,6 +94,19 @@ def delete_window(request: PageRequest, pk: int) -> HttpResponse:
         messages.success(request, f"{found.name} is deleted.")
         return redirect("freezes")
     return render(request, "deployments/freezes/delete.html", {"window": found})
+
+
+def _changed_meanwhile(request: PageRequest, form: FreezeForm, pk: int) -> HttpResponse:
+    """Show what was entered over what was saved meanwhile; the next save means to replace that."""
+    stored = values_of(_found(request, pk))
+    version = stored.pop("version")
+    entered = {name: form.cleaned_data[name] for name in stored}
+    context = {
+        "form": FreezeForm(initial=entered | {"version": version}),
+        "window": _found(request, pk),
+        "diff": compared(stored, entered),
+    }
+    return render(request, "deployments/freezes/edit.html", context, status=409)
 
 
 def _found(request: PageRequest, pk: int) -> FreezeWindow:

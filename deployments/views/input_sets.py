@@ -1,19 +1,21 @@
 """Pages of input sets: those of one pipeline, a new one, an edit."""
 
-from typing import Final
+from dataclasses import asdict
+from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from deployments import input_sets
 from deployments.forms.input_sets import InputSetForm, NewInputSetForm
 from deployments.models import InputSet, Pipeline
+from deployments.views.changes import compared
 from rbac.policy import can, require
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
-from web.problems import Problem
+from web.problems import ChangedMeanwhile, Problem
 
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 PIPELINE: Final = "core_pipeline_view"
@@ -63,38 +65,56 @@ def new_input_set(request: PageRequest, pk: int) -> HttpResponse:
 @page
 @require_http_methods(GET_OR_POST)
 def edit_input_set(request: PageRequest, pk: int, number: int) -> HttpResponse:
-    """This will change an input set."""
+    """This will change an input set; what saving would change is shown before, and nobody's work is lost."""
     pipeline, found = _pipeline(request, pk), _input_set(request, pk, number)
     require(request.user, input_sets.EDIT, found)
-    initial = {"name": found.name, "description": found.description, "version": found.version}
-    form = InputSetForm(
-        request.POST if request.method == "POST" else None,
-        pipeline=pipeline,
-        begun=found.inputs,
-        initial=initial,
-    )
-    if form.is_bound and form.is_valid():
+    entered = request.POST if request.method == "POST" else None
+    form = InputSetForm(entered, pipeline=pipeline, begun=found.inputs, initial=_values(found))
+    if not (form.is_bound and form.is_valid()):
+        return _form_page(request, pipeline, form, found)
+    try:
+        if "review" in request.POST:
+            input_sets.check_spec(pipeline, _spec(form))
+            review = compared(input_sets.said_by(found), asdict(_spec(form)))
+            return _form_page(request, pipeline, form, found, review=review)
         version = form.cleaned_data["version"] or 0
-        try:
-            input_sets.update_input_set(
-                actor=request.user, input_set=found, spec=_spec(form), version=version
-            )
-        except Problem as problem:
-            form.refuse(problem)
-        else:
-            messages.success(request, f"The input set {found.name} is saved.")
-            return redirect("input-sets", pk=pk)
-    return _form_page(request, pipeline, form, found)
+        input_sets.update_input_set(actor=request.user, input_set=found, spec=_spec(form), version=version)
+    except ChangedMeanwhile:
+        return _changed_meanwhile(request, pipeline, form, number)
+    except Problem as problem:
+        form.refuse(problem)
+        return _form_page(request, pipeline, form, found)
+    messages.success(request, f"The input set {found.name} is saved.")
+    return redirect("input-sets", pk=pk)
 
 
 @page
-@require_POST
+@require_http_methods(GET_OR_POST)
 def delete_input_set(request: PageRequest, pk: int, number: int) -> HttpResponse:
-    """This will delete an input set; runs that used it keep what it said."""
+    """This will ask before an input set goes, and say how much it is used."""
     found = _input_set(request, pk, number)
-    input_sets.delete_input_set(actor=request.user, input_set=found)
-    messages.success(request, f"The input set {found.name} is deleted.")
-    return redirect("input-sets", pk=pk)
+    require(request.user, input_sets.DELETE, found)
+    if request.method == "POST":
+        input_sets.delete_input_set(actor=request.user, input_set=found)
+        messages.success(request, f"The input set {found.name} is deleted.")
+        return redirect("input-sets", pk=pk)
+    content = {"pipeline": found.pipeline, "input_set": found}
+    return render(request, "deployments/pipelines/delete_input_set.html", content)
+
+
+def _changed_meanwhile(
+    request: PageRequest, pipeline: Pipeline, form: InputSetForm, number: int
+) -> HttpResponse:
+    """Show what was entered over what was saved meanwhile; the next save means to replace that."""
+    stored, entered = _input_set(request, pipeline.pk, number), asdict(_spec(form))
+    differs = compared(input_sets.said_by(stored), entered)
+    initial = {**entered, "version": stored.version}
+    again = InputSetForm(pipeline=pipeline, begun=entered["inputs"], initial=initial)
+    return _form_page(request, pipeline, again, stored, diff=differs, status=409)
+
+
+def _values(found: InputSet) -> dict[str, Any]:
+    return {"name": found.name, "description": found.description, "version": found.version}
 
 
 def _pipeline(request: PageRequest, pk: int) -> Pipeline:
@@ -112,7 +132,12 @@ def _spec(form: InputSetForm) -> input_sets.InputSetSpec:
 
 
 def _form_page(
-    request: PageRequest, pipeline: Pipeline, form: InputSetForm, found: InputSet | None = None
+    request: PageRequest,
+    pipeline: Pipeline,
+    form: InputSetForm,
+    found: InputSet | None = None,
+    **more: Any,
 ) -> HttpResponse:
     content = {"pipeline": pipeline, "form": form, "input_set": found}
-    return render(request, "deployments/pipelines/input_set.html", content, status=form.http_status)
+    status = more.pop("status", form.http_status)
+    return render(request, "deployments/pipelines/input_set.html", content | more, status=status)

@@ -60,6 +60,8 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     require(request.user, EXECUTE, found)
     form = RunForm(request.POST or None, pipeline=found)
+    told = request.POST if request.method == "POST" else request.GET
+    form.begin_with(input_sets.input_sets_of(found, request.user)[:SETS_SHOWN], told.getlist("set"))
     if request.method == "POST" and form.is_valid():
         tag = form.cleaned_data["tag"]
         try:
@@ -69,11 +71,11 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
                 artifact_tag=tag,
                 inputs=form.inputs(),
                 override_freeze=form.cleaned_data["override_freeze"],
+                from_sets=form.chosen,
             )
             return redirect("execution", pk=made.pk)
         except Problem as problem:
             form.refuse(problem)
-    form.begin_with(input_sets.input_sets_of(found, request.user)[:SETS_SHOWN], request.GET.getlist("set"))
     may_keep = can(request.user, input_sets.EDIT, found)
     context: dict[str, Any] = {"pipeline": found, "form": form, "may_keep": may_keep}
     context["frozen"] = freezes.frozen_for(request.user, found)

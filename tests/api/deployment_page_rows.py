@@ -154,7 +154,13 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         input_set_of,
     ),
-    "delete-input-set": Row((Ask("post", Needs("core_inputset_delete", 302), is_form=True),), input_set_of),
+    "delete-input-set": Row(
+        (
+            get(Needs("core_inputset_delete")),
+            Ask("post", Needs("core_inputset_delete", 302), is_form=True),
+        ),
+        input_set_of,
+    ),
     "edit-pipeline-visually": Row(
         (Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)
     ),

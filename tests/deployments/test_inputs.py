@@ -155,6 +155,8 @@ def test_of_several_input_sets_the_last_one_wins_and_what_is_given_wins_over_all
     made = client.post(address, run, content_type="application/json")
     assert made.status_code == 201
     assert Execution.objects.get(pk=made.json()["id"]).inputs == {"version": "v2", "color": "green"}
+    used = InputSet.objects.filter(runs=1).values_list("identifier", flat=True)
+    assert set(used) == {"one", "two"}
     gone = client.post(address, run | {"input_sets": ["one", "three"]}, content_type="application/json")
     assert gone.json()["errors"][0]["path"] == "input_sets.1"
 
@@ -197,5 +199,33 @@ def test_what_was_entered_for_a_run_is_kept_and_fills_in_the_next(
     refused = client.post(f"{address}/input-sets/{kept.pk}/edit/", wrong)
     assert refused.status_code == 400
     assert "must fit the pattern" in refused.content.decode()
+    started = client.post(f"{address}/run/", entered | {"tag": "v2", "set": "spring"})
+    assert started.status_code == 302
+    going = client.get(f"{address}/input-sets/{kept.pk}/delete/").content.decode()
+    assert "1 run took values from it" in going
     assert client.post(f"{address}/input-sets/{kept.pk}/delete/").status_code == 302
     assert not InputSet.objects.filter(pk=kept.pk).exists()
+
+
+@pytest.mark.django_db
+def test_what_an_edit_changes_is_shown_before_and_nobody_overrides_unseen(
+    asking: Pipeline, admin: User, browse: Browse
+):
+    spec = InputSetSpec("Spring", inputs={"version": "v1"})
+    kept = create_input_set(actor=admin, pipeline=asking, identifier="spring", spec=spec)
+    client, address = browse(admin), f"/pipelines/{asking.pk}/input-sets/{kept.pk}/edit/"
+    mine = {"name": "Spring", "version": 1, "input.version": "v2"}
+    shown = client.post(address, mine | {"review": "1"}).content.decode()
+    assert "What saving would change" in shown
+    assert "version: v2" in shown
+    assert client.post(address, mine | {"review": "1", "input.version": "2"}).status_code == 400
+    kept.refresh_from_db()
+    assert (kept.version, kept.inputs) == (1, {"version": "v1"})
+    assert client.post(address, mine | {"input.version": "v3"}).status_code == 302
+    refused = client.post(address, mine)
+    assert refused.status_code == 409
+    assert "version: v3" in refused.content.decode()
+    assert 'value="v2"' in refused.content.decode()
+    assert client.post(address, mine | {"version": 2}).status_code == 302
+    kept.refresh_from_db()
+    assert kept.inputs == {"version": "v2"}

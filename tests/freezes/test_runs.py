@@ -134,3 +134,19 @@ def test_a_page_says_that_it_is_frozen_before_anybody_runs(drive: Drive) -> None
     page = browser.get(f"/pipelines/{drive.pipeline.pk}/run/").content.decode()
     assert "Frozen until" in page
     assert "core_deploymentfreeze_override" in page
+
+
+def test_two_who_edit_a_window_lose_nothing(drive: Drive) -> None:
+    window = _freeze(Scope.objects.account())
+    browser = Client()
+    browser.force_login(_admin(Scope.objects.account()))
+    address = f"/freezes/{window.pk}/edit/"
+    mine = {"name": "Mine", "begins": window.begins, "ends": window.ends, "time_zone": "UTC", "version": 1}
+    assert browser.post(address, mine | {"name": "Theirs"}).status_code == 302
+    refused = browser.post(address, mine)
+    assert refused.status_code == 409
+    for part in ("Somebody saved another version", "name: Theirs", "name: Mine", 'value="Mine"'):
+        assert part in refused.content.decode()
+    assert browser.post(address, mine | {"version": 2}).status_code == 302
+    window.refresh_from_db()
+    assert window.name == "Mine"
