@@ -27,7 +27,8 @@ def check_identifier(identifier: str) -> None:
 
 def taken(kind: str, identifier: str) -> Conflict:
     """The refusal of an identifier that the scope already has."""
-    return Conflict(f"There is already a {kind} with the identifier {identifier} here.")
+    article = "an" if kind[0] in "aeiou" else "a"
+    return Conflict(f"There is already {article} {kind} with the identifier {identifier} here.")
 
 
 def still_used(thing: Model, problem: ProtectedError) -> Conflict:

@@ -6,11 +6,11 @@ from typing import Any
 
 from deployments.editing import edits
 from deployments.editing.draft import Draft, NotEditable
-from deployments.editing.forms import write_form
+from deployments.editing.forms import choose_place, write_form
 from deployments.editing.places import GONE, Path, body_of, found, kind_of, path_from, path_text
 from deployments.steps.base import known_steps
 
-SHOW, APPLY = "show", "apply"
+SHOW, APPLY, CHOOSE_PLACE = "show", "apply", "choose-place"
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,12 @@ def _set_strategy(asked: _Asked) -> tuple[Path, str]:
     return asked.at, f"The steps and the rollback steps of {name} are in the stage."
 
 
+def _choose_place(asked: _Asked) -> tuple[Path, str]:
+    place = asked.given.get("chosen", "")
+    choose_place(asked.tree, asked.at, place)
+    return asked.at, f"{_title(asked.tree, asked.at)} deploys to {place}."
+
+
 def _delete(asked: _Asked) -> tuple[Path, str]:
     said = f"{_title(asked.tree, asked.at)} was deleted."
     edits.delete(asked.tree, asked.at)
@@ -157,6 +163,7 @@ _COMMANDS: dict[str, Callable[[_Asked], tuple[Path, str]]] = {
     "add-stage": _add_stage,
     "add-step": _add_step,
     "set-strategy": _set_strategy,
+    CHOOSE_PLACE: _choose_place,
     "delete": _delete,
     "up": _up,
     "down": _down,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from deployments.editing.draft import NotEditable
 from deployments.editing.fields import StepField, entered_fields, fields_of, write_spec
 from deployments.editing.places import Path, body_of, execution_path, found, kind_of, path_text
 from deployments.failure_schema import TIME_PATTERN
@@ -97,6 +98,14 @@ def write_form(tree: Any, at: Path, entered: Mapping[str, str]) -> dict[str, str
     if kind in _AFTER:
         _write_when(kind, body, entered)
     return errors
+
+
+def choose_place(tree: Any, stage_at: Path, place: str) -> None:
+    """Let a stage deploy to environment/infrastructure. Raises `NotEditable` where there is no stage."""
+    stage = found(tree, stage_at)
+    if kind_of(stage) != "stage" or not isinstance(body_of(stage).get("spec", {}), dict):
+        raise NotEditable("Only a stage deploys somewhere; mend its spec in the YAML first.")
+    _write_target(body_of(stage), {"place": place})
 
 
 def strategy_of(tree: Any, at: Path) -> str:

@@ -12,9 +12,11 @@ from deployments.editing.draft import Draft, NotEditable
 from deployments.editing.forms import Nearby, OpenForm, form_at
 from deployments.editing.outline import outline
 from deployments.editing.places import path_from
+from deployments.forms.stage_places import StagePlaceForm
 from deployments.models import Infrastructure, Service
 from deployments.pipeline_guide import MOST_NAMES
 from deployments.strategies.base import known_strategies
+from deployments.views.stage_places import CREATE_PLACE, create_place
 from guards.limits import SPEC_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal, scopes_where, visible_to
@@ -30,8 +32,14 @@ def edit_visually(request: PageRequest) -> HttpResponse:
     scope = get_object_or_404(scopes_where(request.user, VIEW), path=request.POST.get("in_scope", ""))
     given = request.POST
     text = given.get("yaml", "").replace("\r\n", "\n")
-    outcome = carry_out(text, _words(given))
-    content = _shown(outcome, scope, request.user, _words(given))
+    words = _words(given)
+    if given.get("do") == CREATE_PLACE:
+        outcome, place = create_place(request, scope, text, words)
+    else:
+        outcome, place = carry_out(text, words), None
+    content = _shown(outcome, scope, request.user, words)
+    if (form := content.get("form")) and form.kind == "stage":
+        content["new_place"] = place or StagePlaceForm(person=request.user, scope=scope)
     content |= {"new_text": outcome.text if outcome.text != text else None, "outcome": outcome}
     return render(request, "deployments/pipelines/_visual.html", content)
 

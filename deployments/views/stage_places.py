@@ -1,0 +1,76 @@
+"""Making an environment and its infrastructure from within the form of a stage (R182)."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from django.db import transaction
+
+from deployments import catalog
+from deployments.editing.commands import CHOOSE_PLACE, Outcome, carry_out
+from deployments.forms.stage_places import StagePlaceForm
+from deployments.models import Environment
+from rbac.models import Scope
+from web.pages import PageRequest
+from web.problems import Problem
+
+CREATE_PLACE: Final = "create-place"
+_REFUSED = "The environment was not created; see below."
+
+
+def create_place(
+    request: PageRequest, scope: Scope, text: str, words: dict[str, str]
+) -> tuple[Outcome, StagePlaceForm | None]:
+    """Make what was entered and let the stage deploy there; where either cannot be, neither is done."""
+    opened = words.get("at", "")
+    form = StagePlaceForm(request.POST, person=request.user, scope=scope)
+    if not form.is_valid():
+        return Outcome(text, opened, problem=_REFUSED), form
+    place = "/".join(form.chosen)
+    outcome = carry_out(text, words | {"do": CHOOSE_PLACE, "chosen": place})
+    if outcome.problem or outcome.errors:
+        return outcome, form
+    if not _is_made(request, form):
+        return Outcome(text, opened, problem=_REFUSED), form
+    return replace(outcome, said=f"{place} was created. {outcome.said}"), None
+
+
+def _is_made(request: PageRequest, form: StagePlaceForm) -> bool:
+    """Whether the environment and the infrastructure were both made; what was refused is in the form."""
+    try:
+        with transaction.atomic():
+            environment = form.cleaned_data["environment"] or _environment(request, form)
+            given: dict[str, Any] = form.cleaned_data
+            catalog.create_infrastructure(
+                actor=request.user,
+                environment=environment,
+                identifier=given["identifier"],
+                spec=form.spec(),
+            )
+    except _EnvironmentRefused as refused:
+        form.refuse_environment(refused.problem)
+        return False
+    except Problem as problem:
+        form.refuse(problem)
+        return False
+    return True
+
+
+class _EnvironmentRefused(Exception):
+    """The environment itself could not be made, so that nothing else is tried."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+def _environment(request: PageRequest, form: StagePlaceForm) -> Environment:
+    given = form.cleaned_data
+    try:
+        return catalog.create_environment(
+            actor=request.user,
+            scope=given["in_scope"],
+            identifier=given["environment_identifier"],
+            spec=form.environment_spec(),
+        )
+    except Problem as problem:
+        raise _EnvironmentRefused(problem) from problem

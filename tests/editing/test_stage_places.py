@@ -1,0 +1,119 @@
+"""An environment made from within a stage: there at once and chosen, or not there at all."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from connectors.models import Connector
+from deployments.models import Environment, Infrastructure
+from rbac.models import AuditEntry, Scope, User
+from tests.api.world import World, make_world
+from tests.fixtures.people import make_person
+
+pytestmark = pytest.mark.django_db
+Browse = Callable[[User], Client]
+STAGE = "pipeline.stages.0"
+TEXT = """\
+pipeline:
+  identifier: shop
+  name: Shop # ours
+  stages:
+    - stage:
+        identifier: dev
+        type: Deployment
+        spec:
+          deploymentType: ECS
+"""
+CHOSEN = """\
+          environment:
+            environmentRef: test
+            infrastructureDefinitions:
+              - identifier: eu
+"""
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    return make_world(project, admin, admin)
+
+
+@pytest.fixture
+def client(admin: User, browse: Browse) -> Client:
+    return browse(admin)
+
+
+def entered(world: World, **more: Any) -> dict[str, Any]:
+    return {
+        "in_scope": world.pipeline.scope.path,
+        "yaml": TEXT,
+        "do": "create-place",
+        "at": STAGE,
+        "is": "dev",
+        "new-environment_name": "Test",
+        "new-kind": "Production",
+        "new-in_scope": world.environment.scope.path,
+        "new-name": "EU",
+        "new-connector": Connector.objects.get(kind=Connector.Kind.AWS).pk,
+        "new-region": "eu-west-1",
+        "new-cluster": "main",
+        **more,
+    }
+
+
+def asked(client: Client, given: dict[str, Any]) -> tuple[str, str]:
+    """The page's answer, and the text that it writes back."""
+    response = client.post("/pipelines/visual/", given)
+    assert response.status_code == 200
+    return response.content.decode(), response.context.get("new_text") or ""
+
+
+def test_a_new_environment_and_its_infrastructure_are_there_and_chosen(world: World, client: Client):
+    said, text = asked(client, entered(world))
+    place = Infrastructure.objects.get(identifier="eu")
+    assert (place.environment.identifier, place.environment.kind) == ("test", "Production")
+    assert text == TEXT + CHOSEN
+    assert "test/eu was created." in said
+    actions = AuditEntry.objects.values_list("action", flat=True)
+    assert {"environment.create", "infrastructure.create"} <= set(actions)
+
+
+def test_an_infrastructure_is_added_to_an_environment_that_is_there(world: World, client: Client):
+    given = {"new-environment": world.environment.pk, "new-environment_name": ""}
+    _, text = asked(client, entered(world, **given))
+    assert Infrastructure.objects.get(identifier="eu").environment == world.environment
+    assert f"environmentRef: {world.environment.identifier}" in text
+
+
+def test_what_is_refused_leaves_nothing_behind(world: World, client: Client):
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"new-cluster": "arn:aws:ecs:x"}, "an ARN is not a name"),
+        ({"new-environment_name": ""}, "Give the environment a name"),
+        ({"new-environment_identifier": "two words"}, "identifier"),
+        ({"new-identifier": "two words"}, "identifier"),
+        ({"new-region": "nowhere"}, "nowhere"),
+        ({"is": "another"}, "The text has changed"),
+        ({"at": "pipeline"}, "The text has changed"),
+        ({"yaml": "pipeline: [not closed"}, "cannot be read"),
+    ]
+    for wrong, said in refused:
+        answer, text = asked(client, entered(world, **wrong))
+        assert said in answer
+        assert not text
+    assert not Environment.objects.filter(name="Test").exists()
+
+
+def test_an_identifier_that_is_taken_is_said_beside_it(world: World, client: Client):
+    given = {"new-environment_identifier": world.environment.identifier}
+    answer, _ = asked(client, entered(world, **given))
+    assert "There is already an environment with the identifier" in answer
+    assert 'id="visual-new-environment_identifier_error"' in answer
+
+
+def test_who_may_not_edit_environments_makes_none(world: World, browse: Browse):
+    person = make_person("runs-only", "pipeline_executor", world.pipeline.scope)
+    answer, text = asked(browse(person), entered(world))
+    assert "You may not." in answer
+    assert not text
+    assert not Environment.objects.filter(name="Test").exists()
