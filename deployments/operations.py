@@ -18,7 +18,7 @@ from deployments.interventions import LATE, choices_of
 from deployments.models import Call, Execution, Interrupt, Pipeline, StageExecution, StepExecution
 from deployments.outlines import outlined
 from deployments.run_requests import RunRequest, checked_run, targets_of
-from deployments.states import RETRYABLE, CallState, Status
+from deployments.states import RETRYABLE, CallState, Outcome, Status
 from deployments.tasks import wake_soon
 from rbac.audit import record
 from rbac.busy import keep_from_archiving
@@ -236,8 +236,9 @@ def _is_newest(stage: StageExecution) -> bool:
 
 
 def _success_before(stage: StageExecution) -> Execution | None:
+    ended_well = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
     before = Execution.objects.filter(
-        stages__slot_key=stage.slot_key, status=Status.SUCCESS, created_at__lt=stage.execution.created_at
+        ended_well, stages__slot_key=stage.slot_key, created_at__lt=stage.execution.created_at
     )
     return (
         before.exclude(outcome="ROLLED_BACK")

@@ -78,6 +78,9 @@ def execution_facts(execution: Execution) -> dict[str, Any]:
         "status": execution.status,
         "outcome": execution.outcome or None,
         "failure": execution.failure,
+        "ignored_failures": sum(
+            step.status == Status.IGNORE_FAILED for stage in stages for step in stage.steps.all()
+        ),
         "pipeline": {
             "id": execution.pipeline_id,
             "identifier": execution.pipeline.identifier,

@@ -32,6 +32,7 @@ LOOKS: Final[dict[str, Look]] = {
     "ROLLING_BACK": Look("Rolling back", "running", "waiting"),
     "ROLLED_BACK": Look("Rolled back", "rolled-back", "waiting"),
     "IGNORE_FAILED": Look("Failed, ignored", "warning", "waiting"),
+    "FAILURE_IGNORED": Look("Failure ignored", "warning", "waiting"),
     # outcomes of an ECS deployment
     "COMPLETED": Look("Completed", "success", "success"),
     "ROLLED_BACK_BY_AWS": Look("Rolled back by AWS", "rolled-back", "waiting"),

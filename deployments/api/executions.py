@@ -53,6 +53,7 @@ class ExecutionSummary(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=Status.choices)
     outcome = serializers.SerializerMethodField()
     failure = Failure(allow_null=True)
+    ignored_failures = serializers.IntegerField()
     pipeline = PipelineOfExecution()
     scope = serializers.CharField(source="scope.path")
     started_by = serializers.CharField(source="started_by.username", allow_null=True, default=None)

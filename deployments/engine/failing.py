@@ -1,5 +1,7 @@
 """What happens when a step fails or is aborted: what is said, and what is done about it."""
 
+from django.db.models import Q
+
 from deployments.actions.base import ActionFailed
 from deployments.engine import slots
 from deployments.engine.flow import ENDED_BADLY
@@ -32,12 +34,18 @@ def fail(shared: Shared, step: StepExecution, row: ActionRun | None, failure: Ac
             row.save(update_fields=[*shared.touched(row)])
         step.failure = notes
         step.save(update_fields=["failure"])
-        if not shared.execution.stages.filter(status__in=ENDED_BADLY).exists():
-            # What failed first is why the execution failed, whatever a later stage comes to.
+        if not _has_failed_before(shared):
+            # What failed first is why the execution failed, whatever a later stage or step comes to.
             shared.execution.failure = notes
             shared.execution.outcome = failure.outcome
             shared.execution.save(update_fields=["failure", "outcome"])
         react(shared, step, reaction_to(step.failure_strategies, _type_of(failure)))
+
+
+def _has_failed_before(shared: Shared) -> bool:
+    """Whether a stage or a step failed already, and its failure was not ignored."""
+    bad = Q(status__in=ENDED_BADLY) | Q(steps__status__in=ENDED_BADLY, steps__section="EXECUTION")
+    return shared.execution.stages.filter(bad).exists()
 
 
 def _type_of(failure: ActionFailed) -> str:

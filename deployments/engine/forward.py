@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from deployments.actions.base import Action, ActionFailed, Rollout, known_actions
 from deployments.engine import beginning, failing, judging, reacting, turning
 from deployments.engine.again import next_attempt
@@ -13,6 +15,7 @@ from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.models import ActionRun, StepExecution
 from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
+from deployments.steps.base import known_steps
 
 
 def begin_stage(shared: Shared) -> None:
@@ -193,10 +196,21 @@ def _end_stage(shared: Shared) -> None:
         shared.execution.ending = (
             failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS
         )
-        # What a person or a strategy waved through is not said to have ended well (P01).
-        if not failed and not steps.exclude(failure=None).exists():
+        if not failed and _has_deployed(steps):
             shared.execution.outcome = Outcome.COMPLETED
         shared.execution.save(update_fields=["ending", "outcome"])
+
+
+def _has_deployed(steps: QuerySet[StepExecution]) -> bool:
+    """Whether what was to be deployed was; what a person or a strategy waved through was not (P01).
+
+    An ignored failure beside the deployment says nothing of it; where nothing is deployed, any failure counts.
+    """
+    deploying = [name for name, kind in known_steps().items() if kind.undone_by]
+    forward = steps.filter(section=StepExecution.Section.EXECUTION, type__in=deploying)
+    deployments = forward.exclude(status=Status.SKIPPED, failure__isnull=True)
+    counting = deployments if deployments.exists() else steps
+    return not counting.exclude(failure=None).exists()
 
 
 def _timed_out(step: StepExecution) -> ActionFailed:

@@ -107,6 +107,11 @@ class Execution(models.Model):
     def is_over(self) -> bool:
         return self.status in TERMINAL
 
+    @property
+    def deployed_all_the_same(self) -> bool:
+        """Whether what was to be deployed was, though a step beside it failed and was ignored."""
+        return self.status == Status.IGNORE_FAILED and self.outcome == Outcome.COMPLETED
+
 
 class StageExecution(models.Model):
     """One stage of an execution: which service goes where, and what the world answered."""

@@ -52,9 +52,9 @@ export function mark(status) {
   return shape(`s-${form}`, `icon mark tone-${tone}${form === "running" ? " spin" : ""}`, word);
 }
 
-export function chip(status) {
+export function chip(status, said = "") {
   const { word, form, tone } = lookOf(status);
-  return h("span", { class: `status tone-${tone}` }, shape(`s-${form}`, `icon${form === "running" ? " spin" : ""}`), word);
+  return h("span", { class: `status tone-${tone}` }, shape(`s-${form}`, `icon${form === "running" ? " spin" : ""}`), said || word);
 }
 
 export function copyButton(text, label = "Copy") {

@@ -11,6 +11,9 @@ const MOST_SQUARES = 20;
 
 export const hasEnded = (state) => ENDED.has(state.status);
 
+// What was to be deployed was, though a step beside it failed and was ignored.
+const deployedAllTheSame = (state) => state.status === "IGNORE_FAILED" && state.outcome === "COMPLETED";
+
 export function steps(state) {
   return state.stages.flatMap((stage) => stage.steps);
 }
@@ -23,10 +26,11 @@ export function currentStage(state) {
 
 // --- notices ---------------------------------------------------------------------------------------
 
-function failureNotice({ message, step, container, exit_code: exit, code }) {
+function failureNotice({ message, step, container, exit_code: exit, code }, isIgnored) {
   const where = [step && `Step ${step}`, container && `container ${container}`, exit !== null && exit !== undefined && `exit code ${exit}`, code];
   const wished = code === "ABORTED";
-  const box = notice(wished ? "aborted" : "failed", wished ? "aborted" : "failed", h("strong", {}, message), " ", h("span", { class: "soft small" }, where.filter(Boolean).join(" \u00b7 ")));
+  const [tone, form] = wished ? ["aborted", "aborted"] : isIgnored ? ["waiting", "warning"] : ["failed", "failed"];
+  const box = notice(tone, form, h("strong", {}, message), " ", h("span", { class: "soft small" }, where.filter(Boolean).join(" \u00b7 ")));
   if (!wished) box.append(h("button", { type: "button", class: "button small actions", "data-first-error": true }, "Go to first error"));
   box.classList.add("failure");
   return box;
@@ -40,7 +44,7 @@ function delegateNotice({ step, selectors, selectors_from: from, reason, task })
 
 function notices(state) {
   const found = [];
-  if (state.failure) found.push(failureNotice(state.failure));
+  if (state.failure) found.push(failureNotice(state.failure, deployedAllTheSame(state)));
   if (state.queue) {
     const text = `Waits for its turn on this ECS service: position ${state.queue.position}.`;
     found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` Execution ${state.queue.waits_for} is ahead of it.` : "")));
@@ -57,7 +61,12 @@ function notices(state) {
 
 // --- overview --------------------------------------------------------------------------------------
 
+function ignoredText(count) {
+  return `${count} ${count === 1 ? "failure" : "failures"} ignored`;
+}
+
 function statusNodes(state) {
+  if (deployedAllTheSame(state)) return [chip("SUCCESS"), chip("FAILURE_IGNORED", ignoredText(state.ignored_failures))];
   const plain = !state.outcome || state.outcome === state.status || state.outcome === "COMPLETED";
   return [chip(state.status), plain ? null : chip(state.outcome)].filter(Boolean);
 }
@@ -166,7 +175,7 @@ export class StatePage {
     if (this.state && state.last_line < this.state.last_line) return;
     this.state = state;
     const stage = state.stages.find((found) => found.identifier === this.stage) || currentStage(state);
-    this.put("status", [state.status, state.outcome], () => statusNodes(state));
+    this.put("status", [state.status, state.outcome, state.ignored_failures], () => statusNodes(state));
     this.put("notices", [state.failure, state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at, step.approval])], () => notices(state));
     this.part("notices").hidden = !this.part("notices").children.length;
     this.put("began", [state.started_at, state.created_at], () => [timeNode(state.started_at || state.created_at)]);
@@ -180,7 +189,7 @@ export class StatePage {
     this.drawButtons(state.can || {});
     for (const part of all("[data-x-decide-step]")) part.value = waitingStep(steps(state))?.identifier || "";
     this.markPicked();
-    document.title = `${chip(state.status).textContent} \u00b7 Execution ${state.number} \u00b7 ${state.pipeline.name} \u00b7 Slipway`;
+    document.title = `${statusNodes(state)[0].textContent} \u00b7 Execution ${state.number} \u00b7 ${state.pipeline.name} \u00b7 Slipway`;
   }
 
   drawCounts(state) {

@@ -1,8 +1,10 @@
 """Steps side by side: all go on in one look, one that fails stops the others, all that was done is undone."""
 
 import pytest
+from django.test import Client
 
 from deployments.models import Execution, Slot, StepExecution, StepGroup
+from deployments.operations import roll_back_execution
 from deployments.queries import execution_document
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
@@ -108,6 +110,33 @@ def test_what_runs_after_a_failure_runs_and_the_rest_is_skipped_with_the_reason(
     assert _steps(execution)["never"].skipped_because == "because a step before it failed"
     stages = dict(execution.stages.values_list("identifier", "status"))
     assert stages == {"first": "FAILED", "second": "SKIPPED", "third": "SUCCESS"}
+
+
+def test_an_ignored_failure_beside_the_deployment_says_nothing_of_the_deployment(
+    write: Write, drive: Drive, client: Client
+) -> None:
+    beside = _parallel(DEPLOY, _crashing(drive, "checks", IGNORE))
+    execution = write(pipeline_text(stage_text(beside))).run("1.27")
+    assert (execution.status, execution.outcome) == ("IGNORE_FAILED", "COMPLETED")
+    assert execution_document(execution, drive.deployer)["ignored_failures"] == 1
+    client.force_login(drive.deployer)
+    shown = client.get(f"/deployments/{execution.pk}/").content.decode()
+    assert "1 failure ignored" in shown
+    assert "Failure ignored" in client.get("/deployments/").content.decode()
+    # What was deployed in spite of a failure beside it is what a rollback of a later one goes back to.
+    write(pipeline_text(stage_text(DEPLOY))).run("1.28")
+    drive.run("1.29")
+    older = Execution.objects.get(artifact__tag="1.28")
+    assert roll_back_execution(actor=drive.deployer, execution=older).replays == execution
+
+
+def test_what_failed_first_is_why_it_failed_though_another_failure_is_ignored_later(
+    write: Write, drive: Drive
+) -> None:
+    cleans = f"when: {{stageStatus: All}}\n    {IGNORE}"
+    steps = _crashing(drive, "fails", MARK) + _crashing(drive, "cleans", cleans)
+    execution = write(pipeline_text(stage_text(steps))).run("done")
+    assert (execution.status, execution.failure["step"]) == ("FAILED", "fails")
 
 
 def test_a_condition_is_asked_when_its_group_would_begin(write: Write, drive: Drive) -> None:

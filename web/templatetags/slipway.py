@@ -41,8 +41,8 @@ def mark(status: str | None) -> SafeString:
 
 
 @register.simple_tag
-def status(value: str | None) -> SafeString:
-    """This will draw a status as word, shape and colour."""
+def status(value: str | None, word: str = "") -> SafeString:
+    """This will draw a status as word, shape and colour; `word` says more than its own."""
     look = look_of(value)
     return format_html(
         '<span class="status tone-{}"><svg class="icon{}" aria-hidden="true" focusable="false">'
@@ -50,7 +50,7 @@ def status(value: str | None) -> SafeString:
         look.tone,
         " spin" if look.shape in TURNING else "",
         look.shape,
-        look.word,
+        word or look.word,
     )
 
 
