@@ -204,7 +204,7 @@ def _end_stage(shared: Shared) -> None:
 def _has_deployed(steps: QuerySet[StepExecution]) -> bool:
     """Whether what was to be deployed was; what a person or a strategy waved through was not (P01).
 
-    An ignored failure beside the deployment says nothing of it; where nothing is deployed, any failure counts.
+    An ignored failure beside the deployment says nothing of it; without a deployment, any failure counts.
     """
     deploying = [name for name, kind in known_steps().items() if kind.undone_by]
     forward = steps.filter(section=StepExecution.Section.EXECUTION, type__in=deploying)
