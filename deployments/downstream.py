@@ -11,8 +11,8 @@ from deployments.expressions import has_expression
 from deployments.models import Artifact, Environment, Execution, StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec
 from deployments.plan import Target, nearest_service
-from deployments.step_manifests import files_of
 from deployments.step_secrets import needs_of_frozen_secrets, needs_of_secrets
+from deployments.step_sources import files_of, sources_of
 from deployments.store_connectors import needs_of_stores
 from rbac.models import Scope
 
@@ -39,6 +39,7 @@ def needs_of_run(spec: PipelineSpec, targets: Iterable[Target], scope: Scope) ->
             yield from needs_of_source(scope, artifact.source, hint=said, path=at)
         yield from needs_of_stores(sources, scope, hint=hint, path=at)
         yield from needs_of_files(_step_files(target.spec), scope, path=at)
+        yield from _of_step_places(target.spec, scope, f"{place}.execution")
         yield from needs_of_secrets(target.spec, scope, f"{place}.execution")
 
 
@@ -79,6 +80,13 @@ def _named(kind: str, thing: Any, path: str = "", *, right: str = "access") -> N
 def _environments(stage: StageExecution) -> QuerySet[Environment]:
     path, _, identifier = stage.environment.rpartition("/")
     return Environment.objects.filter(scope__path=path, identifier=identifier).select_related("scope")
+
+
+def _of_step_places(stage: StageSpec, scope: Scope, place: str) -> Iterator[Need]:
+    """Where the manifests that steps bring themselves are fetched from."""
+    for step in (*stage.steps, *stage.rollback_steps):
+        hint = f"the connector of a manifest of the step {step.identifier}"
+        yield from needs_of_stores(sources_of(step.type, step.spec), scope, hint=hint, path=place)
 
 
 def _step_files(stage: StageSpec) -> list[str]:

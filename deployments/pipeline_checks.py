@@ -10,7 +10,7 @@ from deployments.conditions import BadConditionError, read_condition
 from deployments.inputs import variable_faults
 from deployments.manifests.document import Document
 from deployments.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
-from deployments.step_manifests import shape_faults
+from deployments.step_sources import shape_faults
 from deployments.steps.base import BadStepError, step_kind
 from deployments.strategies.base import known_strategies
 

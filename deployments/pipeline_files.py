@@ -8,7 +8,7 @@ from connectors.uses import Thing, Use, Uses, uses
 from deployments.manifest_files import is_touched
 from deployments.models import Pipeline
 from deployments.pipelines import BadPipelineError, read_pipeline
-from deployments.step_manifests import files_of
+from deployments.step_sources import files_of
 from rbac.policy import Principal, at_or_below, visible_to
 
 # Reading a pipeline takes milliseconds; a page does not read more of them than this.

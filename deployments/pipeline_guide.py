@@ -6,9 +6,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from deployments.manifests.places import PLACE_FIELDS
 from deployments.models import Environment, Infrastructure, Service
 from deployments.pipeline_schema import PIPELINE_SCHEMA, STEPS
-from deployments.step_manifests import step_stores
+from deployments.step_sources import step_stores
 from deployments.steps.base import StepKind, known_steps, plain_type
 from deployments.strategies.base import known_strategies
 from rbac.models import Scope
@@ -86,7 +87,7 @@ def _own_manifest() -> dict[str, Any]:
             "type": {"enum": step_stores()},
             "spec": {
                 "type": "object",
-                "properties": {"files": {"type": "string"}, "content": {"type": "string"}},
+                "properties": {name: {"type": "string"} for name in ("content", "files", *PLACE_FIELDS)},
             },
         },
     }

@@ -14,6 +14,7 @@ from deployments.preview.documents import ShownPreview, shown_preview
 from deployments.preview.running import OpenDoor, run_preview
 from deployments.preview_reads import Answers, open_here
 from deployments.run_requests import RunRequest, checked_run
+from deployments.step_sources import sources_of
 from deployments.store_connectors import named_connectors
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
@@ -44,7 +45,9 @@ def preview_pipeline(
 
 
 def _needs_delegates(target: plan.Target, scope: Scope) -> bool:
-    stores = named_connectors(scope, target.overridden.sources()).values()
+    steps = (*target.spec.steps, *target.spec.rollback_steps)
+    rows = [*target.overridden.sources(), *(row for one in steps for row in sources_of(one.type, one.spec))]
+    stores = named_connectors(scope, rows).values()
     used = [target.infrastructure.connector, *(one for one in stores if one is not None)]
     return any(read_any(one.kind, one.spec).is_remote for one in used)
 

@@ -229,19 +229,25 @@ class EngineRollout:
         return sources.load_all(self.shared.execution, self.shared.stage, kind, self._learned())
 
     def _bring_in(self, kind: str) -> None:
-        """Fetch the manifests of the stage that lie elsewhere; whatever was fetched before stays as it is."""
+        """Fetch the manifests of stage or step that lie elsewhere; what was fetched before stays as it is."""
         self._pin_artifact()
         stage = self.shared.stage
+        is_own = sources.brings(self._own, kind)
+        rows = self._own if is_own else stage.sources
         name = f"fetches {self.row.pk}.{self.attempt} {kind}"
-        groups = self.recall(name) or fetching.groups_of(stage.sources, kind)
+        groups = self.recall(name) or fetching.groups_of(rows, kind)
         if not groups or not self._is_first(name):
             return
         # So that a run after a death makes the same calls, although the texts are there by then.
         self.remember(name, groups)
         known = {**sources.known_values(self.shared.execution, stage), **self._learned()}
-        came = fetching.brought_in(stage.sources, groups, known, self._fetch)
-        for line in dict.fromkeys(fetching.told(self.shared.pin(number, row)) for number, row in came):
+        came = fetching.brought_in(rows, groups, known, self._fetch)
+        kept = (self._pin_own(row) if is_own else self.shared.pin(number, row) for number, row in came)
+        for line in dict.fromkeys(fetching.told(row) for row in kept):
             self.log(line)
+
+    def _pin_own(self, row: dict[str, Any]) -> dict[str, Any]:
+        return self.shared.pin_own(self.step, row)
 
     def _is_first(self, name: str) -> bool:
         """Whether this run of the phase comes here for the first time."""
@@ -264,7 +270,7 @@ class EngineRollout:
             self.shared.pin_artifact(artifact)
             self.log(f"The image {artifact['image']}:{artifact['tag']} has the digest {artifact['digest']}")
 
-    @cached_property
+    @property
     def _own(self) -> tuple[dict[str, Any], ...]:
         return frozen_sources(self.step.type, self.step.spec)
 

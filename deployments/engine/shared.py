@@ -11,6 +11,7 @@ from deployments.engine.lease import Lease
 from deployments.engine.parking import Parking
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.models import ActionRun, AwsEvent, Execution, Slot, StageExecution, StepExecution
+from deployments.step_manifests import FROZEN
 from guards.masks import Mask
 
 
@@ -45,6 +46,7 @@ class Shared:
     _events: list[AwsEvent] = field(default_factory=list)
     _touched: dict[int, set[str]] = field(default_factory=dict)
     _pinned: bool = False
+    _pinned_steps: dict[int, StepExecution] = field(default_factory=dict)
     _artifact_pinned: bool = False
 
     @cached_property
@@ -81,6 +83,14 @@ class Shared:
             self._pinned = True
         return dict(self.stage.sources[number])
 
+    def pin_own(self, step: StepExecution, source: dict[str, Any]) -> dict[str, Any]:
+        """Let a step go on with a manifest of its own as it was fetched; the first one stays."""
+        name = source["identifier"]
+        if not step.spec[name][FROZEN].get("texts"):
+            step.spec = {**step.spec, name: {FROZEN: source}}
+            self._pinned_steps[step.pk] = step
+        return dict(step.spec[name][FROZEN])
+
     def pin_artifact(self, artifact: dict[str, Any]) -> None:
         """Let the execution go on with an image as it was settled; the first one stays."""
         if not self.execution.artifact.get("digest"):
@@ -94,6 +104,9 @@ class Shared:
         if self._pinned:
             self.stage.save(update_fields=["sources"])
             self._pinned = False
+        for step in self._pinned_steps.values():
+            step.save(update_fields=["spec"])
+        self._pinned_steps = {}
 
     def slot_is_held_for(self, ecs_service: str) -> bool:
         key = slot_key(self.stage, ecs_service)

@@ -57,7 +57,12 @@ def load_all(
 
 def _beside(stage: StageExecution, kind: str, own: Rows) -> Rows:
     """Where a manifest is looked for: a step's own go with each other, not with those of the service."""
-    return own if _of_kind(own, kind) else stage.sources
+    return own if brings(own, kind) else stage.sources
+
+
+def brings(own: Rows, kind: str) -> bool:
+    """Whether a step brings a manifest of this kind itself."""
+    return bool(_of_kind(own, kind))
 
 
 def _arn(rows: Rows, kind: str) -> str:

@@ -9,6 +9,7 @@ REMOTE: Final = (GIT, S3)
 BRANCH, TAG, COMMIT = "branch", "tag", "commit"
 REFS: Final = (BRANCH, TAG, COMMIT)
 _FIELDS: Final = {GIT: ("connector", *REFS, "repository"), S3: ("connector", "region", "bucket")}
+PLACE_FIELDS: Final = tuple(dict.fromkeys(name for names in _FIELDS.values() for name in names))
 _REF: Final = re.compile(r"[\w][\w./+-]{0,254}\Z", re.ASCII)
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")

@@ -66,7 +66,7 @@ class PreviewRollout:
         self._memory = memory
         self._number = number
         self._outputs = outputs
-        self._own = frozen_sources(memory.step.type, memory.step.spec)
+        self._own = list(frozen_sources(memory.step.type, memory.step.spec))
         self.progress: dict[str, Any] = {}
 
     @property
@@ -121,7 +121,7 @@ class PreviewRollout:
         execution = self._shared.execution
         if pinning.is_wanting(execution.artifact):
             execution.artifact = pinning.pinned(execution.artifact, self._errand)
-        rows = self._shared.stage.sources
+        rows = self._own if sources.brings(self._own, kind) else self._shared.stage.sources
         groups = fetching.groups_of(rows, kind)
         known = (
             {**sources.known_values(self._shared.execution, self._shared.stage), **self._known()}

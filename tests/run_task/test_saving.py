@@ -57,7 +57,7 @@ def test_a_mistake_in_a_file_names_the_file(drive: Drive) -> None:
             "runTaskRequestDefinition: {type: Shelf, spec: {}}\ntaskDefinitionArn: a",
             "there is no store Shelf",
         ),
-        ("runTaskRequestDefinition: <+a.b>\ntaskDefinitionArn: a", "names a store: type (FileStore, Inline)"),
+        ("runTaskRequestDefinition: <+a.b>\ntaskDefinitionArn: a", "type (FileStore, Git, Inline, S3)"),
         (
             "runTaskRequestDefinition: {type: Inline, spec: {files: /a}}\ntaskDefinitionArn: a",
             "has one key, content",
@@ -119,7 +119,7 @@ def test_the_editor_suggests_where_a_manifest_can_lie() -> None:
     step = full_schema()["$defs"]["steps"]["items"]["properties"]["step"]
     (kind,) = [one for one in step["oneOf"] if one["properties"]["type"] == {"const": "EcsRunTask"}]
     field = kind["properties"]["spec"]["properties"]["runTaskRequestDefinition"]["properties"]
-    assert field["type"] == {"enum": ["FileStore", "Inline"]}
+    assert field["type"] == {"enum": ["FileStore", "Git", "Inline", "S3"]}
 
 
 def test_a_file_that_a_step_runs_is_not_deleted_unasked(drive: Drive) -> None:
