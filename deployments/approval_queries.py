@@ -1,6 +1,8 @@
 """What pages and the API read of approvals."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -9,8 +11,9 @@ from deployments.approving import why_not
 from deployments.models import Approval, ApprovalDecision, Interrupt
 from deployments.verdicts import approval_summary, tally
 from rbac.models import Scope, User
-from rbac.policy import visible_below
+from rbac.policy import Grants, places_of, visible_below
 
+VIEW = "core_pipeline_view"
 _ROWS = ("execution__pipeline__scope", "execution__scope", "execution__started_by", "step__stage")
 
 
@@ -18,7 +21,7 @@ def visible_approvals(principal: User, scope: Scope | None = None) -> QuerySet[A
     """The approvals of the executions that a person may see, with what a list shows."""
     rows = Approval.objects.select_related(*_ROWS).prefetch_related("decisions")
     plain = rows.defer("ahead", "execution__yaml", "execution__pipeline__yaml")
-    return visible_below(principal, "core_pipeline_view", plain, scope)
+    return visible_below(principal, VIEW, plain, scope)
 
 
 def waiting_for(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
@@ -34,6 +37,35 @@ def waiting_for(principal: User, scope: Scope | None = None) -> QuerySet[Approva
         .exclude(Q(without_executor=True) & executes)
         .exclude(Exists(mine))
         .distinct()
+    )
+
+
+def waiting_counts(people: Sequence[User]) -> Counter[int]:
+    """How many approvals wait for each of these; asks the database as often for many as for one.
+
+    Each is somebody who came without an API key.
+    """
+    keys = {one.pk for one in people}
+    columns = ("pk", "diff", "without_executor", "execution_id", "execution__started_by_id", "groups__users")
+    open_ = Approval.objects.filter(status=Approval.Status.WAITING, groups__users__in=keys)
+    rows = set(open_.values_list(*columns))
+    if not rows:
+        return Counter()
+    waiting = {"approval__status": Approval.Status.WAITING, "by__in": keys}
+    decided = set(ApprovalDecision.objects.filter(**waiting).values_list("approval_id", "by_id", "diff"))
+    retries = Interrupt.objects.filter(kind=Interrupt.Kind.RETRY, by__in=keys)
+    executing = set(
+        retries.filter(execution__in={one[3] for one in rows}).values_list("execution_id", "by_id")
+    )
+    grants, places = Grants(people), places_of(Approval, {one[0] for one in rows})
+    known = {one.pk: one for one in people}
+    return Counter(
+        person
+        for pk, diff, without_executor, execution, started_by, person in rows
+        if pk in places
+        and (pk, person, diff) not in decided
+        and not (without_executor and (started_by == person or (execution, person) in executing))
+        and VIEW in grants.permissions_at(known[person], places[pk])
     )
 
 

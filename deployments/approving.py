@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F
 
 from delegates.clock import database_now
+from deployments.approval_news import approvals_changed
 from deployments.engine.interrupts import is_abort_waiting
 from deployments.engine.lease import wake
 from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
@@ -123,6 +124,7 @@ def _decide(
         )
         after = {"diff": diff, "comment": comment, "inputs": given}
         record(actor=actor, action=f"approval.{verdict.lower()}", thing=row, after=after)
+        approvals_changed()
         wake(row.execution_id, now)
         transaction.on_commit(lambda: wake_soon(row.execution_id))
     return decision

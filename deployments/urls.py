@@ -31,7 +31,6 @@ urlpatterns = [
     path("deployments/<uuid:pk>/leftovers/", leftovers.leftovers, name="leftovers"),
     path("deployments/<uuid:pk>/decide/", executions.decide, name="decide-about-step"),
     path("approvals/", approvals.approvals, name="approvals"),
-    path("approvals/waiting/", approvals.waiting, name="approvals-waiting"),
     path("approvals/<uuid:pk>/", approvals.approval, name="approval"),
     path("approvals/<uuid:pk>/decide/", approvals.decide, name="decide-about-approval"),
     path("approvals/<uuid:pk>/check/", approvals.check_again, name="check-approval"),

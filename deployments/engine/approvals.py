@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.db.models import QuerySet
 
 from deployments.actions.base import ActionFailed, ApprovalState, AskedApproval
+from deployments.approval_news import approvals_changed
 from deployments.approver_groups import find_groups, no_such_group
 from deployments.engine.ahead import Ahead
 from deployments.engine.shared import Shared
@@ -59,6 +60,7 @@ class Desk:
                 checks_made=checked.checks_asked,
             )
             self._checked = None
+            approvals_changed()
         if self._new is None:
             return
         row, groups = self._new
@@ -67,6 +69,7 @@ class Desk:
         self._new = None
         after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum}
         record(actor=None, action="approval.ask", thing=row, after=after)
+        approvals_changed()
 
     def state(self) -> ApprovalState:
         """What has become of it; what is decided, or too late, is closed in a commit of its own."""
@@ -112,6 +115,7 @@ class Desk:
             if same.update(status=verdict, ended_at=rollout.world.now()):
                 show_waiting(rollout.shared, rollout.step, Status.RUNNING)
                 record(actor=None, action=f"approval.{verdict.lower()}", thing=row)
+                approvals_changed()
 
     def _row(self, asked: AskedApproval) -> Approval:
         rollout, step = self._rollout, self._rollout.step
@@ -146,6 +150,6 @@ def show_waiting(shared: Shared, step: StepExecution, status: Status) -> None:
 
 def withdraw(step: StepExecution) -> None:
     """Nobody is asked any more: the step ended another way; inside a commit."""
-    Approval.objects.filter(step=step, status=Approval.Status.WAITING).update(
-        status=Approval.Status.WITHDRAWN
-    )
+    asked = Approval.objects.filter(step=step, status=Approval.Status.WAITING)
+    if asked.update(status=Approval.Status.WITHDRAWN):
+        approvals_changed()

@@ -53,9 +53,13 @@ _lock = threading.Lock()
 
 def tell(execution_id: UUID, *messages: dict[str, Any]) -> None:
     """Send messages to whoever watches this execution; nobody depends on their arrival."""
-    if get_channel_layer() is None:
-        return
-    _teller().tell(group_of(execution_id), list(messages))
+    tell_group(group_of(execution_id), *messages)
+
+
+def tell_group(group: str, *messages: dict[str, Any]) -> None:
+    """Send messages to a group of the channel layer; nobody depends on their arrival."""
+    if get_channel_layer() is not None:
+        _teller().tell(group, list(messages))
 
 
 def _teller() -> _Teller:

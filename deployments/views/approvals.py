@@ -4,7 +4,7 @@ import uuid
 from typing import Final
 
 from django.contrib import messages
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
@@ -30,13 +30,6 @@ def approvals(request: PageRequest) -> HttpResponse:
     rows = [(one, approval_summary(one)) for one in shown.items]
     context = {"page": shown, "rows": rows, "everything": everything}
     return render(request, "deployments/approvals/list.html", context)
-
-
-@page
-@require_safe
-def waiting(request: PageRequest) -> HttpResponse:
-    """This will say how many approvals wait for the reader, for the badge of the navigation."""
-    return JsonResponse({"waiting": approval_queries.waiting_for(request.user).count()})
 
 
 @page

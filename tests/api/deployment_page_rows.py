@@ -57,7 +57,6 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         (Ask("post", Needs("core_pipeline_execute", 302), body=decision, is_form=True),), of("execution")
     ),
     "approvals": Row((get(Lists("core_pipeline_view"), "?show=all"),)),
-    "approvals-waiting": only(SignedIn()),
     "approval": only(Needs("core_pipeline_view"), of("approval")),
     "check-approval": Row((Ask("post", Needs("core_pipeline_view", 302), is_form=True),), of("approval")),
     "decide-about-approval": Row(

@@ -51,6 +51,7 @@ def test_the_socket_under_test_is_all_there_are() -> None:
     assert [str(route.pattern) for route in websocket_urlpatterns] == [
         "ws/executions/<uuid:pk>/",
         "ws/delegates/",
+        "ws/approvals/",
     ]
 
 

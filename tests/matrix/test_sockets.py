@@ -27,9 +27,15 @@ def may_listen_to_delegates(who: Standing) -> bool:
     return who.has_anywhere("core_delegate_view")
 
 
+def may_count_approvals(who: Standing) -> bool:
+    """Whoever is signed in hears how many wait for them: tests/approvals/test_badge.py."""
+    return True
+
+
 SOCKETS = {
     "ws/executions/<uuid:pk>/": may_watch_an_execution,
     "ws/delegates/": may_listen_to_delegates,
+    "ws/approvals/": may_count_approvals,
 }
 
 

@@ -1,0 +1,92 @@
+"""The socket of the badge: everybody hears how many approvals wait for them, and when that changes."""
+
+import json
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from channels.db import database_sync_to_async
+from channels.routing import URLRouter
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from config.urls import websocket_urlpatterns
+from deployments.approval_queries import waiting_counts, waiting_for
+from deployments.approving import approve
+from deployments.models import Approval, Interrupt
+from rbac.models import Scope, User, UserGroup
+from tests.api.world import World, make_world
+from tests.fixtures.people import make_person
+from tests.fixtures.sockets import session_of
+
+# How long an answer may take on a machine that is busy with other things.
+PATIENCE = 60
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    """An approval that waits for the group of the administrator, of a run that somebody else started."""
+    made = make_world(project, admin, admin)
+    group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
+    group.users.add(admin)
+    made.approval.groups.set([group])
+    return made
+
+
+async def opened(person: User) -> ApplicationCommunicator:
+    scope: dict[str, Any] = {
+        "type": "websocket",
+        "path": "/ws/approvals/",
+        "query_string": b"",
+        "headers": [],
+    }
+    socket = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
+    socket.scope["session"] = await session_of(person)
+    await socket.send_input({"type": "websocket.connect"})
+    assert (await socket.receive_output(PATIENCE))["type"] == "websocket.accept"
+    return socket
+
+
+async def heard(socket: ApplicationCommunicator) -> int:
+    return int(json.loads((await socket.receive_output(PATIENCE))["text"])["waiting"])
+
+
+async def leave(socket: ApplicationCommunicator) -> None:
+    await socket.send_input({"type": "websocket.disconnect", "code": 1000})
+    await socket.wait(PATIENCE)
+
+
+async def test_who_is_asked_hears_it_at_once_and_when_they_have_decided(world: World, admin: User) -> None:
+    stranger = await database_sync_to_async(make_person)("stranger")
+    mine, theirs = await opened(admin), await opened(stranger)
+    assert (await heard(mine), await heard(theirs)) == (1, 0)
+    await database_sync_to_async(approve)(actor=admin, approval=world.approval, diff="d" * 64)
+    assert await heard(mine) == 0
+    # Both are counted together: what was told to the one would have been told to the other by now.
+    assert await theirs.receive_nothing(0.1)
+    await leave(mine)
+    await leave(theirs)
+
+
+def test_all_are_counted_together_as_each_is_counted_alone(world: World, project: Scope, admin: User) -> None:
+    group = world.approval.groups.get()
+    people = [admin, world.member, make_person("blind")]
+    people += [make_person(f"viewer{number}", "viewer", project) for number in range(4)]
+    group.users.add(*people)
+    retried = {"execution": world.approval.execution, "kind": Interrupt.Kind.RETRY}
+    Interrupt.objects.create(by=people[-1], taken_at=timezone.now(), **retried)
+    for without_executor in (False, True):
+        Approval.objects.update(without_executor=without_executor)
+        alone = {one.username: waiting_for(one).count() for one in people}
+        with CaptureQueriesContext(
+            connection,
+        ) as of_all:
+            together = waiting_counts(people)
+        assert {one.username: together[one.pk] for one in people} == alone
+        with CaptureQueriesContext(connection) as of_two:
+            waiting_counts(people[-2:])
+        assert len(of_all) == len(of_two)
+    assert alone["viewer0"] == 1
+    assert alone["blind"] == alone["viewer3"] == 0
