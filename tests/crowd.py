@@ -27,6 +27,7 @@ from deployments.models import (
 )
 from rbac.models import User, UserGroup
 from tests.api.world import World
+from tests.routes import newest
 
 OURS = ("rbac", "connectors", "delegates", "deployments", "ops")
 # Above every number that a test asks for, as of a version that does not exist.
@@ -90,13 +91,13 @@ def grow(count: int) -> None:
     for model in tables():
         if model in SINGLE:
             continue
-        newest = model._default_manager.order_by("-pk").first()
-        if newest is None:
+        row = newest(model)
+        if row is None:
             raise LookupError(f"There is no {model._meta.label} to copy: make one in tests/crowd.py.")
         missing = count - model._default_manager.count()
         if missing > 0:
             # Not by save(), which may compute what a copy has to differ in.
-            model._default_manager.bulk_create(_copies(newest, missing))
+            model._default_manager.bulk_create(_copies(row, missing))
     for group in UserGroup.objects.all():
         group.users.set(User.objects.all())
 

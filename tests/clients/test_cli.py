@@ -1,7 +1,6 @@
 """The AWS CLI finds in the sandbox what it finds in AWS."""
 
 import json
-import time
 
 import pytest
 
@@ -127,10 +126,8 @@ def test_it_follows_a_log_while_it_is_written(aws: Aws, cli: Program) -> None:
             launchType="FARGATE",
             networkConfiguration=aws.network(),
         )
-        deadline = time.monotonic() + 30
         while "could not connect to database" not in (line := tail.stdout.readline()):
             assert line, "the tail ended"
-            assert time.monotonic() < deadline
     finally:
         tail.kill()
         tail.wait()

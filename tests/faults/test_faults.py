@@ -12,6 +12,7 @@ import pytest
 from tests.faults.installation import Installation
 from tests.faults.part import Part
 from tests.faults.workload import FAILS, Run, Workload
+from tests.fixtures.patience import promised
 from tests.fixtures.processes import wait_until
 
 pytestmark = pytest.mark.timeout(300)
@@ -65,9 +66,8 @@ def test_without_a_database_everybody_is_told_soon_and_served_again_soon(install
     installation.database.stop(signal.SIGQUIT)
     try:
         for path in ("/api/v1/executions", "/api/v1/orgs"):
-            began = time.monotonic()
-            answer = installation.ask("GET", path)
-            assert time.monotonic() - began < LONGEST_ANSWER
+            with promised(LONGEST_ANSWER):
+                answer = installation.ask("GET", path)
             assert (answer.status, answer.headers["Retry-After"]) == (503, "5"), answer.body
             assert answer.json()["code"] == "not_available"
         page = installation.ask("GET", "/deployments/", Cookie="__Host-slipway=somebody")

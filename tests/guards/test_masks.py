@@ -2,7 +2,6 @@
 
 import html
 import json
-import time
 from base64 import b64encode, encodebytes, urlsafe_b64encode
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
@@ -12,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from guards.masks import FEWEST_CHARACTERS, HIDDEN, Mask
+from tests.fixtures.patience import within_cpu
 
 SECRET = 'wJalr/XUtn+FEMI "K7" é~MDENG&bPx'
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----"
@@ -132,6 +132,4 @@ def test_many_secrets_do_not_slow_a_log_down():
     """200 secrets, and 5,000 lines with identifiers: well below what a second prints."""
     mask = Mask([f"secret-{number}-{'k' * 30}" for number in range(200)])
     lines = [f"request {number:032x} took 12 ms" for number in range(5000)]
-    begun = time.process_time()
-    assert mask.texts(lines) == lines
-    assert time.process_time() - begun < 2
+    assert within_cpu(2, lambda: mask.texts(lines)) == lines

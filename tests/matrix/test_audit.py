@@ -17,6 +17,7 @@ from tests.api.rows import ROWS
 from tests.doors.forms import Page
 from tests.matrix.conftest import Stage
 from tests.matrix.people import address_of
+from tests.routes import newest
 from tests.watching.marker import planted
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +83,8 @@ def test_who_changes_something_is_in_the_audit_trail(name: str, ask: Ask, stage:
 @pytest.mark.parametrize("label", sorted(model._meta.label_lower for model in admin.site._registry))
 @pytest.mark.parametrize("page", ["change", "delete"])
 def test_who_changes_something_in_the_administration_is_too(label: str, page: str, stage: Stage) -> None:
-    row = apps.get_model(label)._default_manager.order_by("-pk").first()
+    row = newest(apps.get_model(label))
+    assert row is not None
     address = reverse(f"admin:{label.replace('.', '_')}_{page}", args=[row.pk])
     shown = Page(address, stage.browsers[ADMIN].undone("get", address).getvalue().decode())
     for form in shown.forms:

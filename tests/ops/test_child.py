@@ -77,7 +77,7 @@ async def test_a_program_that_will_not_end_is_ended(written: io.StringIO) -> Non
     task = asyncio.create_task(child.keep_running())
 
     await until(written, "up")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await child.stop()
         await task
 

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from delegates.operations.tasks import submit_task
 from delegates.operations.tokens import revoke_token
 from rbac.models import Scope, User
 from tests.delegates.making import make_token
+from tests.fixtures.patience import promised
 from tests.fixtures.processes import _is_up, running, wait_until
 from tests.ports import free_port
 from tests.protocol.agents import registration
@@ -93,11 +93,13 @@ def test_revoking_closes_sockets_of_every_process_within_two_seconds(
 ):
     with serving(child_environment) as (url, _), serving(child_environment) as (other, _):
         sessions = [register(url, token, name) for name in ("eu", "us")]
-        with socket_to(url, sessions[0]) as one, socket_to(other, sessions[1]) as two:
-            began = time.monotonic()
+        with (
+            socket_to(url, sessions[0]) as one,
+            socket_to(other, sessions[1]) as two,
+            promised(REVOKED_SECONDS),
+        ):
             revoke_token(actor=admin, token=token)
             assert [code_of(socket) for socket in (one, two)] == [4401, 4401]
-            assert time.monotonic() - began < REVOKED_SECONDS
 
 
 def test_a_server_that_ends_lets_sockets_and_polls_go_at_once(
@@ -115,11 +117,10 @@ def test_a_server_that_ends_lets_sockets_and_polls_go_at_once(
             wait_until(
                 lambda: DelegateInstance.objects.filter(connection="POLLING").exists(), "the poll to wait"
             )
-            began = time.monotonic()
-            process.send_signal(signal.SIGTERM)
-            assert code_of(socket) == 1012
-            poll.join(timeout=10)
-            process.wait(timeout=10)
-            assert time.monotonic() - began < 5
+            with promised(5):
+                process.send_signal(signal.SIGTERM)
+                assert code_of(socket) == 1012
+                poll.join(timeout=40)
+                process.wait(timeout=40)
         assert answers == [[]]
         assert not DelegateInstance.objects.filter(suspect_since__isnull=False).exists()

@@ -144,8 +144,8 @@ async def test_a_frame_of_a_socket_and_a_message_to_one_are_seen() -> None:
     with expected() as found:
         socket = ApplicationCommunicator(Telling.as_asgi(), {"type": "websocket", "path": "/ws/"})
         await socket.send_input({"type": "websocket.connect"})
-        assert (await socket.receive_output())["type"] == "websocket.accept"
-        assert (await socket.receive_output())["text"] == VALUE
+        assert (await socket.receive_output(60))["type"] == "websocket.accept"
+        assert (await socket.receive_output(60))["text"] == VALUE
         await socket.send_input({"type": "websocket.disconnect", "code": 1000})
         await socket.wait()
         await InMemoryChannelLayer().send("channel", {"value": VALUE})
