@@ -21,6 +21,8 @@ SERVICE: Final = "delegate"
 """What errands are called in the place of an AWS service."""
 FETCH_FILES, LIST_REFS = "FetchFiles", "ListRefs"
 PING_REGISTRY, LIST_TAGS, FIND_DIGEST = "PingRegistry", "ListTags", "FindDigest"
+# The most that AWS gives at once; as a delegate's answer still far from the most that one may be.
+ECR_PAGE: Final = 1000
 # Somebody waits for the answer.
 HERE_SECONDS: Final = 25.0
 _KINDS: Final = {
@@ -65,7 +67,7 @@ class SiteCaller:
         answer = do_here(kind_of(operation, self.connector), payload, seconds=HERE_SECONDS)
         if answer.error is not None:
             raise error_of(answer.error, service, operation)
-        return dict(answer.result or {})
+        return kept_of(operation, answer.result or {})
 
 
 def open_site(connector: Connector) -> SiteDoor | SiteCaller:
@@ -106,7 +108,18 @@ def _aws_call(operation: str, params: Mapping[str, Any]) -> tuple[str, str, dict
     named = {"repositoryName": params["repository"]}
     if operation == FIND_DIGEST:
         return "ecr", "DescribeImages", {**named, "imageIds": [{"imageTag": params["tag"]}]}
-    return "ecr", "DescribeImages", {**named, "maxResults": 1000, "filter": {"tagStatus": "TAGGED"}}
+    after = {"nextToken": params["after"]} if params.get("after") else {}
+    tagged = {"maxResults": ECR_PAGE, "filter": {"tagStatus": "TAGGED"}}
+    return "ecr", "DescribeImages", {**named, **tagged, **after}
+
+
+def kept_of(operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of an errand's result: ECR says far more of each image than its tags and its age."""
+    if operation != LIST_TAGS or "imageDetails" not in result:
+        return dict(result)
+    wanted = ("imageTags", "imagePushedAt")
+    images = [{key: one[key] for key in wanted if key in one} for one in result["imageDetails"] or ()]
+    return {**result, "imageDetails": images}
 
 
 def error_of(record: Mapping[str, Any], service: str, operation: str) -> AwsError:

@@ -28,7 +28,7 @@ from delegates.doors import (
     clusters_seen_by,
     open_door,
 )
-from delegates.errands import SERVICE, SiteDoor, errand_payload, kind_of
+from delegates.errands import SERVICE, SiteDoor, errand_payload, kept_of, kind_of
 from delegates.images import tags_seen_by
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask, Inquiry
@@ -167,7 +167,7 @@ class InquiryOwner:
             return
         inquiry.answered_by = task.instance_name
         if answer.status == "SUCCEEDED":
-            _take(inquiry, result=answer.result or {})
+            _take(inquiry, result=_kept(task, answer.result or {}))
         else:
             _take(inquiry, error=error_of(answer))
 
@@ -192,6 +192,10 @@ def _payload(inquiry: Inquiry, service: str, operation: str, params: Mapping[str
     if service == SERVICE:
         return errand_payload(inquiry.connector, operation, params)
     return call_payload(inquiry.connector, inquiry.region, service, operation, params)
+
+
+def _kept(task: DelegateTask, result: Mapping[str, Any]) -> dict[str, Any]:
+    return kept_of(str(json.loads(task.payload)["operation"]), result)
 
 
 def _of(task: DelegateTask) -> Inquiry | None:
@@ -255,7 +259,7 @@ def _reported(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
         return _test(inquiry, caller)
     try:
         if inquiry.kind == Inquiry.Kind.TAGS:
-            return {"tags": tags_seen_by(caller, inquiry.subject, inquiry.region)}
+            return tags_seen_by(caller, inquiry.subject, inquiry.region).to_json()
         if inquiry.kind in QUESTIONS:
             return {"seen": seen(inquiry.kind, caller, inquiry.subject)}
         return {"clusters": [asdict(one) for one in clusters_seen_by(caller)]}

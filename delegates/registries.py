@@ -9,7 +9,7 @@ from connectors.kinds import read_any
 from connectors.models import Connector
 from delegates.doors import DoorClosed
 from delegates.errands import SiteCaller
-from delegates.images import tags_seen_by
+from delegates.images import SeenTags, tags_seen_by
 from delegates.inquiries import ask_or_join
 from delegates.models import Inquiry
 from rbac.models import User
@@ -19,7 +19,7 @@ IMAGE_PATH: Final = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
 MOST_PATH: Final = 255
 
 
-def tags_by_connector(*, actor: User, connector: Connector, image: str, region: str) -> list[str] | Inquiry:
+def tags_by_connector(*, actor: User, connector: Connector, image: str, region: str) -> SeenTags | Inquiry:
     """The tags of a repository now, or the inquiry while a delegate looks.
 
     Raises `BadInput` for what is no repository, `DoorClosed` with the reason where the registry refuses.
@@ -40,4 +40,4 @@ def tags_by_connector(*, actor: User, connector: Connector, image: str, region: 
         return asked
     if "error" in asked.report:
         raise DoorClosed(asked.report["error"])
-    return list(asked.report["tags"])
+    return SeenTags.from_json(asked.report)

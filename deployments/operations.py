@@ -32,7 +32,7 @@ def preview_run(pipeline: Pipeline) -> list[dict[str, Any]]:
     return outlined(targets_of(read(pipeline.yaml), pipeline.scope))
 
 
-def default_artifact(pipeline: Pipeline) -> dict[str, str]:
+def default_artifact(pipeline: Pipeline) -> dict[str, Any]:
     """The image and the tag that a run takes when nobody chooses a tag."""
     return plan.artifact_of(targets_of(read(pipeline.yaml), pipeline.scope), "", pipeline.scope)
 

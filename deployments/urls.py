@@ -18,6 +18,7 @@ from deployments.views import (
     pipelines,
     previews,
     services,
+    tags,
     visual,
 )
 
@@ -43,6 +44,7 @@ urlpatterns = [
     path("pipelines/new/", pipeline_texts.new_pipeline, name="new-pipeline"),
     path("pipelines/check/", pipeline_texts.check_pipeline, name="check-pipeline"),
     path("pipelines/listeners/", listeners.choose_listeners, name="choose-listeners"),
+    path("pipelines/<int:pk>/tags/", tags.tags_of_pipeline, name="pipeline-tags"),
     path("pipelines/graph/", pipeline_texts.draw_pipeline, name="draw-pipeline"),
     path("pipelines/<int:pk>/input-sets/", input_sets.pipeline_input_sets, name="input-sets"),
     path("pipelines/<int:pk>/input-sets/new/", input_sets.new_input_set, name="new-input-set"),
@@ -66,6 +68,8 @@ urlpatterns = [
     path("iam-policies/", previews.policies, name="iam-policies"),
     path("iam-policies/<slug:identifier>.json", previews.policy, name="iam-policy"),
     path("services/", services.services, name="services"),
+    path("services/tags/", tags.tags_of_source, name="source-tags"),
+    path("services/<int:pk>/tags/", tags.tags_of_service, name="service-tags"),
     path("services/new/", services.new_service, name="new-service"),
     path("services/words/", services.manifest_words, name="manifest-words"),
     path("services/check/", services.check_manifest_text, name="check-manifest"),

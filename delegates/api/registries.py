@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from connectors.models import Connector
 from delegates.api.doors import DoorRoute, InquiryDocument, known_region, shown
+from delegates.images import page_of
 from delegates.models import Inquiry
 from delegates.registries import tags_by_connector
 from guards.limits import PAGE_ROWS
@@ -26,9 +27,13 @@ _PARAMETERS = [
 
 
 class TagList(serializers.Serializer[Any]):
-    """Tags, the highest first; `next` is the number of the next page."""
+    """Tags, of ECR the newest first, else the highest; `next` is the number of the next page.
+
+    `is_cut` says that the repository has more tags than Slipway reads.
+    """
 
     results = serializers.ListField(child=serializers.CharField())
+    is_cut = serializers.BooleanField()
     next = serializers.IntegerField(allow_null=True)
 
 
@@ -45,11 +50,9 @@ class ConnectorTags(DoorRoute):
         found = tags_by_connector(actor=self.principal, connector=connector, image=image, region=region)
         if isinstance(found, Inquiry):
             return Response(shown(found), status=202)
-        wanted = request.GET.get("search", "").strip().lower()
-        matching = [tag for tag in found if wanted in tag.lower()]
-        begin = (page - 1) * limit
-        following = page + 1 if len(matching) > begin + limit else None
-        return Response({"results": matching[begin : begin + limit], "next": following})
+        shown_now = page_of(found.tags, search=request.GET.get("search", ""), page=page, limit=limit)
+        names = [one.name for one in shown_now.tags]
+        return Response({"results": names, "is_cut": found.is_cut, "next": shown_now.following})
 
 
 def _number(request: Request, name: str, default: int, most: int) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aws.errors import NotFound, Undelivered
-from delegates.images import digest_of, tags_of
+from delegates.images import digest_of, every_tag
 from deployments.actions.base import ActionFailed
 from deployments.actions.work import FIND_DIGEST, LIST_TAGS
 from deployments.artifact_sources import newest
@@ -31,7 +31,7 @@ def pinned(artifact: Mapping[str, Any], errand: Errand) -> dict[str, Any]:
     if source.get("region"):
         asked["region"] = source["region"]
     try:
-        tag = artifact["tag"] or _newest(source, errand(LIST_TAGS, asked))
+        tag = artifact["tag"] or _newest(source, asked, errand)
         digest = digest_of(errand(FIND_DIGEST, {**asked, "tag": tag}))
     except (NotFound, Undelivered) as problem:
         raise ActionFailed(
@@ -42,9 +42,11 @@ def pinned(artifact: Mapping[str, Any], errand: Errand) -> dict[str, Any]:
     return {**artifact, "tag": tag, "digest": digest}
 
 
-def _newest(source: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+def _newest(source: Mapping[str, Any], asked: dict[str, Any], errand: Errand) -> str:
     pattern = source.get("tagPattern", "")
-    if tag := newest(tags_of(answer), pattern):
+    where = {"image": asked["repository"], "region": asked.get("region", "")}
+    found = every_tag(lambda now: errand(LIST_TAGS, now), **where, connector=asked["connector"])
+    if tag := newest(found.names, pattern):
         return tag
     raise ActionFailed(
         "IMAGE_NOT_FOUND", f"No tag of {source['imagePath']} matches {pattern}: choose a tag, and run again."

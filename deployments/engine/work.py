@@ -12,7 +12,7 @@ from connectors.models import Connector
 from connectors.secrets import SecretMissing, find_secret
 from delegates.clock import database_now
 from delegates.doors import DoorClosed, refuse_disabled
-from delegates.errands import SiteDoor, errand_payload, kind_of, open_site
+from delegates.errands import SiteDoor, errand_payload, kept_of, kind_of, open_site
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
@@ -174,7 +174,7 @@ def payload_of(scope: Scope, operation: str, params: Mapping[str, Any]) -> Paylo
 def result_of(operation: str, payload: Payload, result: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of a result: a server that is told a secret may say it again."""
     if operation != SEND_REQUEST:
-        return dict(result)
+        return kept_of(operation, result)
     return {**result, "body": Mask(payload.mask).text(str(result.get("body", "")))}
 
 

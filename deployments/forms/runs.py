@@ -85,7 +85,7 @@ class RunForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.problems: list[dict[str, Any]] = []
         self.plan: list[dict[str, Any]] = []
-        self.artifact: dict[str, str] = {}
+        self.artifact: dict[str, Any] = {}
         self.variables = asked_variables(pipeline)
         self.errors_of: dict[str, str] = {}
         self.begun: dict[str, Any] = {}

@@ -26,6 +26,7 @@ from deployments.starters import STARTERS, new_manifests
 from deployments.used_by import used_by
 from deployments.views.changes import compared
 from deployments.views.new_images import deploy_form
+from deployments.views.tags import tags_address
 from rbac.models import Scope
 from rbac.policy import NotVisible, can_anywhere, permissions_at, require, visible_to
 from web.lists import visible_here
@@ -202,6 +203,7 @@ def _form_page(
         "variables": variables,
         "service": service,
         "of_service": f"&service={service.pk}" if service else "",
+        "tags_of": tags_address(service.scope if service else None),
         "starters": STARTERS,
         "files": files_for(request, service.scope if service else request.current_scope),
         "connectors": store_connectors_for(request, service.scope if service else request.current_scope),

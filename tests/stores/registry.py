@@ -18,9 +18,10 @@ TOKEN, PAGE = planted("token-of-the-registry"), 2
 
 @dataclass
 class Registry:
-    """`tags` are those of shop/web, each with its digest."""
+    """`tags` are those of shop/web, each with its digest; `page` of them are listed at once."""
 
     url: str = ""
+    page: int = PAGE
     tags: dict[str, str] = field(default_factory=dict)
 
     def answer(self, request: Any) -> tuple[int, dict[str, str], bytes]:
@@ -40,8 +41,9 @@ class Registry:
 
     def _listed(self, last: str) -> tuple[int, dict[str, str], bytes]:
         left = [tag for tag in sorted(self.tags) if tag > last]
-        shown = left[:PAGE]
-        link = {"Link": f'</v2/shop/web/tags/list?last={shown[-1]}>; rel="next"'} if left[PAGE:] else {}
+        shown = left[: self.page]
+        is_more = len(left) > self.page
+        link = {"Link": f'</v2/shop/web/tags/list?last={shown[-1]}>; rel="next"'} if is_more else {}
         return 200, link, json.dumps({"tags": shown}).encode()
 
 

@@ -42,7 +42,7 @@ def run_docker_registry(held: Held, around: Surroundings) -> Answer:
         return failed("BadParameters", f"{repository}:{tag} is not the name of an image")
     registry = _registry(str(params["url"]), repository, _login(params), around.way)
     try:
-        return succeeded({"digest": registry.digest(tag)} if tag else {"tags": registry.tags()})
+        return succeeded({"digest": registry.digest(tag)} if tag else registry.tags())
     except RegistryRefused as refused:
         return failed("RegistryRefused", str(refused))
 
@@ -79,17 +79,19 @@ class _Registry:
         """Ask whether a registry is there that takes the login."""
         self._ask("GET", f"{self.base}/v2/")
 
-    def tags(self) -> list[str]:
+    def tags(self) -> dict[str, Any]:
         found: list[str] = []
         url = f"{self.base}/v2/{self.repository}/tags/list?n=1000"
         for _ in range(MOST_PAGES):
             reply = self._ask("GET", url)
             found += [str(tag) for tag in _json(reply).get("tags") or ()]
             following = re.match(r"<([^>]+)>;\s*rel=\"?next", reply.headers.get("link", ""))
-            if following is None or len(found) >= REGISTRY_TAGS:
+            if following is None:
+                return {"tags": found[:REGISTRY_TAGS], "is_cut": len(found) > REGISTRY_TAGS}
+            if len(found) >= REGISTRY_TAGS:
                 break
             url = self._own(urljoin(url, following[1]))
-        return found[:REGISTRY_TAGS]
+        return {"tags": found[:REGISTRY_TAGS], "is_cut": True}
 
     def digest(self, tag: str) -> str:
         url = f"{self.base}/v2/{self.repository}/manifests/{quote(tag)}"

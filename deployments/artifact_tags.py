@@ -1,0 +1,53 @@
+"""The tags to choose from for an image: asked where its source says, for who may use the connector."""
+
+from typing import Final
+
+from connectors.models import Connector
+from delegates.images import SeenTags
+from delegates.models import Inquiry
+from delegates.registries import tags_by_connector
+from deployments.artifact_sources import Source, connector_of_source, source_problem
+from deployments.models import Artifact, Pipeline, Service
+from deployments.operations import default_artifact
+from rbac.models import Scope, User
+from web.problems import BadInput, Conflict
+
+NO_SOURCE: Final = (
+    "Nothing says where the tags of this image are: edit the service and choose where tags and digests are "
+    "asked for."
+)
+
+
+def tags_of_service(*, actor: User, service: Service) -> SeenTags | Inquiry:
+    """The tags of a service's image now, or the inquiry while a delegate looks.
+
+    Raises `Conflict` where it has no source, and as `tags_by_connector` does.
+    """
+    artifact = Artifact.objects.filter(service=service).first()
+    return tags_of_source(actor=actor, scope=service.scope, source=artifact.source if artifact else {})
+
+
+def tags_of_pipeline(*, actor: User, pipeline: Pipeline) -> SeenTags | Inquiry:
+    """The same for the image that a run of a pipeline deploys. Raises `PipelineNotRunnable` besides."""
+    source: Source = default_artifact(pipeline).get("source") or {}
+    if not source:
+        raise Conflict(NO_SOURCE)
+    return _asked(actor, source, Connector.objects.filter(pk=source["connector_id"]).first())
+
+
+def tags_of_source(*, actor: User, scope: Scope, source: Source) -> SeenTags | Inquiry:
+    """The same for a source in `scope`, saved or not. Raises `BadInput` for a wrong one."""
+    if not source:
+        raise Conflict(NO_SOURCE)
+    if why := source_problem(source):
+        raise BadInput("Say first where the image is.", errors=[{"path": "source", "message": why}])
+    return _asked(actor, source, connector_of_source(scope, source))
+
+
+def _asked(actor: User, source: Source, connector: Connector | None) -> SeenTags | Inquiry:
+    if connector is None:
+        raise Conflict(
+            f"The connector {source['connector']} is not there: make it, or name another one in the service."
+        )
+    image, region = str(source["imagePath"]), str(source.get("region") or "")
+    return tags_by_connector(actor=actor, connector=connector, image=image, region=region)

@@ -1,0 +1,177 @@
+// The list under a field for a tag: what the registry has now, searched and paged by the server.
+//
+// The field keeps the focus and whatever is typed; the list only helps, so a tag that it lacks can be entered too.
+
+import { all, h, icon } from "./dom.js";
+import { ago } from "./times.js";
+
+const PAUSE = 250;
+const AGAIN = 1000;
+
+class TagPicker {
+  constructor(input) {
+    Object.assign(this, { input, tags: [], at: -1, next: null, search: "", asked: 0, asking: false, timer: 0 });
+    this.list = h("ul", { class: "picker-list", role: "listbox", id: `${input.id}-tags`, "aria-label": "Tags" });
+    this.state = h("p", { class: "picker-state" });
+    this.said = h("p", { class: "visually-hidden", role: "status" });
+    this.popup = h("div", { class: "picker-popup", hidden: true }, this.list, this.state);
+    this.button = h("button", { type: "button", class: "button square quiet picker-open", tabindex: "-1", "aria-label": "Show tags", title: "Show tags" }, icon("down"));
+    this.place();
+    this.wire();
+  }
+
+  // Around the field, which keeps the focus if it has it.
+  place() {
+    const had = document.activeElement === this.input;
+    const frame = h("div", { class: "picker" });
+    this.input.before(frame);
+    frame.append(this.input, this.button, this.popup, this.said);
+    if (had) this.input.focus();
+    for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": this.list.id, autocomplete: "off" })) this.input.setAttribute(name, value);
+  }
+
+  wire() {
+    const { input, button, popup, list } = this;
+    input.addEventListener("input", () => this.later(input.value.trim()));
+    input.addEventListener("keydown", (event) => this.key(event) && event.preventDefault());
+    input.addEventListener("blur", () => this.close());
+    // A press in the list must not take the focus from the field.
+    for (const node of [button, popup]) node.addEventListener("mousedown", (event) => event.preventDefault());
+    button.addEventListener("click", () => {
+      input.focus();
+      if (this.isOpen) this.close();
+      else this.open();
+    });
+    list.addEventListener("click", (event) => {
+      const option = event.target.closest("[role=option]");
+      if (option) this.accept(Number(option.dataset.at));
+    });
+    list.addEventListener("scroll", () => list.scrollTop + list.clientHeight > list.scrollHeight - 60 && this.more(), { passive: true });
+  }
+
+  get isOpen() {
+    return !this.popup.hidden;
+  }
+
+  // All tags, whatever stands in the field: it may be a default that somebody wants to leave.
+  open(search = "") {
+    this.popup.hidden = false;
+    this.input.setAttribute("aria-expanded", "true");
+    this.search = search;
+    this.begin();
+  }
+
+  later(search) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.open(search), PAUSE);
+  }
+
+  begin() {
+    this.tags = [];
+    this.list.replaceChildren();
+    this.choose(-1);
+    this.tell("Asking for tags…", { quietly: true });
+    this.ask(1);
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.asked += 1;
+    this.asking = false;
+    this.popup.hidden = true;
+    this.input.setAttribute("aria-expanded", "false");
+    this.input.removeAttribute("aria-activedescendant");
+  }
+
+  more() {
+    if (this.next && !this.asking) this.ask(this.next);
+  }
+
+  // What the form says besides is read each time: somebody may be filling it in.
+  address(page) {
+    const address = new URL(this.input.dataset.tags, location);
+    for (const pair of (this.input.dataset.tagsFrom ?? "").split(" ").filter(Boolean)) {
+      const [name, field] = pair.split("=");
+      const value = this.input.form.elements[field]?.value;
+      if (value) address.searchParams.set(name, value);
+    }
+    address.searchParams.set("search", this.search);
+    address.searchParams.set("page", page);
+    return address;
+  }
+
+  async ask(page) {
+    const mine = (this.asked += 1);
+    this.asking = true;
+    const answer = await fetch(this.address(page), { headers: { Accept: "application/json" } }).catch(() => null);
+    const isJson = answer?.headers.get("Content-Type")?.includes("json");
+    const found = isJson ? await answer.json().catch(() => null) : null;
+    if (mine !== this.asked || !this.isOpen) return;
+    this.asking = false;
+    this.take(found, page);
+  }
+
+  take(found, page) {
+    if (found?.results) return this.add(found);
+    if (found && "waits" in found) {
+      this.tell(`A delegate is asked for the tags. ${found.waits}`);
+      this.timer = setTimeout(() => this.isOpen && this.ask(page), AGAIN);
+      return undefined;
+    }
+    return this.tell(`${found?.problem || found?.detail || "The tags cannot be listed now."} A tag can be typed all the same.`);
+  }
+
+  add({ results, next, matching, is_cut: isCut }) {
+    const first = this.tags.length;
+    this.tags.push(...results);
+    this.list.append(...results.map((tag, at) => this.option(tag, first + at)));
+    this.next = next;
+    const count = `${this.tags.length.toLocaleString()} of ${matching.toLocaleString()} tag${matching === 1 ? "" : "s"}`;
+    const cut = isCut ? " The repository has more than Slipway lists: type the tag if yours is missing." : "";
+    if (matching) this.tell(`${count}.${cut}`);
+    else this.tell(this.search ? `No tag has “${this.search}” in it.${cut}` : "The repository has no tags.");
+  }
+
+  option({ name, pushed_at: pushed }, at) {
+    const when = pushed ? h("small", {}, `pushed ${ago(new Date(pushed))}`) : null;
+    const isNow = name === this.input.value ? " picker-now" : "";
+    return h("li", { role: "option", id: `${this.list.id}-${at}`, "data-at": at, "aria-selected": "false", class: isNow }, h("span", { class: "mono" }, name), when);
+  }
+
+  tell(text, { quietly = false } = {}) {
+    this.state.textContent = text;
+    if (!quietly) this.said.textContent = text;
+  }
+
+  choose(at) {
+    this.list.children[this.at]?.setAttribute("aria-selected", "false");
+    this.at = at;
+    const option = this.list.children[at];
+    if (!option) return this.input.removeAttribute("aria-activedescendant");
+    option.setAttribute("aria-selected", "true");
+    option.scrollIntoView({ block: "nearest" });
+    this.input.setAttribute("aria-activedescendant", option.id);
+    if (at >= this.tags.length - 3) this.more();
+    return undefined;
+  }
+
+  accept(at = this.at) {
+    this.input.value = this.tags[at].name;
+    this.input.dispatchEvent(new Event("change", { bubbles: true }));
+    this.close();
+  }
+
+  // Says whether the key was for the list.
+  key(event) {
+    if (event.key === "ArrowDown" && !this.isOpen) this.open();
+    else if (!this.isOpen) return false;
+    else if (event.key === "ArrowDown") this.choose(Math.min(this.at + 1, this.tags.length - 1));
+    else if (event.key === "ArrowUp") this.choose(Math.max(this.at - 1, -1));
+    else if (event.key === "Escape") this.close();
+    else if (event.key === "Enter" && this.at >= 0) this.accept();
+    else return false;
+    return true;
+  }
+}
+
+for (const input of all("input[data-tags]")) new TagPicker(input);
