@@ -1,0 +1,1 @@
+"""A pipeline with every feature, while whoever works on it dies."""

@@ -1,0 +1,142 @@
+"""The pipeline with every feature in front of the sandbox, with a delegate, people, and time in hand."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from delegates.clock import database_now
+from delegates.operations.tasks import route_waiting
+from deployments.approving import approve
+from deployments.engine.failpoints import FAILPOINTS, set_hook
+from deployments.models import Approval, Execution
+from rbac.models import Scope, User, UserGroup
+from tests.deployments.driving import Drive
+from tests.deployments.simulator.schedule import Death
+from tests.fixtures.people import make_person
+from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
+from tests.steps.conftest import Site, Worker, _full_buckets, drive, site, worker, write
+from tests.survival.everything import Came, everything
+
+__all__ = ["_full_buckets", "drive", "site", "worker", "write"]
+
+LEASE = 61
+MOST_TURNS = 600
+AGENT_DIES = ("task.acquired", "task.performed")
+
+
+@dataclass
+class Fate:
+    """Who dies where, in turn: workers at each of the engine's failpoints, agents at each of theirs.
+
+    `gap` failpoints are passed in peace between two deaths of workers, `most` in all; the first is at the
+    failpoint `first`, or with `anywhere` each where it happens to be. As many as `agents` tasks lose theirs.
+    """
+
+    first: int = 0
+    gap: int = 0
+    most: int = 0
+    agents: int = 0
+    anywhere: bool = False
+    passed: Counter[str] = field(default_factory=Counter)
+    deaths: list[str] = field(default_factory=list)
+    _peace: int = 0
+
+    def __call__(self, name: str) -> None:
+        self.passed[name] += 1
+        self._peace += 1
+        if len(self.deaths) < self.most and self._peace > self.gap and self._is_due(name):
+            self.deaths.append(name)
+            self._peace = 0
+            raise Death
+
+    def _is_due(self, name: str) -> bool:
+        return self.anywhere or name == FAILPOINTS[(self.first + len(self.deaths)) % len(FAILPOINTS)]
+
+
+@dataclass
+class Story:
+    """One project with the pipeline, the people whom it asks, and those who work for it."""
+
+    drive: Drive
+    worker: Worker
+    site: Site
+    marks: Path
+    approvers: tuple[User, User]
+
+    def run(self, tag: str, fate: Fate) -> Came:
+        """Run it to its end with these deaths."""
+        self.site.asked.clear()
+        for mark in self.marks.iterdir():
+            mark.unlink()
+        execution = self.drive.start(tag)
+        set_hook(fate)
+        try:
+            for _ in range(MOST_TURNS):
+                self._turn(execution, fate)
+                if execution.is_over:
+                    return Came(execution, self.site, self.marks)
+        finally:
+            set_hook(None)
+        raise AssertionError((execution.status, fate.deaths, self.drive.log(execution)[-5:]))
+
+    def _turn(self, execution: Execution, fate: Fate) -> None:
+        try:
+            self.drive.look()
+        except Death:
+            self._wait(LEASE)
+        worked = self._serve(fate)
+        self._decide(execution)
+        execution.refresh_from_db()
+        if not execution.is_over and not worked:
+            due = max(execution.look_at, execution.nudged_until or execution.look_at)
+            self._wait(min(max(1.0, (due - self.drive.clock.now()).total_seconds()), 10.0))
+
+    def _wait(self, seconds: float) -> None:
+        self.drive.clock.move(seconds)
+        self.drive.sandbox.advance(seconds)
+
+    def _serve(self, fate: Fate) -> bool:
+        """Let the agent do what is there; one that dies over a task is missed when its lease ends."""
+        route_waiting(database_now())
+        task = self.worker.take()
+        if task is None:
+            return False
+        if fate.agents:
+            fate.agents -= 1
+            if fate.agents % len(AGENT_DIES):
+                self.worker.perform(task)
+            self._wait(LEASE)
+            self.worker.lose(task)
+        else:
+            self.worker.complete(task, self.worker.perform(task))
+        return True
+
+    def _decide(self, execution: Execution) -> None:
+        shown = Approval.objects.filter(execution=execution, status="WAITING").exclude(diff="").first()
+        if shown is None or shown.is_being_checked or shown.decided:
+            return
+        for number, person in enumerate(self.approvers):
+            inputs = {} if number else {"ticket": "T-1"}
+            approve(actor=person, approval=shown, diff=shown.diff, inputs=inputs)
+
+
+@pytest.fixture
+def story(drive: Drive, worker: Worker, site: Site, write: Write, tmp_path: Path) -> Story:
+    """The pipeline, saved as a person would, on a service that was deployed before."""
+    scope = drive.pipeline.scope
+    people = make_person("alice", "viewer", scope), make_person("bob", "viewer", scope)
+    group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
+    group.users.add(*people)
+    alarm = {"Namespace": "Shop", "MetricName": "Errors", "Statistic": "Sum", "Period": 60}
+    alarm |= {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1.0}
+    drive.call("cloudwatch", "PutMetricAlarm", {"AlarmName": "errors", **alarm})
+    drive.call(
+        "cloudwatch", "SetAlarmState", {"AlarmName": "errors", "StateValue": "OK", "StateReason": "so"}
+    )
+    assert write(pipeline_text(stage_text(DEPLOY))).run("1.27").outcome == "COMPLETED"
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    write(everything(site, marks))
+    return Story(drive, worker, site, marks, people)

@@ -1,0 +1,161 @@
+"""A pipeline with every feature: two stages, groups, branches side by side, people, scripts, requests."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from delegates.models import DelegateTask
+from deployments.log import all_lines
+from deployments.models import Approval, ApprovalDecision, Execution, Interrupt, Slot, StepExecution
+from deployments.states import TERMINAL
+from rbac.models import AuditEntry
+from tests.flow.conftest import pipeline_text, stage_text
+from tests.steps.conftest import Site
+
+IGNORED = "failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: Ignore}}}]"
+# A delegate that dies takes its script with it, and what it did is not done again without being asked for.
+AGAIN = (
+    "failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: Retry, spec: {retryCount: 5, "
+    "retryIntervals: [1s], onRetryFailure: {action: {type: StageRollback}}}}}}]"
+)
+NOT_NOW = "when: {condition: <+env.type> == 'nowhere'}"
+FIRST = """
+- parallel:
+    - step: {{identifier: deploy, type: EcsRollingDeploy, timeout: 5h}}
+    - stepGroup:
+        identifier: checks
+        steps:
+          - step:
+              identifier: build
+              type: ShellScript
+              delegateSelectors: [scripts]
+              {again}
+              spec:
+                shell: Bash
+                script: |
+                  echo built >> {marks}/build
+                  VERSION=of-$NAME
+                environmentVariables: [{{name: NAME, type: String, value: <+service.name>}}]
+                outputVariables: [{{name: version, type: String, value: VERSION}}]
+          - step:
+              identifier: told
+              type: Http
+              {ignored}
+              spec:
+                url: {site}/told
+                method: POST
+                headers: [{{key: X-Build, value: <+steps.build.output.version>}}]
+    - step: {{identifier: pause, type: Wait, spec: {{duration: 20s}}}}
+    - stepGroup:
+        identifier: gate
+        steps:
+          - step:
+              identifier: ask
+              type: HarnessApproval
+              timeout: 5h
+              spec:
+                approvers: {{userGroups: [ops], minimumCount: 2, disallowPipelineExecutor: true}}
+                approverInputs: [{{name: ticket, required: true}}]
+          - step:
+              identifier: seen
+              type: Http
+              spec: {{url: "{site}/seen?<+execution.steps.ask.output.approverInputs.ticket>", method: GET}}
+    - step: {{identifier: flaky, type: Http, {ignored}, spec: {{url: "{site}/red", method: GET,
+        assertion: <+httpResponseCode> == 299}}}}
+    - step: {{identifier: never, type: Wait, {not_now}, spec: {{duration: 1h}}}}
+- step: {{identifier: watch, type: Verify, spec: {{alarms: [errors], duration: 30s}}}}
+- step: {{identifier: scale, type: EcsScale, spec: {{service: myapp, instances: 2}}}}
+- step: {{identifier: rescue, type: Wait, when: {{stageStatus: Failure}}, spec: {{duration: 1h}}}}
+"""
+SECOND = """
+- parallel:
+    - step:
+        identifier: after
+        type: ShellScript
+        delegateSelectors: [scripts]
+        {again}
+        spec: {{shell: Bash, script: "echo after >> {marks}/after"}}
+    - step: {{identifier: rest, type: Wait, spec: {{duration: 5s}}}}
+"""
+UNSCALE = "          - step: {identifier: unscale, type: EcsScaleRollback}\n"
+
+
+def everything(site: Site, marks: Path) -> str:
+    """The pipeline; its scripts leave a line in a file below `marks` each time that they run."""
+    words = {"site": site.url, "marks": marks, "ignored": IGNORED, "again": AGAIN, "not_now": NOT_NOW}
+    first = stage_text(FIRST.format(**words), "first")
+    before, back, rest = first.partition("          - step: {identifier: back_first")
+    second = stage_text(SECOND.format(**words), "second", "when: {condition: <+env.type> != 'nowhere'}")
+    return pipeline_text(f"{before}{UNSCALE}{back}{rest}", second)
+
+
+@dataclass(frozen=True)
+class Came:
+    """What came of one run, wherever it was asked for and whoever died."""
+
+    execution: Execution
+    site: Site
+    marks: Path
+
+    @property
+    def steps(self) -> dict[str, StepExecution]:
+        rows = StepExecution.objects.filter(stage__execution=self.execution, section="EXECUTION")
+        return {step.identifier: step for step in rows}
+
+    def times(self, script: str) -> int:
+        """How often a script ran."""
+        mark = self.marks / script
+        return len(mark.read_text().splitlines()) if mark.exists() else 0
+
+    def asked(self) -> Counter[str]:
+        """How often each path of the site was asked."""
+        return Counter(path.partition("?")[0] for _, path, *_ in self.site.asked)
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        return {name: step.status for name, step in self.steps.items()}
+
+    def story(self) -> Counter[str]:
+        """What the log tells, without numbers, ids, and what depends on the moment of a look."""
+        passing = ("# AWS Event", "Waiting for pending tasks", "Waiting for the tasks of")
+        lines = [line["text"] for line in all_lines(self.execution.pk)]
+        return Counter(re.sub(r"[0-9a-f]{32}|\d+", "N", one) for one in lines if not one.startswith(passing))
+
+    def broken(self) -> list[str]:
+        """The promises that no death may break, whatever the run came to."""
+        run, steps = self.execution, self.steps
+        found = [
+            f"{name} ran {self.times(name)} times in {steps[name].attempt} attempts"
+            for name in ("build", "after")
+            if self.times(name) > steps[name].attempt
+        ]
+        if self.asked()["/told"] > 1:
+            found.append("a request that may change something was sent twice")
+        numbers = [line["number"] for line in all_lines(run.pk)]
+        if numbers != list(range(1, len(numbers) + 1)):
+            found.append("the log has gaps or doubles")
+        found += [
+            f"{step.identifier} is still {step.status}"
+            for step in steps.values()
+            if step.status not in TERMINAL
+        ]
+        if Slot.objects.exists():
+            found.append("the ECS service is still held")
+        if Interrupt.objects.filter(execution=run, kind="FAIL").exists():
+            found.append("a look ended in a mistake")
+        if DelegateTask.objects.filter(status__in=DelegateTask.OPEN).exists():
+            found.append("a delegate task is still open")
+        return found + self._of_approvals()
+
+    def _of_approvals(self) -> list[str]:
+        asked = Approval.objects.filter(execution=self.execution)
+        ids = [str(one.pk) for one in asked]
+        counts = {
+            "asked": asked.count(),
+            "open": asked.filter(status="WAITING").count(),
+            "decided": ApprovalDecision.objects.filter(approval__in=asked).count(),
+            "told": AuditEntry.objects.filter(action="approval.approved", thing_id__in=ids).count(),
+        }
+        most = {"asked": 1, "open": 0, "decided": 2, "told": 1}
+        return [f"approvals {name}: {counts[name]}" for name in counts if counts[name] > most[name]]
