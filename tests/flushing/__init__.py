@@ -1,1 +1,1 @@
-"""Emptying the test database while processes of a story still use it."""
+"""Filling the test database quickly, and emptying it while processes of a story still use it."""
