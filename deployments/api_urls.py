@@ -6,6 +6,7 @@ from deployments.api import (
     approvals,
     environments,
     executions,
+    expressions,
     freezes,
     input_sets,
     logs,
@@ -105,4 +106,9 @@ urlpatterns = [
     path("executions/<uuid:pk>/log", logs.ExecutionLog.as_view(), name="api-log"),
     path("executions/<uuid:pk>/log/search", logs.SearchLog.as_view(), name="api-log-search"),
     path("executions/<uuid:pk>/calls", executions.ExecutionCalls.as_view(), name="api-calls"),
+    path(
+        "executions/<uuid:pk>/expressions",
+        expressions.ExecutionExpressions.as_view(),
+        name="api-execution-expressions",
+    ),
 ]

@@ -60,6 +60,11 @@ def value_at(path: str, known: Mapping[str, Any]) -> Any:
     return _look_up(path, known, ())
 
 
+def is_path(text: str) -> bool:
+    """Whether an expression can name this: words of letters, digits, _, $ and -, joined by dots."""
+    return _PATH.fullmatch(text) is not None
+
+
 def has_expression(text: str) -> bool:
     """Whether a text holds an expression."""
     return _OPEN in text

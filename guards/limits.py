@@ -157,6 +157,9 @@ FAIL_FAST_TASKS: Final = Limit(1000, "tasks", "failed ones that a step waits for
 FAIL_FAST_MINUTES: Final = Limit(2880, "minutes", "how long a step waits for a healthy task", OWN)
 EXPRESSION_CHARACTERS: Final = Limit(4096, "characters", "a text with an expression in it", OWN)
 EXPRESSIONS_RESULT: Final = Limit(1_048_576, "characters", "what the expressions of a document come to", OWN)
+KNOWN_VALUE_CHARACTERS: Final = Limit(
+    1000, "characters", "a value on the page of expressions; the API answers all", OWN
+)
 PARALLEL_BRANCHES: Final = Limit(20, "branches", "side by side in a stage", OWN)
 CONDITION_CHARACTERS: Final = Limit(1024, "characters", "a condition", OWN)
 CONDITION_DEPTH: Final = Limit(20, "parentheses", "in each other in a condition", OWN)

@@ -1,9 +1,8 @@
 """Lists in pages that stay right while rows are added: keyset paging, newest first, for API and pages."""
 
 import base64
-import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +76,31 @@ def keyset(
     )
 
 
+def paged(
+    items: Sequence[Any],
+    request: HttpRequest | Request,
+    *,
+    key: Callable[[Any], str],
+    size: int | None = None,
+) -> Page:
+    """Return the page that `?cursor=` names of what no table holds, in ascending order of its unique `key`.
+
+    Raises `NoSuchPage` (404) on a foreign cursor.
+    """
+    wanted = size or _size(request)
+    back, place = _place(request)
+    if place is not None:
+        items = [one for one in items if (key(one) < place if back else key(one) > place)]
+    shown = items[-wanted:] if back else items[:wanted]
+    more = len(items) > wanted
+    has_next, has_previous = (True, more) if back else (more, place is not None)
+    return Page(
+        items=list(shown),
+        next_url=_address(request, Cursor(False, "", key(shown[-1]))) if shown and has_next else None,
+        previous_url=_address(request, Cursor(True, "", key(shown[0]))) if shown and has_previous else None,
+    )
+
+
 class CursorPage(BasePagination):
     """Lists of the API. A view may name its `order` column and be `oldest_first`."""
 
@@ -118,23 +142,38 @@ def _size(request: HttpRequest | Request) -> int:
 
 
 def _cursor(request: HttpRequest | Request, model: type[Model], order: str) -> Cursor | None:
-    given = request.GET.get("cursor", "")
-    if not given:
+    if not request.GET.get("cursor", ""):
         return None
-    if len(given) > CURSOR_CHARACTERS:
-        raise NoSuchPage(_FOREIGN)
     pk = model._meta.pk
     column: Field[Any, Any] = pk if order == "pk" else model._meta.get_field(order)  # type: ignore[assignment]
     try:
-        padded = given + "=" * (-len(given) % 4)
-        text = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
-        back, value, key = read_json(text)
+        back, value, key = _decoded(request)
         cursor = Cursor(bool(back), column.to_python(str(value)), pk.to_python(str(key)))
-    except (binascii.Error, ValueError, TypeError, ValidationError) as exc:
+    except (ValueError, TypeError, ValidationError) as exc:
         raise NoSuchPage(_FOREIGN) from exc
     if cursor.value is None or cursor.key is None:
         raise NoSuchPage(_FOREIGN)
     return cursor
+
+
+def _place(request: HttpRequest | Request) -> tuple[bool, str | None]:
+    """Whether the page before or behind a key is asked for, and that key."""
+    if not request.GET.get("cursor", ""):
+        return False, None
+    try:
+        back, _, key = _decoded(request)
+    except (ValueError, TypeError) as exc:
+        raise NoSuchPage(_FOREIGN) from exc
+    return bool(back), str(key)
+
+
+def _decoded(request: HttpRequest | Request) -> Any:
+    """What a cursor holds. Raises `ValueError` or `NoSuchPage` for what none holds."""
+    given = request.GET.get("cursor", "")
+    if len(given) > CURSOR_CHARACTERS:
+        raise NoSuchPage(_FOREIGN)
+    padded = given + "=" * (-len(given) % 4)
+    return read_json(base64.b64decode(padded, altchars=b"-_", validate=True).decode())
 
 
 def _beyond(cursor: Cursor, order: str, *, upwards: bool) -> Q:
@@ -147,6 +186,10 @@ def _beyond(cursor: Cursor, order: str, *, upwards: bool) -> Q:
 
 
 def _url(request: HttpRequest | Request, row: Model, order: str, *, back: bool) -> str:
+    return _address(request, Cursor(back, getattr(row, order), row.pk))
+
+
+def _address(request: HttpRequest | Request, cursor: Cursor) -> str:
     query = request.GET.copy()
-    query["cursor"] = Cursor(back, getattr(row, order), row.pk).encoded()
+    query["cursor"] = cursor.encoded()
     return f"{request.build_absolute_uri(request.path)}?{query.urlencode()}"

@@ -129,10 +129,7 @@ def _task_definition(execution: Execution, rows: Rows, known: Mapping[str, Any])
 
 def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
     """Everything that an expression can name at this point of the execution."""
-    image, tag = execution.artifact.get("image", ""), execution.artifact.get("tag", "")
-    artifact = {"image": f"{image}:{tag}", "imagePath": image, "tag": tag}
-    if digest := execution.artifact.get("digest"):
-        artifact |= {"digest": digest, "imageWithDigest": f"{image}@{digest}"}
+    artifact = artifact_values(execution)
     steps = {
         step.identifier: {"output": {**step.outputs, **step.hidden_outputs}}
         for step in _steps_of(execution, stage)
@@ -144,6 +141,15 @@ def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
         "steps": steps,
         "execution": {"steps": steps, "id": str(execution.pk)},
     }
+
+
+def artifact_values(execution: Execution) -> dict[str, str]:
+    """What an expression can name of the image that is deployed."""
+    image, tag = execution.artifact.get("image", ""), execution.artifact.get("tag", "")
+    found = {"image": f"{image}:{tag}", "imagePath": image, "tag": tag}
+    if digest := execution.artifact.get("digest"):
+        found |= {"digest": digest, "imageWithDigest": f"{image}@{digest}"}
+    return found
 
 
 def _with_secrets(values: Mapping[str, Any], hidden: Mapping[str, str]) -> Mapping[str, Any]:

@@ -53,6 +53,10 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         of("execution"),
     ),
+    "execution-expressions": Row(
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?at=deploy/&q=image")),
+        of("execution"),
+    ),
     "decide-about-step": Row(
         (Ask("post", Needs("core_pipeline_execute", 302), body=decision, is_form=True),), of("execution")
     ),

@@ -178,5 +178,13 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-log-search": Row(
         (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=x")), of("execution")
     ),
+    "api-execution-expressions": Row(
+        (
+            get(Needs("core_pipeline_view")),
+            get(Needs("core_pipeline_view"), "?q=image&page_size=1"),
+            get(Needs("core_pipeline_view"), "?at=deploy/"),
+        ),
+        of("execution"),
+    ),
     "api-calls": only(Needs("core_pipeline_view"), of("execution")),
 }

@@ -1,0 +1,57 @@
+"""Routes of what expressions may name, in a run."""
+
+import uuid
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from deployments.api.executions import ExecutionRoute
+from deployments.knowledge.names import State, listed
+from deployments.knowledge.of_run import Run
+from web.rest import PAGED
+
+AT = OpenApiParameter(
+    "at",
+    OpenApiTypes.STR,
+    description="The step whose view is meant, as STAGE/STEP by their identifiers; STAGE/ for what is known "
+    "after the last step of a stage. Without it: the step that began last.",
+)
+SEARCH = OpenApiParameter(
+    "q", OpenApiTypes.STR, description="A part of a name, of a value, or of its source."
+)
+
+
+class NameDocument(serializers.Serializer[Any]):
+    """One name that an expression may use."""
+
+    expression = serializers.CharField(help_text="As it is written: <+service.name>.")
+    path = serializers.CharField()
+    origin = serializers.CharField(source="source", help_text="Who sets it.")
+    about = serializers.CharField()
+    state = serializers.ChoiceField(
+        choices=[one.value for one in State],
+        help_text="KNOWN; SECRET: never shown; HIDDEN: you may not view what sets it; LATER: its step runs.",
+    )
+
+
+class KnownDocument(NameDocument):
+    """One name that an expression may use, with what it comes to now."""
+
+    value = serializers.JSONField(
+        allow_null=True, help_text="The last value with its type; **** for a secret, null if not KNOWN."
+    )
+
+
+class ExecutionExpressions(ExecutionRoute):
+    """What expressions may name at a step of an execution, with the last values."""
+
+    @extend_schema(parameters=[AT, SEARCH, *PAGED], responses=KnownDocument(many=True))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        run = Run(self.execution(pk))
+        found = run.known_at(run.moment(request.GET.get("at", "")), self.principal)
+        names = listed(found, request.GET.get("q", ""))
+        return self.page_of(names, KnownDocument, key=lambda one: one.path)

@@ -1,0 +1,96 @@
+"""What a step of each kind finds out while it runs, before any of it is known: names, and what they are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_SERVICE = {
+    "serviceName": "The name of the ECS service.",
+    "serviceArn": "The ARN of the ECS service.",
+    "deploymentId": "The id of the deployment that AWS made.",
+    "desiredCount": "How many tasks are wanted.",
+}
+_REVISION = {
+    "taskDefinitionArn": "The ARN of the task definition's revision.",
+    "taskDefinitionFamily": "The family of the task definition.",
+    "version": "The number of the revision.",
+}
+_SCALING = {"autoScaling": "What became of the auto scaling of the ECS service."}
+_ANSWER = {
+    "httpUrl": "The address that was asked.",
+    "httpMethod": "The method of the request.",
+    "httpResponseCode": "The status of the answer, a number.",
+    "httpResponseBody": "The text of the answer.",
+}
+_OUTPUTS: Mapping[str, Mapping[str, str]] = {
+    "EcsRollingDeploy": {**_REVISION, **_SERVICE, **_SCALING},
+    "EcsCanaryDeploy": {**_REVISION, **_SERVICE},
+    "EcsCanaryDelete": {"serviceName": "The name of the canary."},
+    "EcsBlueGreenCreateService": {
+        **_REVISION,
+        **_SERVICE,
+        "targetGroupArn": "The ARN of the target group that receives the stage traffic.",
+        "oldServiceName": "The ECS service that was live when the deployment began, where there was one.",
+    },
+    "EcsBlueGreenSwapTargetGroups": {
+        "serviceName": "The name of the ECS service that receives production traffic now.",
+        "serviceArn": "The ARN of that ECS service.",
+        "oldServiceName": "The ECS service that was live before, where there was one.",
+        "swapped": "Whether the listeners were swapped.",
+        "autoScalingOfOldServiceName": "What became of the auto scaling of the old ECS service.",
+    },
+    "EcsRunTask": {
+        **_REVISION,
+        "taskArns": "The ARNs of the tasks that were started, a list.",
+        "exitCodes": "By task: the exit codes of its containers.",
+    },
+    "EcsScale": {
+        "serviceName": "The name of the ECS service.",
+        "serviceArn": "The ARN of the ECS service.",
+        "countBefore": "How many tasks were wanted before.",
+        "desiredCount": "How many tasks are wanted.",
+        **_SCALING,
+    },
+    "EcsCleanUp": {"serviceName": "The ECS service that was deleted."},
+    "Verify": {
+        "watchedSince": "When the watch began.",
+        "waitsUntil": "When the watch ends.",
+    },
+    "Wait": {"waitsUntil": "When the wait ends."},
+    "Approval": {
+        "approvers": "Who approved, a list.",
+        "approverInputs": "What approvers entered, by name.",
+    },
+    "Http": _ANSWER,
+}
+# What only the fields of the step itself may name, as it learns it.
+_WITHIN: Mapping[str, Mapping[str, str]] = {
+    "Http": {
+        "httpResponseCode": _ANSWER["httpResponseCode"],
+        "httpResponseBody": _ANSWER["httpResponseBody"],
+        "json": "The answer, if it is a JSON object: write <+json.path.to.value>.",
+    },
+}
+
+
+def outputs_of(type_: str, spec: Any) -> dict[str, str]:
+    """The outputs of a step by name, each with a sentence; those that its spec names come last."""
+    found = dict(_OUTPUTS.get(type_, {}))
+    listed = spec.get("outputVariables") if isinstance(spec, Mapping) else None
+    for one in listed if isinstance(listed, list) else ():
+        name = one.get("name") if isinstance(one, Mapping) else None
+        if isinstance(name, str):
+            found[name] = "An output variable of the step."
+    if type_ == "Approval":
+        found |= {f"approverInputs.{name}": "What an approver entered." for name in _asked(spec)}
+    return found
+
+
+def known_within(type_: str) -> Mapping[str, str]:
+    """What the fields of a step itself may name while it runs, each with a sentence."""
+    return _WITHIN.get(type_, {})
+
+
+def _asked(spec: Any) -> list[str]:
+    asked = spec.get("approverInputs") if isinstance(spec, Mapping) else None
+    listed = asked if isinstance(asked, list) else ()
+    return [str(one["name"]) for one in listed if isinstance(one, Mapping) and one.get("name")]

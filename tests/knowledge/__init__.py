@@ -1,0 +1,1 @@
+"""What expressions may name, listed for people and programs."""
