@@ -1,13 +1,20 @@
 """Files from git: one commit of a repository on loopback, and nothing that it could run."""
 
+import random
+import threading
+from string import ascii_letters
 from typing import Any
 
 import asyncssh
 import pytest
 
-from tests.agent.tasks import error_of, run
+from delegates.agent.executors import Surroundings, execute, git_program
+from guards.host_keys import read_host_keys
+from guards.limits import Limit
+from tests.agent.places import place
+from tests.agent.tasks import Said, error_of, held_task, run
 from tests.fixtures.git import GitServer
-from tests.fixtures.ssh import SshServer
+from tests.fixtures.ssh import SshServer, new_key, public
 from tests.watching.marker import planted
 
 
@@ -100,7 +107,69 @@ def test_branches_and_tags_are_listed(repository: Repository, git_server: GitSer
 def test_files_come_over_ssh_with_a_key(repository: Repository, ssh_server: SshServer) -> None:
     answer = fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, mask=(ssh_server.key,))
     assert answer.status == "SUCCEEDED", answer.error
-    assert answer.result == {"commit": repository[1], "files": {"ecs/task.yaml": "family: web\n"}}
+    files = {"ecs/task.yaml": "family: web\n"}
+    assert answer.result == {"commit": repository[1], "files": files, "host_key": ssh_server.host_key}
+
+
+def test_a_server_is_known_again_by_its_key(repository: Repository, ssh_server: SshServer) -> None:
+    known = [f"127.0.0.1 {public(new_key())}", ssh_server.host_key]
+    answer = fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, host_keys=known)
+    assert answer.status == "SUCCEEDED", answer.error
+    assert "host_key" not in answer.result
+
+
+def test_a_server_with_another_key_gets_no_login(repository: Repository, ssh_server: SshServer) -> None:
+    other = public(new_key())
+    error = error_of(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, host_keys=[other]))
+    assert (error["code"], error["host_key"]) == ("HostKeyChanged", ssh_server.host_key)
+    for one in (other, ssh_server.host_key):
+        assert read_host_keys(one)[0].fingerprint in error["message"]
+
+
+def test_a_commit_that_is_too_much_is_not_taken(
+    git_server: GitServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git_server.commit({"random": "".join(random.Random(7).choices(ascii_letters, k=400_000))})
+    monkeypatch.setattr(git_program, "GIT_TRANSFER_BYTES", Limit(64 * 1024, "bytes", "a commit", "a test"))
+    monkeypatch.setattr(git_program, "_START", git_program._START.replace("-f 204800", "-f 128"))
+    error = error_of(fetch(git_server.url, "random"))
+    assert "one commit of the repository is more than 64 KiB" in error["message"]
+
+
+def test_git_is_ended_with_all_that_it_started(git_server: GitServer) -> None:
+    git_server.commit({"a": "b"})
+    begun = threading.Event()
+    forever = threading.Event()
+
+    def serve(request: Any) -> tuple[int, dict[str, str], bytes]:
+        begun.set()
+        forever.wait(30)
+        return 200, {}, b""
+
+    with place(serve) as url:
+        held = held_task("git", {"url": f"{url}/app.git", "paths": ["a"]})
+        answers: list[Any] = []
+        thread = threading.Thread(target=lambda: answers.append(execute(held, Surroundings(Said()))))
+        thread.start()
+        assert begun.wait(20)
+        held.stopped.set()
+        thread.join(20)
+        forever.set()
+    assert answers[0].status == "ABORTED"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ssh://git@a;id/app.git",
+        "ssh://git@$(id)/app.git",
+        "ssh://-l@example.com/app.git",
+        "ssh://a%3Bid@example.com/a",
+        "ssh://git@`id`/app.git",
+    ],
+)
+def test_names_that_a_shell_could_take_for_orders_are_refused(url: str) -> None:
+    assert error_of(run("git", {"url": url, "ssh_key": "k"}))["code"] == "BadParameters"
 
 
 def test_a_key_that_the_server_does_not_know_is_refused_in_its_words(

@@ -1,0 +1,72 @@
+"""The public keys by which SSH servers are known again: read, and told apart by their fingerprints."""
+
+import base64
+import binascii
+import hashlib
+from dataclasses import dataclass
+
+from guards.limits import HOST_KEY_CHARACTERS, HOST_KEYS
+
+TYPES = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "ssh-rsa",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+)
+
+
+class BadHostKey(ValueError):
+    """A text is no public key of an SSH server."""
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """One public key: its type, and its body in base64."""
+
+    type: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.body}"
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash that ssh shows to people: SHA256: and 43 characters."""
+        digest = hashlib.sha256(base64.b64decode(self.body)).digest()
+        return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+
+
+def read_host_keys(text: str) -> tuple[HostKey, ...]:
+    """The keys of a text, one a line, as `ssh-keyscan` or a `.pub` file have them. Raises `BadHostKey`."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) > HOST_KEYS:
+        raise BadHostKey(f"there are more than {HOST_KEYS}")
+    return tuple(dict.fromkeys(_read(line) for line in lines))
+
+
+def _read(line: str) -> HostKey:
+    words = line.split()
+    at = next((number for number, word in enumerate(words[:2]) if word in TYPES), None)
+    if len(line) > HOST_KEY_CHARACTERS or at is None or len(words) < at + 2:
+        raise BadHostKey("a line is no public key of an SSH server: take what ssh-keyscan prints")
+    key = HostKey(words[at], words[at + 1])
+    if _type_inside(key.body) != key.type:
+        raise BadHostKey(f"the {key.type} key is not whole: copy it again")
+    return key
+
+
+def _type_inside(body: str) -> str:
+    """The type that a key's own body names; nothing where the body does not hold whole fields."""
+    try:
+        raw = base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        return ""
+    fields = []
+    while len(raw) >= 4:
+        length = int.from_bytes(raw[:4], "big")
+        fields.append(raw[4 : 4 + length])
+        raw = raw[4 + length :] if len(raw) >= 4 + length else b"?"
+    return fields[0].decode("ascii", "replace") if len(fields) > 1 and not raw else ""
