@@ -112,7 +112,7 @@ def windows_over(scope: Scope, places: Iterable[Place]) -> list[tuple[FreezeWind
 
 @dataclass(frozen=True)
 class FrozenNow:
-    """The window that holds a pipeline back longest, and whether this person could go past all of them."""
+    """The window that holds a run back longest, and whether this person could go past all of them."""
 
     window: FreezeWindow
     period: Period
@@ -125,7 +125,16 @@ def frozen_for(actor: User, pipeline: Pipeline) -> FrozenNow | None:
         targets, _ = find_targets(read_pipeline(pipeline.yaml), pipeline.scope)
     except BadPipelineError:
         return None
-    found = windows_over(pipeline.scope, places_of(targets))
+    return _frozen(actor, pipeline.scope, places_of(targets))
+
+
+def retry_frozen_for(actor: User, execution: Execution) -> FrozenNow | None:
+    """What holds another try of an execution back now; None if nothing does."""
+    return _frozen(actor, execution.scope, places_of_execution(execution))
+
+
+def _frozen(actor: User, scope: Scope, places: Iterable[Place]) -> FrozenNow | None:
+    found = windows_over(scope, places)
     if not found:
         return None
     window, period = found[0]

@@ -134,14 +134,20 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
     )
 
 
-def retry_execution(*, actor: User, execution: Execution) -> None:
-    """Try the step that failed again, in the same execution; its earlier attempts stay in the log."""
+def retry_execution(*, actor: User, execution: Execution, override_freeze: bool = False) -> None:
+    """Try the step that failed again, in the same execution; its earlier attempts stay in the log.
+
+    Raises `Frozen` in a freeze window; `override_freeze` goes past those that the actor may override.
+    """
     require(actor, "core_pipeline_execute", execution)
     if execution.status not in RETRYABLE:
         raise Conflict(f"Only an execution that failed can be retried; this one is {execution.status}.")
     refuse_lacking(actor, needs_of_execution(execution))
-    freezes.let_through(actor, execution.scope, freezes.places_of_execution(execution), override=False)
-    _ask(actor, execution, Interrupt.Kind.RETRY)
+    places = freezes.places_of_execution(execution)
+    overridden = freezes.let_through(actor, execution.scope, places, override=override_freeze)
+    with transaction.atomic():
+        _ask(actor, execution, Interrupt.Kind.RETRY)
+        freezes.note_override(actor, execution, overridden)
 
 
 def decide(*, actor: User, execution: Execution, step: str, decision: str) -> None:

@@ -197,6 +197,14 @@ class AbortInput(serializers.Serializer[Any]):
     rollback = serializers.BooleanField(required=False, default=False)
 
 
+class RetryInput(serializers.Serializer[Any]):
+    """How to try again."""
+
+    override_freeze = serializers.BooleanField(
+        required=False, default=False, help_text="Go past freeze windows that you may override."
+    )
+
+
 class DecisionInput(serializers.Serializer[Any]):
     """What a person decides about a step; `choices` of its `intervention` says what can be decided now."""
 
@@ -341,9 +349,10 @@ class Leftovers(ExecutionRoute):
 class RetryExecution(ExecutionRoute):
     """Trying the step that failed again."""
 
-    @extend_schema(request=None, responses={202: AskedDocument})
+    @extend_schema(request=RetryInput, responses={202: AskedDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        return self.asked(pk, operations.retry_execution)
+        override = self.given(RetryInput)["override_freeze"]
+        return self.asked(pk, operations.retry_execution, override_freeze=override)
 
 
 class DecideAboutStep(ExecutionRoute):

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from deployments import operations, queries
+from deployments import freezes, operations, queries
 from deployments.models import Execution
 from deployments.onboarding import way_to_first_run
 from deployments.states import TERMINAL, Status
@@ -70,6 +70,7 @@ def execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "statuses": LOOKS,
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", found.pipeline),
+        "frozen": freezes.retry_frozen_for(request.user, found),
     }
     return render(request, "deployments/execution.html", context)
 
@@ -118,9 +119,9 @@ def roll_back(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def retry(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will ask for another attempt of the step that failed."""
-    found = _found(request, pk)
+    found, override = _found(request, pk), bool(request.POST.get("override_freeze"))
     try:
-        operations.retry_execution(actor=request.user, execution=found)
+        operations.retry_execution(actor=request.user, execution=found, override_freeze=override)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)

@@ -150,3 +150,22 @@ def test_two_who_edit_a_window_lose_nothing(drive: Drive) -> None:
     assert browser.post(address, mine | {"version": 2}).status_code == 302
     window.refresh_from_db()
     assert window.name == "Mine"
+
+
+def test_another_try_in_a_window_needs_who_may_override_it(drive: Drive) -> None:
+    account = Scope.objects.account()
+    execution = drive.start("1.27")
+    Execution.objects.update(status="FAILED", look_at=None)
+    _freeze(account)
+    address = f"/api/v1/executions/{execution.pk}/retry"
+    program = _program(drive.deployer)
+    assert program.post(address, {}, format="json").json()["code"] == "frozen"
+    assert program.post(address, {"override_freeze": True}, format="json").status_code == 403
+    browser = Client()
+    browser.force_login(_admin(account))
+    page = f"/deployments/{execution.pk}/"
+    assert 'name="override_freeze"' in browser.get(page).content.decode()
+    assert "Frozen until" in browser.get(page).content.decode()
+    browser.post(f"{page}retry/", {"override_freeze": "1"})
+    assert execution.interrupts.get().kind == "RETRY"
+    assert AuditEntry.objects.get(action="freezewindow.override").thing_id == str(execution.pk)
