@@ -35,6 +35,7 @@ from delegates.models import DelegateTask, Inquiry
 from delegates.operations.tasks import submit_task
 from delegates.owners import Answer, Payload
 from delegates.pickers import QUESTIONS, Seen, checked_subject, seen
+from delegates.site_steps import told_with_step
 from delegates.site_tests import examine_site
 from rbac.models import User
 
@@ -42,6 +43,7 @@ OWNER = "inquiry"
 PATIENCE = timedelta(seconds=60)
 # Who asks the same again so soon means the question that is under way, or its answer.
 SAME_QUESTION = timedelta(seconds=30)
+FORGOTTEN = timedelta(days=1)
 
 
 @transaction.atomic
@@ -52,6 +54,7 @@ def ask(*, actor: User, connector: Connector, kind: str, region: str = "", subje
         region = region or read_spec(connector.spec).test_region
     _door(connector, region)
     now = database_now()
+    _forget_old(connector, kind)
     begun = Inquiry.objects.create(
         connector=connector, kind=kind, region=region, subject=subject, asked_by=actor, asked_at=now
     )
@@ -62,12 +65,53 @@ def ask(*, actor: User, connector: Connector, kind: str, region: str = "", subje
 def ask_or_join(*, actor: User, connector: Connector, kind: str, region: str, subject: str = "") -> Inquiry:
     """The same person's question of a moment ago, or a new one."""
     refuse_lacking(actor, needs_of_connector(connector))
-    since = max(database_now() - SAME_QUESTION, connector.updated_at)
-    same = Inquiry.objects.filter(
-        connector=connector, kind=kind, region=region, subject=subject, asked_by=actor
-    )
-    found = same.filter(asked_at__gt=since).select_related("task").order_by("-asked_at").first()
+    found = asked_before(Question(actor, connector, kind, region, subject))
     return found or ask(actor=actor, connector=connector, kind=kind, region=region, subject=subject)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What somebody asks a connector."""
+
+    actor: User
+    connector: Connector
+    kind: str
+    region: str
+    subject: str
+
+
+def asked_before(question: Question) -> Inquiry | None:
+    """The same question of a moment ago by the same person, answered or not."""
+    since = max(database_now() - SAME_QUESTION, question.connector.updated_at)
+    same = Inquiry.objects.filter(
+        connector=question.connector,
+        kind=question.kind,
+        region=question.region,
+        subject=question.subject,
+        asked_by=question.actor,
+    )
+    return same.filter(asked_at__gt=since).select_related("task").order_by("-asked_at").first()
+
+
+def keep_answer(question: Question, report: Mapping[str, Any]) -> None:
+    """This will keep what this Slipway found itself, for who asks the same again in a moment."""
+    now = database_now()
+    _forget_old(question.connector, question.kind)
+    Inquiry.objects.create(
+        connector=question.connector,
+        kind=question.kind,
+        region=question.region,
+        subject=question.subject,
+        asked_by=question.actor,
+        asked_at=now,
+        finished_at=now,
+        report=dict(report),
+    )
+
+
+def _forget_old(connector: Connector, kind: str) -> None:
+    """Nobody asks for what was seen long ago."""
+    Inquiry.objects.filter(connector=connector, kind=kind, asked_at__lt=database_now() - FORGOTTEN).delete()
 
 
 def clusters_by_delegate(*, actor: User, connector: Connector, region: str) -> list[Cluster] | Inquiry:
@@ -264,4 +308,6 @@ def _reported(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
             return {"seen": seen(inquiry.kind, caller, inquiry.subject)}
         return {"clusters": [asdict(one) for one in clusters_seen_by(caller)]}
     except AwsError as error:
-        return {"error": error.sentence}
+        is_tags = inquiry.kind == Inquiry.Kind.TAGS
+        told = told_with_step(inquiry.connector, error, inquiry.region) if is_tags else error.sentence
+        return {"error": told}

@@ -8,28 +8,10 @@ from connectors.models import Connector
 from connectors.sites import SiteSpec, read_site
 from delegates.doors import DoorClosed
 from delegates.errands import LIST_REFS, LIST_TAGS, PING_REGISTRY, SERVICE
+from delegates.site_steps import step_after
 from delegates.trials import Check, ConnectorTest
 
 REPOSITORY, REGISTRY = "Repository", "Registry"
-# Of what a program says, in small letters; the first that is found counts.
-_BECAUSE: Final = (
-    (
-        "private address",
-        "Let the connector go through a delegate in that network, or allow the network here.",
-    ),
-    ("no registered delegate", "Start a delegate, or give one the tags that the connector asks for."),
-    (
-        "permission denied (publickey",
-        "Register the public half of the key at the Git server, then test again.",
-    ),
-    ("libcrypto", "The secret is no private SSH key: give the whole file, from BEGIN to END."),
-    ("authentication failed", "Look whether user name and token are right and the token is not expired."),
-    ("could not read username", "The server wants a login: choose user name and password."),
-    ("not found", "Look at the URL; for the URL of an account, name a repository for the test."),
-    ("wants a login", "The registry wants a login: choose user name and password."),
-    ("gave no token", "Look whether user name and password are right."),
-    ("certificate", "Give whoever calls the certificate authority of this server, then test again."),
-)
 _REACH: Final = "Make sure that {who} reaches {where}: name resolution, a proxy or firewall on the way."
 
 
@@ -64,9 +46,8 @@ def _counted(found: list[str], one: str, several: str) -> str:
 
 
 def _failed(site: SiteSpec, name: str, problem: str, delegate: str) -> ConnectorTest:
-    said = problem.lower()
     reach = _REACH.format(who="the delegate" if site.is_remote else "Slipway", where=site.url)
-    step = next((step for part, step in _BECAUSE if part in said), reach)
+    step = step_after(problem) or reach
     return ConnectorTest(
         ok=False,
         message=problem,

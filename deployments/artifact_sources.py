@@ -10,6 +10,7 @@ from connectors.queries import connectors_for
 from delegates.images import height
 from delegates.registries import IMAGE_PATH, MOST_PATH
 from deployments.models import Artifact
+from guards.patterns import fitting, glob_fits, pattern_fault
 from rbac.models import Scope
 
 DOCKER_REGISTRY, ECR = "DockerRegistry", "Ecr"
@@ -36,7 +37,7 @@ def source_problem(source: Source) -> str:
         return f"{missing[0]} is missing"
     if not IMAGE_PATH.match(str(source["imagePath"])) or len(str(source["imagePath"])) > MOST_PATH:
         return "imagePath is the name of a repository in the registry, such as library/nginx"
-    return _pattern_problem(str(source.get("tagPattern") or ""))
+    return pattern_problem(str(source.get("tagPattern") or ""))
 
 
 def connector_of_source(scope: Scope, source: Source) -> Connector | None:
@@ -62,18 +63,37 @@ def settled(artifact: Artifact, tag: str, scope: Scope) -> dict[str, Any]:
     return {"image": artifact.image, "tag": chosen, "source": kept}
 
 
+def matching(tags: Sequence[str], pattern: str) -> list[str]:
+    """The tags that a pattern matches whole, the highest first, numbers counted as numbers.
+
+    Raises `PatternTooSlow`.
+    """
+    if expression := _expression(pattern):
+        found = list(fitting(expression, tags))
+    else:
+        found = [tag for tag in tags if glob_fits(pattern, tag)]
+    return sorted(found, key=height, reverse=True)
+
+
 def newest(tags: Sequence[str], pattern: str) -> str:
-    """The tag that a pattern means: of those that match the highest, numbers counted as numbers."""
-    matching = [tag for tag in tags if _matches(pattern, tag)]
-    return max(matching, key=height, default="")
+    """The tag that a pattern means: of those that match the highest. Raises `PatternTooSlow`."""
+    return next(iter(matching(tags, pattern)), "")
 
 
-def _matches(pattern: str, tag: str) -> bool:
-    parts = (re.escape(part) for part in pattern.split("*"))
-    return re.fullmatch(".*".join(parts), tag) is not None
-
-
-def _pattern_problem(pattern: str) -> str:
+def pattern_problem(pattern: str) -> str:
+    """What is wrong with a pattern of tags, or nothing."""
+    if expression := _expression(pattern):
+        why = pattern_fault(expression)
+        return f"the regular expression of tagPattern {why}" if why else ""
     if len(pattern) > MOST_PATTERN or not re.fullmatch(r"[\w.*-]*", pattern, re.ASCII):
-        return f"tagPattern has letters, digits, . _ - and * for anything, {MOST_PATTERN} at most"
-    return "" if pattern.count("*") <= 4 else "tagPattern has four * at most"
+        return (
+            f"tagPattern has letters, digits, . _ - and * for anything, {MOST_PATTERN} at most, "
+            "or is a regular expression between slashes"
+        )
+    return ""
+
+
+def _expression(pattern: str) -> str:
+    """The regular expression between slashes, which no tag has; empty for a plain pattern."""
+    is_one = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")
+    return pattern[1:-1] if is_one else ""

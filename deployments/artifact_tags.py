@@ -6,9 +6,10 @@ from connectors.models import Connector
 from delegates.images import SeenTags
 from delegates.models import Inquiry
 from delegates.registries import tags_by_connector
-from deployments.artifact_sources import Source, connector_of_source, source_problem
+from deployments.artifact_sources import Source, connector_of_source, matching, source_problem
 from deployments.models import Artifact, Pipeline, Service
 from deployments.operations import default_artifact
+from guards.patterns import PatternTooSlow
 from rbac.models import Scope, User
 from web.problems import BadInput, Conflict
 
@@ -35,19 +36,39 @@ def tags_of_pipeline(*, actor: User, pipeline: Pipeline) -> SeenTags | Inquiry:
     return _asked(actor, source, Connector.objects.filter(pk=source["connector_id"]).first())
 
 
-def tags_of_source(*, actor: User, scope: Scope, source: Source) -> SeenTags | Inquiry:
-    """The same for a source in `scope`, saved or not. Raises `BadInput` for a wrong one."""
+def tags_of_source(
+    *, actor: User, scope: Scope, source: Source, is_narrowed: bool = False
+) -> SeenTags | Inquiry:
+    """The same for a source in `scope`, saved or not; narrowed to its pattern if wished.
+
+    Raises `BadInput` for a source that cannot be.
+    """
     if not source:
         raise Conflict(NO_SOURCE)
     if why := source_problem(source):
-        raise BadInput("Say first where the image is.", errors=[{"path": "source", "message": why}])
-    return _asked(actor, source, connector_of_source(scope, source))
+        raise BadInput("This cannot be asked yet.", errors=[{"path": "source", "message": why}])
+    return _asked(actor, source, connector_of_source(scope, source), is_narrowed=is_narrowed)
 
 
-def _asked(actor: User, source: Source, connector: Connector | None) -> SeenTags | Inquiry:
+def _asked(
+    actor: User, source: Source, connector: Connector | None, *, is_narrowed: bool = False
+) -> SeenTags | Inquiry:
     if connector is None:
         raise Conflict(
             f"The connector {source['connector']} is not there: make it, or name another one in the service."
         )
     image, region = str(source["imagePath"]), str(source.get("region") or "")
-    return tags_by_connector(actor=actor, connector=connector, image=image, region=region)
+    found = tags_by_connector(actor=actor, connector=connector, image=image, region=region)
+    pattern = str(source.get("tagPattern") or "")
+    return _like(found, pattern) if isinstance(found, SeenTags) and is_narrowed and pattern else found
+
+
+def _like(found: SeenTags, pattern: str) -> SeenTags:
+    """The tags that a pattern matches, in the order in which a run prefers them."""
+    by_name = {one.name: one for one in found.tags}
+    try:
+        return SeenTags([by_name[name] for name in matching(found.names, pattern)], found.is_cut)
+    except PatternTooSlow as slow:
+        raise BadInput(
+            "These tags cannot be listed.", errors=[{"path": "tagPattern", "message": str(slow)}]
+        ) from slow

@@ -129,6 +129,7 @@ TASK_LOG_READS: Final = Limit(10, "calls", "one look at the output of tasks", "G
 PATTERN_CHARACTERS: Final = Limit(256, "characters", "a regular expression that a person writes", OWN)
 PATTERN_REPEATS: Final = Limit(4, "repeats", "a regular expression that a person writes", OWN)
 PATTERN_TEXT: Final = Limit(128, "characters", "a text that is held against such an expression", OWN)
+PATTERN_SECONDS: Final = Limit(2, "seconds", "such an expression held against a list of tags", OWN)
 INPUT_CHARACTERS: Final = Limit(16 * 1024, "characters", "the value of one variable of a run", OWN)
 INPUT_SETS: Final = Limit(20, "input sets", "one run", OWN)
 INTEGER: Final = Limit(2**63 - 1, "as a value", "a whole number, and as far below zero", f"{POSTGRES} bigint")

@@ -1,10 +1,12 @@
 """Regular expressions that people write, kept to those that no text can make slow."""
 
 import re
+import time
 import warnings
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from guards.limits import PATTERN_CHARACTERS, PATTERN_REPEATS, PATTERN_TEXT
+from guards.limits import PATTERN_CHARACTERS, PATTERN_REPEATS, PATTERN_SECONDS, PATTERN_TEXT
 
 # A group that is repeated, a look around, or a reference back is what makes some texts take for ever.
 _REPEATED_GROUP: Final = re.compile(r"(?<!\\)\)(?:[*+]|\{)")
@@ -36,3 +38,39 @@ def pattern_fault(pattern: str) -> str:
 def fits(pattern: str, text: str) -> bool:
     """Whether all of a text fits a pattern without a fault; a text that is too long does not."""
     return len(text) <= PATTERN_TEXT and re.fullmatch(pattern, text) is not None
+
+
+class PatternTooSlow(Exception):
+    """Some texts keep a pattern busy for too long."""
+
+
+def fitting(pattern: str, texts: Iterable[str]) -> Iterator[str]:
+    """Yield the texts that fit a pattern without a fault.
+
+    One text cannot take long; raises `PatternTooSlow` where all of them together do.
+    """
+    end = time.thread_time() + PATTERN_SECONDS
+    for text in texts:
+        if fits(pattern, text):
+            yield text
+        if time.thread_time() > end:
+            raise PatternTooSlow(
+                f"the expression {pattern} takes more than {PATTERN_SECONDS}: repeat less in it"
+            )
+
+
+def glob_fits(pattern: str, text: str) -> bool:
+    """Whether all of a text fits a pattern in which * stands for anything; the time is linear in the text."""
+    first, *others = pattern.split("*")
+    if not others:
+        return text == pattern
+    if not text.startswith(first):
+        return False
+    *middle, last = others
+    at = len(first)
+    for part in middle:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(text) - len(last) >= at and text.endswith(last)

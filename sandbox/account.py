@@ -11,7 +11,7 @@ from moto.core.base_backend import BackendDict
 from moto.core.model_instances import reset_model_data
 from moto.ecs.models import ecs_backends
 
-from sandbox import elb, scaling, state
+from sandbox import ecr, elb, scaling, state
 from sandbox.clock import CLOCK
 from sandbox.ecs import backend as ecs_backend
 from sandbox.ecs import containers, scheduler
@@ -40,6 +40,7 @@ class Account:
         os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
         ecs_backend.install()
         ecs_responses.install()
+        ecr.install()
         elb.install()
         scaling.install()
         self.seed = self._restore() or self._fresh()

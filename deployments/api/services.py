@@ -42,7 +42,7 @@ class ArtifactFields(serializers.Serializer[Any]):
     """The image that a service runs, and the tag that a run takes when nobody chooses one.
 
     `source` says where tags and digests are asked for: type (DockerRegistry or Ecr), connector, imagePath,
-    of ECR the region, and tagPattern for the newest tag of a kind, such as 1.27.*.
+    of ECR the region, and tagPattern for the newest tag of a kind, such as 1.27.* or /1[.]27[.][0-9]+/.
     """
 
     image = serializers.RegexField(catalog.IMAGE)

@@ -5,9 +5,11 @@ from typing import Any
 
 from aws.errors import NotFound, Undelivered
 from delegates.images import digest_of, every_tag
+from delegates.site_steps import step_after
 from deployments.actions.base import ActionFailed
 from deployments.actions.work import FIND_DIGEST, LIST_TAGS
 from deployments.artifact_sources import newest
+from guards.patterns import PatternTooSlow
 
 Errand = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Does an errand by its name. Raises `AwsError`."""
@@ -34,10 +36,11 @@ def pinned(artifact: Mapping[str, Any], errand: Errand) -> dict[str, Any]:
         tag = artifact["tag"] or _newest(source, asked, errand)
         digest = digest_of(errand(FIND_DIGEST, {**asked, "tag": tag}))
     except (NotFound, Undelivered) as problem:
+        image = f"{source['imagePath']}:{artifact['tag'] or source.get('tagPattern')}"
+        said = f"{problem.sentence} {step_after(problem.sentence)}".strip()
         raise ActionFailed(
             "IMAGE_NOT_FOUND",
-            f"The image {source['imagePath']}:{artifact['tag'] or source.get('tagPattern')} was not found "
-            f"by the connector {source['connector']}: {problem.sentence}",
+            f"The image {image} was not found by the connector {source['connector']}: {said}",
         ) from problem
     return {**artifact, "tag": tag, "digest": digest}
 
@@ -46,7 +49,11 @@ def _newest(source: Mapping[str, Any], asked: dict[str, Any], errand: Errand) ->
     pattern = source.get("tagPattern", "")
     where = {"image": asked["repository"], "region": asked.get("region", "")}
     found = every_tag(lambda now: errand(LIST_TAGS, now), **where, connector=asked["connector"])
-    if tag := newest(found.names, pattern):
+    try:
+        tag = newest(found.names, pattern)
+    except PatternTooSlow as slow:
+        raise ActionFailed("PATTERN_TOO_SLOW", f"The tag of {source['imagePath']}: {slow}.") from slow
+    if tag:
         return tag
     raise ActionFailed(
         "IMAGE_NOT_FOUND", f"No tag of {source['imagePath']} matches {pattern}: choose a tag, and run again."

@@ -39,8 +39,10 @@ class DeployForm(forms.Form):
         },
     )
 
-    def __init__(self, *args: Any, pipelines: QuerySet[Pipeline], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, pipelines: QuerySet[Pipeline], pattern: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.pattern = pattern
+        self.fields["tag"].required = not pattern
         self.fields["pipeline"].queryset = pipelines  # type: ignore[attr-defined]
         self.pipelines = list(pipelines)
         self.tags: list[str] = []
@@ -95,8 +97,14 @@ class RunForm(forms.Form):
             self.plan = operations.preview_run(pipeline)
             self.artifact = operations.default_artifact(pipeline)
             self.initial["tag"] = self.artifact["tag"]
+            self.fields["tag"].required = not self.pattern
         except Problem as problem:
             self.refuse(problem)
+
+    @property
+    def pattern(self) -> str:
+        """The pattern of the tag that a run takes where nobody chooses one."""
+        return str((self.artifact.get("source") or {}).get("tagPattern") or "")
 
     def refuse(self, problem: Problem) -> None:
         """This will show why the run was not started; what is wrong with an input stands beside it."""

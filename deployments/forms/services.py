@@ -9,6 +9,7 @@ from deployments.catalog import IMAGE, TAG, ManifestSpec, ServiceSpec
 from deployments.forms.resources import InScope, ResourceForm, WithIdentifier
 from deployments.forms.variables import VariableRows
 from deployments.models import Service
+from guards.limits import PATTERN_CHARACTERS
 
 _MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
 
@@ -70,9 +71,10 @@ class ServiceForm(ResourceForm):
     )
     tag_pattern = forms.CharField(
         required=False,
-        max_length=200,
+        max_length=int(PATTERN_CHARACTERS) + 2,
         label="Newest tag like",
-        help_text="Such as 1.27.*, taken by a run where nobody chooses a tag.",
+        help_text="Such as 1.27.* or, as a regular expression, /1\\.27\\.[0-9]+/. A run for which nobody "
+        "chooses a tag takes the highest that matches.",
         widget=forms.TextInput(attrs=_MONO),
     )
 

@@ -21,11 +21,13 @@ EXECUTE: Final = "core_pipeline_execute"
 MOST_TAGS: Final = 20
 
 
-def deploy_form(request: PageRequest, users: UsedBy) -> DeployForm:
+def deploy_form(request: PageRequest, service: Service, users: UsedBy) -> DeployForm:
     """The form for the pipelines among those that refer to a service which this person may run."""
     rows = Pipeline.objects.filter(pk__in=[one.pk for one in users.shown]).select_related("scope")
     runnable = visible_to(request.user, EXECUTE, rows).order_by("name", "pk")
-    form = DeployForm(posted(request), pipelines=runnable)
+    artifact = getattr(service, "artifact", None)
+    pattern = str(artifact.source.get("tagPattern") or "") if artifact else ""
+    form = DeployForm(posted(request), pipelines=runnable, pattern=pattern)
     form.tags = queries.newest_tags(request.user, form.pipelines, MOST_TAGS)
     return form
 
@@ -35,7 +37,7 @@ def deploy_form(request: PageRequest, users: UsedBy) -> DeployForm:
 def deploy_image(request: PageRequest, pk: int) -> HttpResponse:
     """This will deploy a tag of a service's image, and show what happens."""
     service = get_visible(request, VIEW, Service.objects.select_related("scope", "artifact"), pk=pk)
-    form = deploy_form(request, used_by(service, request.user))
+    form = deploy_form(request, service, used_by(service, request.user))
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         try:

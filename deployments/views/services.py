@@ -71,7 +71,7 @@ def service(request: PageRequest, pk: int) -> HttpResponse:
         "service": found,
         "environments": _environments(request, found),
         "used_by": users,
-        "deploy": deploy_form(request, users),
+        "deploy": deploy_form(request, found, users),
         "rights": permissions_at(request.user, found),
     }
     return render(request, "deployments/services/detail.html", content)

@@ -60,8 +60,10 @@ def tags_of_source(request: PageRequest) -> HttpResponse:
     scope = scopes_where(request.user, EDIT).filter(path=path).first()
     if scope is None:
         raise NotVisible("There is no such scope, or you may not change services there.")
+    said["tagPattern"] = request.GET.get("pattern", "").strip()
     return _listed(
-        request, lambda: artifact_tags.tags_of_source(actor=request.user, scope=scope, source=said)
+        request,
+        lambda: artifact_tags.tags_of_source(actor=request.user, scope=scope, source=said, is_narrowed=True),
     )
 
 

@@ -49,12 +49,16 @@ class TagPicker {
     list.addEventListener("scroll", () => list.scrollTop + list.clientHeight > list.scrollHeight - 60 && this.more(), { passive: true });
   }
 
+  get as() {
+    return this.input.dataset.tagsAs ?? "search";
+  }
+
   get isOpen() {
     return !this.popup.hidden;
   }
 
-  // All tags, whatever stands in the field: it may be a default that somebody wants to leave.
-  open(search = "") {
+  // All tags, whatever stands in the field: it may be a default that somebody wants to leave. Of a pattern what fits.
+  open(search = this.as === "search" ? "" : this.input.value.trim()) {
     this.popup.hidden = false;
     this.input.setAttribute("aria-expanded", "true");
     this.search = search;
@@ -95,7 +99,7 @@ class TagPicker {
       const value = this.input.form.elements[field]?.value;
       if (value) address.searchParams.set(name, value);
     }
-    address.searchParams.set("search", this.search);
+    address.searchParams.set(this.as, this.search);
     address.searchParams.set("page", page);
     return address;
   }
@@ -126,10 +130,11 @@ class TagPicker {
     this.tags.push(...results);
     this.list.append(...results.map((tag, at) => this.option(tag, first + at)));
     this.next = next;
+    const best = this.as === "pattern" && this.search && this.tags.length ? ` A run takes ${this.tags[0].name}.` : "";
     const count = `${this.tags.length.toLocaleString()} of ${matching.toLocaleString()} tag${matching === 1 ? "" : "s"}`;
     const cut = isCut ? " The repository has more than Slipway lists: type the tag if yours is missing." : "";
-    if (matching) this.tell(`${count}.${cut}`);
-    else this.tell(this.search ? `No tag has “${this.search}” in it.${cut}` : "The repository has no tags.");
+    if (matching) this.tell(`${count}.${best}${cut}`);
+    else this.tell(this.search ? `No tag ${this.as === "search" ? `has “${this.search}” in it` : `is like ${this.search}`}.${cut}` : "The repository has no tags.");
   }
 
   option({ name, pushed_at: pushed }, at) {

@@ -130,7 +130,7 @@ def test_all_pages_of_tags_are_read_with_a_token() -> None:
     mine = Registry()
     with place(mine) as url:
         answer = registry(url, username="me", password="pass")
-    assert answer.result == {"tags": list(Registry.TAGS)}
+    assert answer.result == {"tags": list(Registry.TAGS), "is_cut": False}
     assert mine.logins == ["Basic " + base64.b64encode(b"me:pass").decode()]
 
 

@@ -18,10 +18,15 @@ TOKEN, PAGE = planted("token-of-the-registry"), 2
 
 @dataclass
 class Registry:
-    """`tags` are those of shop/web, each with its digest; `page` of them are listed at once."""
+    """`tags` are those of shop/web, each with its digest; `page` of them are listed at once.
+
+    `status` is answered instead of a list of tags; `asked` counts how often a list is begun.
+    """
 
     url: str = ""
     page: int = PAGE
+    status: int = 200
+    asked: int = 0
     tags: dict[str, str] = field(default_factory=dict)
 
     def answer(self, request: Any) -> tuple[int, dict[str, str], bytes]:
@@ -40,6 +45,9 @@ class Registry:
         return (200 if parts.path == "/v2/" else 404), {}, b""
 
     def _listed(self, last: str) -> tuple[int, dict[str, str], bytes]:
+        self.asked += not last
+        if self.status != 200:
+            return self.status, {}, b"{}"
         left = [tag for tag in sorted(self.tags) if tag > last]
         shown = left[: self.page]
         is_more = len(left) > self.page

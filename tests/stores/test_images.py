@@ -1,23 +1,22 @@
 """Images of registries and of ECR: a tag or the newest of a pattern, pinned to its digest by the run."""
 
-import json
 from collections.abc import Callable, Iterator
 
-import boto3
 import pytest
 from django.test import Client
 
 from connectors.models import Connector
 from connectors.operations import create_connector, create_secret
+from delegates import errands, images
 from deployments.artifact_sources import newest, source_problem
 from deployments.models import Artifact, Service
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.fixtures.git import PASSWORD
+from tests.stores.ecr import IN_ECR, Push, pushing
 from tests.stores.registry import Registry, registry
 
 pytestmark = pytest.mark.django_db(transaction=True)
-MEDIA_TYPE = "application/vnd.docker.distribution.manifest.v2+json"
 ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
 WEB = {"type": "DockerRegistry", "connector": "hub", "imagePath": "shop/web"}
 
@@ -78,32 +77,18 @@ def test_a_tag_that_is_not_there_stops_the_run_before_any_write(
     assert "v3" in execution.failure["message"]
 
 
-def test_an_image_of_ecr_has_its_digest_from_there(drive: Drive) -> None:
-    client = boto3.client(
-        "ecr",
-        region_name="us-east-1",
-        endpoint_url=Connector.objects.get(identifier="sandbox_aws").spec["endpoint_url"],
-        aws_access_key_id="AKIASANDBOX",
-        aws_secret_access_key="any",
-    )
-    client.create_repository(repositoryName="shop/web")
-    manifest = json.dumps(
-        {"schemaVersion": 2, "mediaType": MEDIA_TYPE, "config": {"digest": ONE}, "layers": []}
-    )
-    put = client.put_image(repositoryName="shop/web", imageManifest=manifest, imageTag="v7")
-    take_from(
-        {
-            "type": "Ecr",
-            "connector": "sandbox_aws",
-            "imagePath": "shop/web",
-            "region": "us-east-1",
-            "tagPattern": "v*",
-        }
-    )
+@pytest.fixture
+def ecr(drive: Drive) -> Push:
+    """Pushes an image with a tag to a repository of the pretend account; its digest."""
+    return pushing(Connector.objects.get(identifier="sandbox_aws").spec["endpoint_url"])
+
+
+def test_an_image_of_ecr_has_its_digest_from_there(drive: Drive, ecr: Push) -> None:
+    digest = ecr("v7")
+    take_from(IN_ECR | {"tagPattern": "v*"})
     execution = drive.run()
     assert execution.status == "SUCCESS", execution.failure
-    assert execution.artifact["tag"] == "v7"
-    assert execution.artifact["digest"] == put["image"]["imageId"]["imageDigest"]
+    assert (execution.artifact["tag"], execution.artifact["digest"]) == ("v7", digest)
 
 
 def test_tags_are_listed_searched_and_paged(
@@ -119,9 +104,73 @@ def test_tags_are_listed_searched_and_paged(
     assert (first["results"], first["next"]) == (["v1.10.rc", "v1.10", "v1.9"], 2)
     second = client.get(f"{address}&limit=3&page=2").json()
     assert (second["results"], second["next"]) == (["latest"], None)
-    missing = client.get(f"/api/v1/connectors/{connector.pk}/registries/tags?image=shop/none")
-    assert missing.status_code == 409
-    assert "404" in missing.json()["detail"]
+    assert hub.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "step"),
+    [
+        (403, "does not show shop/web to this login (403)", "a login that may read this repository"),
+        (404, "has no repository shop/web (404)", "Look at the image path"),
+        (429, "was asked too often (429)", "Wait a few minutes"),
+        (503, "has trouble of its own (503)", "Try again"),
+    ],
+)
+def test_a_registry_that_refuses_is_quoted_with_what_to_do_next(
+    drive: Drive, hub: Registry, browse: Callable[[User], Client], status: int, said: str, step: str
+) -> None:
+    connector = connect(hub)
+    hub.status = status
+    client = browse(User.objects.get(username="admin"))
+    refused = client.get(f"/api/v1/connectors/{connector.pk}/registries/tags?image=shop/web")
+    assert refused.status_code == 409
+    assert said in refused.json()["detail"]
+    assert step in refused.json()["detail"]
+
+
+def test_the_page_says_why_a_registry_refuses_and_what_a_pattern_would_take(
+    drive: Drive, hub: Registry, browse: Callable[[User], Client]
+) -> None:
+    connect(hub)
+    client = browse(User.objects.get(username="admin"))
+    here = {"scope": "account/default/demo", **WEB}
+    listed = client.get("/services/tags/", here | {"pattern": r"/v1\.[0-9]+/"}).json()
+    assert [one["name"] for one in listed["results"]] == ["v1.10", "v1.9"]
+    bad = client.get("/services/tags/", here | {"pattern": "/(a+)+/"})
+    assert (bad.status_code, "repeats a group" in bad.json()["problem"]) == (400, True)
+    missing = client.get("/services/tags/", here | {"connector": "bub"})
+    assert (missing.status_code, "is not there" in missing.json()["problem"]) == (409, True)
+    take_from(WEB | {"imagePath": "shop/none"})
+    service = Service.objects.get(identifier="myapp")
+    refused = client.get(f"/services/{service.pk}/tags/").json()
+    assert "has no repository shop/none" in refused["problem"]
+
+
+def test_all_pages_of_ecr_are_listed_the_newest_image_first(
+    drive: Drive, ecr: Push, browse: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(errands, "ECR_PAGE", 2)
+    for tag in ("v9", "v1", "v5", "v3", "v2"):
+        ecr(tag)
+    take_from(IN_ECR | {"tagPattern": "v*"})
+    service = Service.objects.get(identifier="myapp")
+    listed = browse(User.objects.get(username="admin")).get(f"/services/{service.pk}/tags/").json()
+    names, pushed = zip(*((one["name"], one["pushed_at"]) for one in listed["results"]), strict=True)
+    assert sorted(names) == ["v1", "v2", "v3", "v5", "v9"]
+    assert all(pushed)
+    assert list(pushed) == sorted(pushed, reverse=True)
+    execution = drive.run()
+    assert execution.status == "SUCCESS", execution.failure
+    assert execution.artifact["tag"] == "v9"
+    assert [call.operation for call in drive.calls(execution)].count("ListTags") == 3
+
+
+def test_a_repository_with_more_tags_than_are_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "REGISTRY_TAGS", 2)
+    found = images.every_tag(
+        lambda _: {"imageDetails": [{"imageTags": ["a", "b", "c"]}], "nextToken": "x"}, "web"
+    )
+    assert (found.names, found.is_cut) == (["c", "b"], True)
 
 
 def test_the_form_of_a_service_keeps_where_its_image_comes_from(
@@ -144,6 +193,8 @@ def test_the_form_of_a_service_keeps_where_its_image_comes_from(
         WEB | {"imagePath": "../etc"},
         WEB | {"region": "us-east-1"},
         WEB | {"tagPattern": "(a+)+$"},
+        WEB | {"tagPattern": "/(a+)+/"},
+        WEB | {"tagPattern": "/[/"},
         {"type": "Ecr", "connector": "aws", "imagePath": "web"},
     ],
 )
@@ -156,3 +207,4 @@ def test_the_highest_matching_tag_is_the_newest() -> None:
     assert newest(tags, "1.*") == "1.10-rc"
     assert newest(tags, "1.10") == "1.10"
     assert newest(tags, "3.*") == ""
+    assert newest(tags, r"/1\.[0-9]+/") == "1.10"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
 
 from delegates.agent.executors.answers import Answer, Surroundings, failed, succeeded
 from delegates.agent.work import Held
@@ -114,10 +114,24 @@ class _Registry:
             self.token = self._new_token(reply.headers.get("www-authenticate", ""))
             reply = self._send(method, url)
         if reply.status != 200:
-            raise RegistryRefused(
-                f"{urlsplit(url).hostname} answered {reply.status} for {self.repository or '/v2/'}"
-            )
+            raise RegistryRefused(self._why(reply.status, url))
         return reply
+
+    def _why(self, status: int, url: str) -> str:
+        """What a status means for what was asked."""
+        host, what = urlsplit(url).hostname, self.repository or "/v2/"
+        if status == 404 and "/manifests/" in url:
+            return f"{host} has no tag {unquote(url.rpartition('/')[2])} in {what} ({status})"
+        if status == 404 and self.repository:
+            return f"{host} has no repository {what} ({status})"
+        if status in (401, 403):
+            whom = "to this login" if self.login else "without a login"
+            return f"{host} does not show {what} {whom} ({status})"
+        if status == 429:
+            return f"{host} was asked too often ({status})"
+        if status >= 500:
+            return f"{host} has trouble of its own ({status})"
+        return f"{host} answered {status} for {what}"
 
     def _send(self, method: str, url: str) -> Reply:
         headers = {"Accept": _MANIFESTS if "/manifests/" in url else "application/json"}
