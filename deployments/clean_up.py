@@ -38,7 +38,7 @@ def leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
     except AwsError as error:
         raise DoorClosed(error.sentence) from error
     found = judge(world, base)
-    if Slot.objects.filter(key=stage.slot_key).exists():
+    if Slot.objects.filter(key__in=stage.claims.values("key")).exists():
         return [
             replace(one, may_go=False, why="An execution is at work on this ECS service.") for one in found
         ]

@@ -120,7 +120,7 @@ def _stage(spec: StageSpec, top: int) -> StageBox:
     first = top + _HEAD
     steps = _Column(_LEFT, first, spec.groups)
     steps.add(spec.steps)
-    undoing = _Column(WIDTH - _LEFT - _COLUMN, first, (), is_rollback=True)
+    undoing = _Column(WIDTH - _LEFT - _COLUMN, first, spec.rollback_groups, is_rollback=True)
     undoing.add(spec.rollback_steps)
     lines = steps.lines + undoing.lines
     if steps.boxes and undoing.boxes:
@@ -133,7 +133,7 @@ def _stage(spec: StageSpec, top: int) -> StageBox:
         height=max(steps.y, undoing.y) - top + 4,
         steps=(*steps.boxes, *undoing.boxes),
         lines=tuple(lines),
-        frames=tuple(steps.frames),
+        frames=(*steps.frames, *undoing.frames),
     )
 
 

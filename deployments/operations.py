@@ -15,7 +15,15 @@ from deployments.downstream import needs_of_execution
 from deployments.engine.lease import wake
 from deployments.engine.parking import group_of
 from deployments.interventions import LATE, choices_of
-from deployments.models import Call, Execution, Interrupt, Pipeline, StageExecution, StepExecution
+from deployments.models import (
+    Call,
+    Execution,
+    Interrupt,
+    Pipeline,
+    SlotClaim,
+    StageExecution,
+    StepExecution,
+)
 from deployments.outlines import outlined
 from deployments.run_requests import RunRequest, checked_run, targets_of
 from deployments.states import RETRYABLE, CallState, Outcome, Status
@@ -117,7 +125,9 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
     refuse_lacking(actor, needs_of_execution(execution, rolling_back=True))
     if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS"):
         raise Conflict("This execution was rolled back already.")
-    stages = [stage for stage in execution.stages.exclude(slot_key="") if _has_written(stage)]
+    stages = [
+        stage for stage in execution.stages.filter(claims__isnull=False).distinct() if _has_written(stage)
+    ]
     if not stages:
         raise Conflict("This execution changed nothing in AWS, so there is nothing to roll back.")
     if all(_is_newest(stage) for stage in stages):
@@ -237,14 +247,17 @@ def _has_written(stage: StageExecution) -> bool:
 
 def _is_newest(stage: StageExecution) -> bool:
     """Whether no later execution has written to the same ECS service (rule 14)."""
-    later = StageExecution.objects.filter(slot_key=stage.slot_key).exclude(deployment_id="")
+    keys = stage.claims.values("key")
+    later = StageExecution.objects.filter(claims__key__in=keys).exclude(deployment_id="")
     return not later.filter(execution__created_at__gt=stage.execution.created_at).exists()
 
 
 def _success_before(stage: StageExecution) -> Execution | None:
     ended_well = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
     before = Execution.objects.filter(
-        ended_well, stages__slot_key=stage.slot_key, created_at__lt=stage.execution.created_at
+        ended_well,
+        pk__in=SlotClaim.objects.filter(key__in=stage.claims.values("key")).values("stage__execution"),
+        created_at__lt=stage.execution.created_at,
     )
     return (
         before.exclude(outcome="ROLLED_BACK")

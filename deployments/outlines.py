@@ -1,9 +1,10 @@
 """The outline of a run that has not begun: its stages, steps, units and actions by name."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from deployments.headings import Around, headings
-from deployments.pipelines import StageSpec, StepSpec
+from deployments.pipelines import GroupSpec, StageSpec, StepSpec
 from deployments.plan import Target
 
 
@@ -26,10 +27,16 @@ def outlined(targets: list[Target]) -> list[dict[str, Any]]:
 
 
 def _steps(stage: StageSpec) -> list[dict[str, Any]]:
-    groups = {n: Around(one.kind, one.name, one.parent) for n, one in enumerate(stage.groups)}
-    places = headings([step.group for step in stage.steps], groups)
-    forward = [{**_step(step, "EXECUTION"), **place} for step, place in zip(stage.steps, places, strict=True)]
-    return forward + [_step(step, "ROLLBACK") for step in stage.rollback_steps]
+    return [
+        *_placed(stage.steps, stage.groups, "EXECUTION"),
+        *_placed(stage.rollback_steps, stage.rollback_groups, "ROLLBACK"),
+    ]
+
+
+def _placed(steps: Sequence[StepSpec], groups: Sequence[GroupSpec], section: str) -> list[dict[str, Any]]:
+    around = {n: Around(one.kind, one.name, one.parent) for n, one in enumerate(groups)}
+    places = headings([step.group for step in steps], around)
+    return [{**_step(step, section), **place} for step, place in zip(steps, places, strict=True)]
 
 
 def _step(spec: StepSpec, section: str) -> dict[str, Any]:

@@ -85,26 +85,33 @@ class _Stage:
 
     def _names(self) -> Iterator[Problem]:
         names = [leaf.identifier for leaf in (*self.forward.leaves, *self.back.leaves)]
-        names += [group.identifier for group in self.forward.groups if group.identifier]
+        groups = (*self.forward.groups, *self.back.groups)
+        names += [group.identifier for group in groups if group.identifier]
         yield from _repeated(names, "step", ".".join(map(str, self.place)))
 
     def _groups(self) -> Iterator[Problem]:
-        for group in self.forward.too_deep():
+        for group in (*self.forward.too_deep(), *self.back.too_deep()):
             yield self._at(group.place, f"groups and parallels may lie {MOST_DEPTH} deep at most")
         for index, group in enumerate(self.forward.groups):
             if group.kind == PARALLEL and (text := self._clash(index)):
                 yield self._at(group.place, text)
 
+        for group in self.back.groups:
+            for name, why in _NOT_BACKWARD.items():
+                if name in group.said:
+                    yield self._at((*group.place, name), f"a rollback has no {name}: {why}")
+
     def _clash(self, parallel: int) -> str:
-        """A stage has one ECS service, which two cannot change at once."""
-        changing = [
-            next((leaf.identifier for leaf in branch if _changes_service(leaf)), None)
-            for branch in self.forward.branches(parallel)
-        ]
-        named = [one for one in changing if one is not None]
-        if len(named) < 2:
-            return ""
-        return f"{' and '.join(named)} change the same ECS service: let them run one after the other"
+        """Two cannot change one ECS service at once; of two different ones they may."""
+        seen: dict[str, str] = {}
+        for branch in self.forward.branches(parallel):
+            changed = {name: leaf.identifier for leaf in branch if (name := _changed_by(leaf)) is not None}
+            for name, identifier in changed.items():
+                if name in seen:
+                    both = f"{seen[name]} and {identifier}"
+                    return f"{both} change the same ECS service: let them run one after the other"
+            seen |= changed
+        return ""
 
     def _whens(self) -> Iterator[Problem]:
         names = [leaf.identifier for leaf in self.forward.leaves]
@@ -118,13 +125,20 @@ class _Stage:
             first = self.forward.leaves[group.position]
             earlier = [*self.before, *(one.identifier for one in self.forward.before(first))]
             yield from _when_problems(group.said, (*self.place, *group.place), earlier, names, self.document)
+        # A rollback knows what the steps of its stage came to, as far as they did.
+        known = [*self.before, *names]
+        said = [(leaf.step, leaf.place) for leaf in self.back.leaves]
+        for one, place in (*said, *((group.said, group.place) for group in self.back.groups)):
+            yield from _when_problems(one, (*self.place, *place), known, [], self.document)
 
 
-def _changes_service(leaf: Leaf) -> bool:
+def _changed_by(leaf: Leaf) -> str | None:
+    """The ECS service that a step changes as far as it says; empty is the one that the stage deploys."""
     try:
-        return bool(step_kind(leaf.step["type"]).undone_by)
+        changes = step_kind(leaf.step["type"]).undone_by
     except BadStepError:
-        return False
+        return None
+    return str(leaf.step.get("spec", {}).get("service", "")).strip() if changes else None
 
 
 def _when_problems(
@@ -162,7 +176,6 @@ def _step_problems(
 
 _NOT_BACKWARD = {
     "failureStrategies": "it tries three times and says what it could not restore",
-    "when": "it undoes what was done, whatever is true by then",
 }
 
 

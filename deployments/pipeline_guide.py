@@ -51,10 +51,22 @@ def full_schema() -> dict[str, Any]:
     spec["properties"]["strategy"] = {"enum": sorted(known_strategies())}
     execution = spec["properties"]["execution"]["properties"]
     kinds = known_steps().values()
-    schema["$defs"]["steps"] = _steps(STEPS, [kind for kind in kinds if "steps" in kind.sections])
-    execution["rollbackSteps"] = _steps(
-        execution["rollbackSteps"], [kind for kind in kinds if "rollbackSteps" in kind.sections]
-    )
+    for section in execution:
+        # Groups and parallels hold steps of the section that they stand in.
+        schema["$defs"][section] = _steps(
+            _holding(STEPS, section), [kind for kind in kinds if section in kind.sections]
+        )
+        execution[section] = {"$ref": f"#/$defs/{section}"}
+    return schema
+
+
+def _holding(schema: Any, section: str) -> Any:
+    """A part of the schema whose lists of steps are those of this section."""
+    if isinstance(schema, dict):
+        return {
+            key: f"#/$defs/{section}" if key == "$ref" else _holding(one, section)
+            for key, one in schema.items()
+        }
     return schema
 
 

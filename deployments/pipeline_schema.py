@@ -59,7 +59,7 @@ _STEP: dict[str, Any] = {
     },
 }
 # Lists of steps hold groups and parallels, which hold such lists.
-_FORWARD = {"$ref": "#/$defs/steps"}
+_LISTED = {"$ref": "#/$defs/steps"}
 _GROUP = {
     "type": "object",
     "required": ["identifier", "steps"],
@@ -70,16 +70,15 @@ _GROUP = {
         "when": _when("stageStatus"),
         "delegateSelectors": _SELECTORS,
         "failureStrategies": FAILURE_STRATEGIES,
-        "steps": {"minItems": 1, **_FORWARD},
+        "steps": {"minItems": 1, **_LISTED},
     },
 }
-_PARALLEL = {"minItems": 1, "maxItems": int(PARALLEL_BRANCHES), **_FORWARD}
+_PARALLEL = {"minItems": 1, "maxItems": int(PARALLEL_BRANCHES), **_LISTED}
 STEPS: dict[str, Any] = {
     "type": "array",
     "items": _entry(step=_STEP, parallel=_PARALLEL, stepGroup=_GROUP),
     "maxItems": 100,
 }
-_ROLLBACK_STEPS = {"type": "array", "items": _entry(step=_STEP), "maxItems": 100}
 _INFRASTRUCTURE = {
     "type": "object",
     "required": ["identifier"],
@@ -116,7 +115,7 @@ _STAGE_SPEC = {
         "execution": {
             "type": "object",
             "additionalProperties": False,
-            "properties": {"steps": _FORWARD, "rollbackSteps": _ROLLBACK_STEPS},
+            "properties": {"steps": _LISTED, "rollbackSteps": _LISTED},
         },
     },
 }

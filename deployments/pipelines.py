@@ -18,6 +18,8 @@ from deployments.pipeline_schema import PIPELINE_SCHEMA
 from deployments.pipeline_words import in_words, unknown_keys
 from deployments.steps.base import Unit, step_kind
 
+# After what a step runs that says nothing: forward after success, and a rollback whatever was before it.
+SUCCESS, ALL = "Success", "All"
 _VALIDATOR = Draft202012Validator(PIPELINE_SCHEMA)
 
 
@@ -77,6 +79,7 @@ class StageSpec:
     steps: tuple[StepSpec, ...]
     rollback_steps: tuple[StepSpec, ...]
     groups: tuple[GroupSpec, ...] = ()
+    rollback_groups: tuple[GroupSpec, ...] = ()
     when: dict[str, Any] | None = None
 
 
@@ -138,13 +141,14 @@ def _stage(stage: Mapping[str, Any], around: _Asked) -> StageSpec:
         environment=spec["environment"]["environmentRef"],
         infrastructure=spec["environment"]["infrastructureDefinitions"][0]["identifier"],
         steps=tuple(_step(leaf, forward, asked, around_failure) for leaf in forward.leaves),
-        rollback_steps=tuple(_step(leaf, back, asked, ()) for leaf in back.leaves),
+        rollback_steps=tuple(_step(leaf, back, asked, (), after=ALL) for leaf in back.leaves),
         groups=_groups(forward),
+        rollback_groups=_groups(back, after=ALL),
         when=_when([stage.get("when", {})], "pipelineStatus"),
     )
 
 
-def _groups(nested: Nested) -> tuple[GroupSpec, ...]:
+def _groups(nested: Nested, *, after: str = SUCCESS) -> tuple[GroupSpec, ...]:
     found: list[GroupSpec] = []
     for one in nested.groups:
         parent = None if one.parent is None else found[one.parent]
@@ -156,17 +160,17 @@ def _groups(nested: Nested) -> tuple[GroupSpec, ...]:
                 name=str(one.said.get("name", one.identifier)),
                 parent=one.parent,
                 position=one.position,
-                when=_when([one.said.get("when", {}), *around], "stageStatus"),
+                when=_when([one.said.get("when", {}), *around], "stageStatus", after),
             )
         )
     return tuple(found)
 
 
-def _when(said: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any] | None:
-    """When it runs: after what the innermost place says, under its own condition; None: after success."""
-    after = next((one[status] for one in said if status in one), "Success")
+def _when(said: Sequence[Mapping[str, Any]], status: str, otherwise: str = SUCCESS) -> dict[str, Any] | None:
+    """When it runs: after what the innermost place says, under its own condition; None: as by itself."""
+    after = next((one[status] for one in said if status in one), otherwise)
     condition = said[0].get("condition")
-    if after == "Success" and condition is None:
+    if after == otherwise and condition is None:
         return None
     # YAML has true and false of its own.
     text = str(condition).lower() if isinstance(condition, bool) else condition
@@ -174,7 +178,12 @@ def _when(said: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any] | No
 
 
 def _step(
-    leaf: Leaf, nested: Nested, around: _Asked, around_failure: Sequence[Mapping[str, Any]]
+    leaf: Leaf,
+    nested: Nested,
+    around: _Asked,
+    around_failure: Sequence[Mapping[str, Any]],
+    *,
+    after: str = SUCCESS,
 ) -> StepSpec:
     step = leaf.step
     kind = step_kind(step["type"])
@@ -193,7 +202,7 @@ def _step(
         selectors=asked.selectors,
         selectors_from=asked.place,
         failure_strategies=strategies_from([*strategies, *around_failure]),
-        when=_when([one.get("when", {}) for one in (step, *groups)], "stageStatus"),
+        when=_when([one.get("when", {}) for one in (step, *groups)], "stageStatus", after),
         group=leaf.around[-1] if leaf.around else None,
         place=leaf.place,
     )

@@ -1,6 +1,6 @@
 """Makes the plan of an execution: every row, before anything runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from deployments.models import (
     StepGroup,
 )
 from deployments.overriding import Overridden, overridden
-from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
+from deployments.pipelines import GroupSpec, PipelineSpec, StageSpec, StepSpec
 from deployments.steps.base import BadStepError, step_kind
 from deployments.store_connectors import named_connectors, settled
 from deployments.variables import effective, expressions
@@ -210,13 +210,14 @@ def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedSte
 
     Raises `CannotPlanError` as `write_plan` does.
     """
-    groups = _planned_groups(stage, spec)
-    _refuse_unknown(stage, [("the stage", spec.when), *((f"group {one.name}", one.when) for one in groups)])
+    forward, back = (_planned_groups(stage, groups) for groups in (spec.groups, spec.rollback_groups))
+    named = [(f"group {one.name}", one.when) for one in (*forward, *back)]
+    _refuse_unknown(stage, [("the stage", spec.when), *named])
     sections = (
-        (StepExecution.Section.EXECUTION, spec.steps),
-        (StepExecution.Section.ROLLBACK, spec.rollback_steps),
+        (StepExecution.Section.EXECUTION, spec.steps, forward),
+        (StepExecution.Section.ROLLBACK, spec.rollback_steps, back),
     )
-    for section, steps in sections:
+    for section, steps, groups in sections:
         for position, unfilled in enumerate(steps):
             step = _filled_in(stage, unfilled, stage.execution.scope)
             # A rollback step has no actions of its own: the undos of its partners run there.
@@ -229,10 +230,10 @@ def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedSte
             yield PlannedStep(row, actions)
 
 
-def _planned_groups(stage: StageExecution, spec: StageSpec) -> list[StepGroup]:
+def _planned_groups(stage: StageExecution, groups: Iterable[GroupSpec]) -> list[StepGroup]:
     """The rows of the groups, which are written with the first step in each."""
     rows: list[StepGroup] = []
-    for one in spec.groups:
+    for one in groups:
         parent = None if one.parent is None else rows[one.parent]
         rows.append(
             StepGroup(

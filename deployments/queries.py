@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
 from deployments.headings import Around, headings
 from deployments.interventions import intervention_document
@@ -16,6 +16,8 @@ from deployments.models import (
     CheckedItem,
     Execution,
     Pipeline,
+    Slot,
+    SlotClaim,
     StageExecution,
     StepExecution,
 )
@@ -26,6 +28,7 @@ from rbac.models import Scope, User
 from rbac.policy import at_or_below, permissions_at, visible_below, visible_to
 
 MOST_DIGITS = 9
+_SLOT_OF_CLAIM = Slot.objects.filter(key=OuterRef("key"), stage=OuterRef("stage"))
 
 
 def visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[Execution]:
@@ -222,27 +225,34 @@ def _status_of(rows: list[ActionRun]) -> str:
     return Status.SUCCESS if finished else Status.RUNNING
 
 
-def ahead_of(stage: StageExecution) -> QuerySet[StageExecution]:
-    """The stages that hold, or wait for, the same slot and came before this one."""
-    waiting = StageExecution.objects.filter(slot_key=stage.slot_key).exclude(pk=stage.pk)
-    open_stages = waiting.exclude(status__in=TERMINAL)
-    earlier = Q(slot_wanted_at__lt=stage.slot_wanted_at) | Q(
-        slot_wanted_at=stage.slot_wanted_at, pk__lt=stage.pk
-    )
-    return open_stages.filter(earlier)
+def ahead_of(claim: SlotClaim) -> QuerySet[SlotClaim]:
+    """The claims of other stages that hold, or wait for, the same slot and came before this one."""
+    others = SlotClaim.objects.filter(key=claim.key).exclude(stage=claim.stage_id)
+    earlier = Q(wanted_at__lt=claim.wanted_at) | Q(wanted_at=claim.wanted_at, pk__lt=claim.pk)
+    return others.exclude(stage__status__in=TERMINAL).filter(earlier)
+
+
+def waiting_claims() -> QuerySet[SlotClaim]:
+    """The claims of all stages that are not granted now, the oldest first."""
+    return SlotClaim.objects.filter(~Exists(_SLOT_OF_CLAIM)).order_by("wanted_at", "pk")
 
 
 def _queue(execution: Execution, stages: list[StageExecution]) -> dict[str, Any] | None:
-    """Where a stage stands that waits for its ECS service (rule 13)."""
-    if execution.status != Status.QUEUED:
+    """Where the first step stands that waits for its ECS service (rule 13)."""
+    if execution.is_over:
         return None
-    for stage in stages:
-        if stage.status == Status.QUEUED and stage.slot_key:
-            ahead = ahead_of(stage).select_related("execution").order_by("slot_wanted_at", "pk")
-            others = list(ahead)
-            waits_for = f"#{others[0].execution.number}" if others else None
-            return {"position": len(others), "waits_for": waits_for, "ecs_service": stage.ecs_service}
-    return None
+    open_stages = [stage for stage in stages if stage.status not in TERMINAL]
+    claim = waiting_claims().filter(stage__in=open_stages).select_related("step").first()
+    if claim is None:
+        return None
+    others = list(ahead_of(claim).select_related("stage__execution").order_by("wanted_at", "pk"))
+    ahead = list(dict.fromkeys(one.stage.execution.number for one in others))
+    return {
+        "position": len({one.stage_id for one in others}),
+        "waits_for": f"#{ahead[0]}" if ahead else None,
+        "ecs_service": claim.ecs_service,
+        "step": claim.step.identifier,
+    }
 
 
 def _waits_for_delegate(execution: Execution) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from deployments.models import (
     Pulse,
     ServiceOverride,
     Slot,
+    SlotClaim,
     StageExecution,
     StepExecution,
     StepGroup,
@@ -76,6 +77,7 @@ def complete(world: World) -> None:
     Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT, taken_at=now)
     StepGroup.objects.create(stage=stage, position=0, kind=StepGroup.Kind.PARALLEL)
     Slot.objects.create(key="a", stage=stage, taken_at=now)
+    SlotClaim.objects.create(stage=stage, step=step, key="a", ecs_service="a", wanted_at=now)
     Memory.objects.create(step=step, run=1, name="before", value="{}")
     AwsEvent.objects.create(execution=execution, event_id="a", ecs_service="a", at=now, message="steady")
     Pulse.objects.create(name="dispatcher", at=now)

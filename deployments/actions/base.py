@@ -209,8 +209,11 @@ class Rollout(Protocol):
         """The AWS account behind the connector."""
         ...
 
-    def take_slot(self, ecs_service: str) -> None:
-        """Hold the right to change this ECS service until the stage or its rollback ends (rule 13)."""
+    def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
+        """Hold the right to change this ECS service until the stage or its rollback ends (rule 13).
+
+        `is_main` unless it may be another ECS service than the one that the stage deploys.
+        """
         ...
 
     def remember(self, name: str, value: Any) -> Any:

@@ -36,7 +36,7 @@ class FindServiceToScale(Action):
         return f"Look at Service {self.service}"
 
     def start(self, rollout: Rollout) -> None:
-        rollout.take_slot(self.service)
+        rollout.take_slot(self.service, is_main=False)
         live = rollout.ecs.describe_service(rollout.cluster, self.service)
         if live is None or live.status in GONE:
             raise ActionFailed(

@@ -86,6 +86,8 @@ def wait_anew(stage: StageExecution) -> None:
         elif step.started_at is not None and step.section == StepExecution.Section.EXECUTION:
             _new_run(step)
     stage.groups.update(status=Status.QUEUED, skipped_because="")
+    # It queues for its ECS services when its steps come to them.
+    stage.claims.all().delete()
     stage.status, stage.skipped_because = Status.QUEUED, ""
     stage.save(update_fields=["status", "skipped_because"])
 

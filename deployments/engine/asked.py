@@ -122,8 +122,8 @@ def _fail(shared: Shared, interrupt: Interrupt) -> str:
 def _reopen(shared: Shared) -> None:
     stage = shared.stage
     stage.status = Status.RUNNING
-    stage.slot_wanted_at = shared.world.now()
-    stage.save(update_fields=["status", "slot_wanted_at"])
+    stage.save(update_fields=["status"])
+    stage.claims.update(wanted_at=shared.world.now())
     shared.execution.ended_at = None
     shared.execution.save(update_fields=["ended_at"])
 

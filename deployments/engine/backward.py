@@ -5,12 +5,14 @@ from datetime import timedelta
 from django.db.models import QuerySet
 
 from deployments.actions.base import Action, ActionFailed, Check, NotOurs, Rollout, known_actions
-from deployments.engine import reacting, stages_back
+from deployments.engine import judging, reacting, stages_back
+from deployments.engine.flow import flow_of
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
+from deployments.engine.taking import take_turn
 from deployments.engine.telling import say
-from deployments.models import ActionRun, Call, CheckedItem, Execution, StepExecution
-from deployments.states import TERMINAL, ActionState, CallState, Outcome, Status, UndoState
+from deployments.models import ActionRun, Call, CheckedItem, Execution, SlotClaim, StepExecution
+from deployments.states import ActionState, CallState, Outcome, Status, UndoState
 from deployments.steps.base import step_kind
 
 TRIES = 3
@@ -20,14 +22,34 @@ KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
 
 
 def advance(shared: Shared) -> timedelta | None:
-    """One step of progress; None means go on at once."""
-    steps = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK).order_by("position")
-    step = steps.exclude(status__in=TERMINAL).first()
-    if step is None:
+    """One step of progress, of whichever current rollback step has its turn; None means go on at once."""
+    current = flow_of(shared.stage, StepExecution.Section.ROLLBACK).current()
+    if not current:
         _end(shared)
         return None
+    return take_turn(shared, _apart(shared, current), _advance_step)
+
+
+def _apart(shared: Shared, current: list[StepExecution]) -> list[StepExecution]:
+    """Those that undo different things: what concerns one ECS service is undone one after the other."""
+    if len(current) == 1:
+        return current
+    found: list[StepExecution] = []
+    taken: set[str] = set()
+    for step in current:
+        undone = partners(shared, step)
+        claims = SlotClaim.objects.filter(step__in=undone).values_list("key", flat=True)
+        concerned = {*claims, *(f"step {one.pk}" for one in undone)}
+        if not concerned & taken:
+            found.append(step)
+        taken |= concerned
+    return found
+
+
+def _advance_step(shared: Shared, step: StepExecution) -> timedelta | None:
     if step.status == Status.QUEUED:
-        _begin(shared, step)
+        if not _is_skipped(shared, step):
+            _begin(shared, step)
         return None
     row = next_undo(shared, step)
     if row is None:
@@ -39,6 +61,17 @@ def advance(shared: Shared) -> timedelta | None:
             _give_up(shared, step, row, "The rollback did not end within its time-out.")
         return None
     return _undo(shared, step, row)
+
+
+def _is_skipped(shared: Shared, step: StepExecution) -> bool:
+    """Whether its condition keeps a rollback from running; one that has no answer does not."""
+    try:
+        return judging.is_skipped(shared, step)
+    except judging.UnclearConditionError as unclear:
+        with shared.lease.commit():
+            text = f"The condition of {step.name} has no answer, so the rollback runs: {unclear}"
+            say(shared, step, text, "warning", UNIT)
+        return False
 
 
 def _begin(shared: Shared, step: StepExecution) -> None:
@@ -336,8 +369,18 @@ def _closing_lines(checks: list[Check], undone: int, *, restored: bool) -> list[
     ]
 
 
+def _leave_what_was_skipped(shared: Shared) -> None:
+    """What only skipped rollback steps would have undone stays as it is, and is said to; inside a commit."""
+    skipped = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK, status=Status.SKIPPED)
+    for step in skipped.order_by("position"):
+        if next_undo(shared, step) is not None:
+            leave_rest(shared, step, f"{step.name} was skipped {step.skipped_because}".strip())
+
+
 def _end(shared: Shared) -> None:
     execution = shared.execution
+    with shared.lease.commit():
+        _leave_what_was_skipped(shared)
     rollbacks = StepExecution.objects.filter(
         stage__execution=execution, section=StepExecution.Section.ROLLBACK
     )
@@ -348,14 +391,16 @@ def _end(shared: Shared) -> None:
             return
         execution.ending = Status.FAILED if failed and ending == Status.SUCCESS else ending
         execution.rolling_back = False
-        if not failed and _has_undone(execution) and execution.outcome not in KEPT_OUTCOMES:
+        if not failed and _is_all_undone(execution) and execution.outcome not in KEPT_OUTCOMES:
             execution.outcome = Outcome.ROLLED_BACK
         execution.save(update_fields=["ending", "rolling_back", "outcome"])
 
 
-def _has_undone(execution: Execution) -> bool:
+def _is_all_undone(execution: Execution) -> bool:
+    """Whether something was put back, and nothing that was written was left."""
     rows = ActionRun.objects.filter(step__stage__execution=execution)
-    return bool(rows.filter(state=ActionState.UNDONE).exists())
+    is_left = rows.filter(state=ActionState.NOT_RESTORED).exists()
+    return not is_left and bool(rows.filter(state=ActionState.UNDONE).exists())
 
 
 def _phase(name: str, row: ActionRun) -> str:

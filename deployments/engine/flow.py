@@ -45,6 +45,11 @@ class Flow:
             if isinstance(node, StepGroup):
                 yield from self.inside(node)
 
+    def is_beside(self, one: StepExecution, other: StepExecution) -> bool:
+        """Whether two steps are in different branches of one parallel."""
+        shared = [a for a, b in zip(self.around(one), self.around(other), strict=False) if a.pk == b.pk]
+        return one.pk != other.pk and bool(shared) and shared[-1].kind == StepGroup.Kind.PARALLEL
+
     def waits_for_failure(self) -> bool:
         """Whether a step that has not begun wants to run although a step before it failed."""
         return any(
@@ -68,9 +73,9 @@ class Flow:
         return found
 
 
-def flow_of(stage: StageExecution) -> Flow:
-    """Read the forward steps of a stage."""
-    steps = list(stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position"))
+def flow_of(stage: StageExecution, section: str = StepExecution.Section.EXECUTION) -> Flow:
+    """Read the steps of a stage, forward or back."""
+    steps = list(stage.steps.filter(section=section).order_by("position"))
     has_groups = any(step.group_id is not None for step in steps)
     return Flow(steps, list(stage.groups.order_by("position")) if has_groups else [])
 

@@ -5,13 +5,14 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from deployments.actions.base import Action, ActionFailed, Rollout, known_actions
-from deployments.engine import beginning, failing, judging, reacting, turning
+from deployments.engine import beginning, failing, judging, reacting, slots, turning
 from deployments.engine.again import next_attempt
 from deployments.engine.approvals import show_waiting
 from deployments.engine.flow import ENDED_BADLY, flow_of
 from deployments.engine.rollout import EngineRollout
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
+from deployments.engine.taking import take_turn
 from deployments.engine.telling import say
 from deployments.models import ActionRun, StepExecution
 from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
@@ -44,16 +45,7 @@ def advance(shared: Shared) -> timedelta | None:
     if not current:
         _end_stage(shared)
         return None
-    step = shared.turns.next_of(current)
-    wait = None if step is None else _advance_step(shared, step)
-    if step is not None and (wait is None or len(current) == 1):
-        return wait
-    # Parking waits for one ECS service; another branch would not be looked at meanwhile (rule 16).
-    shared.parking = None
-    if step is not None and wait is not None:
-        shared.turns.wait(step, shared.world.now() + wait)
-        return None
-    return shared.turns.left(current, shared.world.now())
+    return take_turn(shared, current, _advance_step)
 
 
 def _advance_step(shared: Shared, step: StepExecution) -> timedelta | None:
@@ -65,6 +57,8 @@ def _advance_step(shared: Shared, step: StepExecution) -> timedelta | None:
     if (step.intervention or {}).get("kind") == "FAILED":
         return reacting.wait(shared, step)
     row = _next_action(step)
+    if slots.waits(shared, step):
+        return _hold(shared, step, row)
     if _is_out_of_time(shared, step, row):
         failing.fail(shared, step, row, _timed_out(step))
         return None
@@ -72,6 +66,15 @@ def _advance_step(shared: Shared, step: StepExecution) -> timedelta | None:
         _end_step(shared, step)
         return None
     return advance_action(shared, row)
+
+
+def _hold(shared: Shared, step: StepExecution, row: ActionRun | None) -> timedelta | None:
+    """Wait for the ECS service that the step wants to change; its time does not run meanwhile."""
+    try:
+        return None if slots.hold(shared, step) else slots.WAIT
+    except ActionFailed as crossed:
+        failing.fail(shared, step, row, crossed)
+        return None
 
 
 def _is_out_of_time(shared: Shared, step: StepExecution, row: ActionRun | None) -> bool:

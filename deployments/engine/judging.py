@@ -28,16 +28,15 @@ def is_skipped(shared: Shared, step: StepExecution) -> bool:
     Raises `UnclearConditionError`.
     """
     if step.when is None and step.group_id is None:
-        has_failed = _has_failed(shared)
-        if has_failed:
-            _skip(shared, step, [step], "because a step before it failed")
-        return has_failed
-    flow = flow_of(shared.stage)
+        if reason := _reason_of(shared, step, None):
+            _skip(shared, step, [step], reason)
+        return bool(reason)
+    flow = flow_of(shared.stage, step.section)
     nodes: list[Node] = [*flow.around(step), step]
     for node in nodes:
         if isinstance(node, StepGroup) and node.status != Status.QUEUED:
             continue
-        reason = _reason(shared, node.when, "stageStatus", "step", has_failed=_has_failed(shared))
+        reason = _reason_of(shared, step, node.when)
         if reason:
             inside = list(flow.inside(node)) if isinstance(node, StepGroup) else []
             _skip(shared, step, [node, *inside], reason)
@@ -59,9 +58,14 @@ def skip_stage(shared: Shared, reason: str) -> None:
         _skip_rows(list(stage.steps.all()), "")
 
 
-def _has_failed(shared: Shared) -> bool:
-    steps = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION)
-    return bool(steps.filter(status__in=_FAILED).exists())
+def _reason_of(shared: Shared, step: StepExecution, when: Mapping[str, Any] | None) -> str:
+    """Why a step, or a group around it, does not run; a rollback runs whatever came of those before it."""
+    has_failed = shared.stage.steps.filter(section=step.section, status__in=_FAILED).exists()
+    if step.section == StepExecution.Section.ROLLBACK:
+        return _reason(
+            shared, when or {"stageStatus": "All"}, "stageStatus", "rollback", has_failed=has_failed
+        )
+    return _reason(shared, when, "stageStatus", "step", has_failed=has_failed)
 
 
 def _reason(

@@ -70,13 +70,13 @@ def _shared(lease: Lease, execution: Execution, snapshot: Snapshot, turns: Turns
 def _advance(shared: Shared) -> timedelta | None:
     """One step of progress: None means go on at once."""
     stage = shared.stage
-    if stage.slot_key and not slots.hold(shared):
+    if not slots.regain(shared):
         return slots.WAIT
     if shared.execution.ending:
         return ending.advance(shared)
     if shared.execution.rolling_back:
         return backward.advance(shared)
-    if stage.status == Status.QUEUED and not stage.slot_key:
+    if stage.status == Status.QUEUED and not shared.claims:
         forward.begin_stage(shared)
         return None
     return forward.advance(shared)

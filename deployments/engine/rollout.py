@@ -287,10 +287,9 @@ class EngineRollout:
     def account(self) -> str:
         return Sts(self.caller).caller_identity()
 
-    def take_slot(self, ecs_service: str) -> None:
-        if self.shared.slot_is_held_for(ecs_service):
-            return
-        raise SlotWanted(ecs_service)
+    def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
+        if not self.shared.slot_is_held_for(self.step, ecs_service):
+            raise SlotWanted(ecs_service, is_main)
 
     def remember(self, name: str, value: Any) -> Any:
         return self._memories.remember(self._named(name), value)

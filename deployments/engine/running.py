@@ -127,7 +127,7 @@ def run(
 
 def _turned(shared: Shared, rollout: EngineRollout, turn: Exception) -> End:
     if isinstance(turn, SlotWanted):
-        return _want_slot(shared, rollout, turn.ecs_service)
+        return _want_slot(shared, rollout, turn)
     if isinstance(turn, Trouble):
         return _in_trouble(shared, rollout, turn)
     if isinstance(turn, Parked):
@@ -137,16 +137,19 @@ def _turned(shared: Shared, rollout: EngineRollout, turn: Exception) -> End:
     return Wait(timedelta(0)) if isinstance(turn, OutOfTime) else Wait(None)
 
 
-def _want_slot(shared: Shared, rollout: EngineRollout, ecs_service: str) -> End:
+def _want_slot(shared: Shared, rollout: EngineRollout, wanted: SlotWanted) -> End:
     _write_down(rollout)
-    if not shared.stage.account:
+    account = shared.stage.account
+    if not account:
         end = run(shared, rollout.row, "account", _account)
         if not isinstance(end, Finished):
             return end
         _write_down(end.rollout)
-        slots.want(shared, ecs_service, str(end.value))
-        return Wait(None)
-    slots.want(shared, ecs_service, shared.stage.account)
+        account = str(end.value)
+    try:
+        slots.want(shared, rollout.step, wanted, account)
+    except ActionFailed as clash:
+        return Failed(clash)
     return Wait(None)
 
 

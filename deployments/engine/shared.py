@@ -10,7 +10,8 @@ from deployments.engine.branches import Turns
 from deployments.engine.lease import Lease
 from deployments.engine.parking import Parking
 from deployments.engine.world import Door, RemoteDoor, World
-from deployments.models import ActionRun, AwsEvent, Execution, Slot, StageExecution, StepExecution
+from deployments.models import ActionRun, AwsEvent, Execution, Slot, SlotClaim, StageExecution, StepExecution
+from deployments.queries import waiting_claims
 from deployments.step_manifests import FROZEN
 from guards.masks import Mask
 
@@ -53,6 +54,22 @@ class Shared:
     def mask(self) -> Mask:
         """Hides this execution's secrets in its log."""
         return Mask(self.secrets)
+
+    @cached_property
+    def claims(self) -> list[SlotClaim]:
+        """What the steps of the stage want to change, or hold, as it was when this was first asked."""
+        found = SlotClaim.objects.filter(stage=self.stage).select_related("step")
+        return list(found.order_by("wanted_at", "pk"))
+
+    @cached_property
+    def waiting(self) -> list[SlotClaim]:
+        """Those of the claims that are not granted now."""
+        return list(waiting_claims().filter(stage=self.stage).select_related("step")) if self.claims else []
+
+    def forget_claims(self) -> None:
+        """They have changed: the next question is asked of the database."""
+        self.__dict__.pop("claims", None)
+        self.__dict__.pop("waiting", None)
 
     @cached_property
     def door(self) -> Door | RemoteDoor:
@@ -108,9 +125,10 @@ class Shared:
             step.save(update_fields=["spec"])
         self._pinned_steps = {}
 
-    def slot_is_held_for(self, ecs_service: str) -> bool:
+    def slot_is_held_for(self, step: StepExecution, ecs_service: str) -> bool:
         key = slot_key(self.stage, ecs_service)
-        return bool(self.stage.account) and Slot.objects.filter(key=key, stage=self.stage).exists()
+        has_claim = SlotClaim.objects.filter(step=step, key=key, held_at__isnull=False).exists()
+        return has_claim and Slot.objects.filter(key=key, stage=self.stage).exists()
 
     def change(self, row: ActionRun, **values: object) -> None:
         """Change an action's row in memory; the next commit writes it."""
@@ -124,6 +142,9 @@ class Shared:
     def save_view(self, step: StepExecution, counts: dict[str, int] | None) -> None:
         """What the page shows beside the stage: counts and the deployment id."""
         deployment = str(step.outputs.get("deploymentId", self.stage.deployment_id))
+        if step.claims.exists() and not step.claims.filter(ecs_service=self.stage.ecs_service).exists():
+            # It changes another ECS service than the one that is shown.
+            return
         if counts is not None and counts != self.stage.counts:
             self.stage.counts = counts
             self.stage.save(update_fields=["counts"])

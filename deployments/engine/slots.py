@@ -1,76 +1,194 @@
 """One execution at a time may change an ECS service; others queue in the order they came (rule 13)."""
 
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
+from deployments.actions.base import ActionFailed
+from deployments.engine.flow import flow_of
 from deployments.engine.lease import wake
 from deployments.engine.shared import Shared, slot_key
 from deployments.engine.standing import settle
-from deployments.models import Slot, StageExecution, StepExecution
-from deployments.queries import ahead_of
-from deployments.states import Status
+from deployments.engine.turns import SlotWanted
+from deployments.models import Slot, SlotClaim, StageExecution, StepExecution
+from deployments.queries import ahead_of, waiting_claims
+from deployments.states import TERMINAL, Status
 
 WAIT = timedelta(seconds=15)
+BESIDE, CROSSED = "SERVICE_CHANGED_BESIDE", "SERVICES_CROSSED"
 
 
-def want(shared: Shared, ecs_service: str, account: str) -> None:
-    """Name the ECS service that this stage must hold; the account is pinned by the stage's first call."""
-    stage = shared.stage
+def want(shared: Shared, step: StepExecution, wanted: SlotWanted, account: str) -> None:
+    """Name the ECS service that this step must hold; the account is pinned by the stage's first call.
+
+    Raises `ActionFailed` where a step in a branch beside this one changes the same.
+    """
+    stage, name = shared.stage, wanted.ecs_service
+    stage.account = account
+    key = slot_key(stage, name)
+    _refuse_beside(shared, step, key, name)
+    if wanted.is_main or not stage.ecs_service:
+        stage.ecs_service = name
+    now = shared.world.now()
     with shared.lease.commit():
-        stage.account, stage.ecs_service = account, ecs_service
-        stage.slot_key = slot_key(stage, ecs_service)
-        stage.slot_wanted_at = shared.world.now()
-        stage.save(update_fields=["account", "ecs_service", "slot_key", "slot_wanted_at"])
+        stage.save(update_fields=["account", "ecs_service"])
+        # What the stage holds already, for an earlier step, this one has too.
+        has_it = Slot.objects.filter(key=key, stage=stage).exists()
+        claim = SlotClaim(stage=stage, step=step, key=key, ecs_service=name, wanted_at=now)
+        claim.held_at = now if has_it else None
+        SlotClaim.objects.bulk_create([claim], ignore_conflicts=True)
 
 
-def hold(shared: Shared) -> bool:
-    """Take the slot if it is free and nobody came earlier; while it is not, the stage is QUEUED."""
-    stage = shared.stage
-    if Slot.objects.filter(key=stage.slot_key, stage=stage).exists():
+def waits(shared: Shared, step: StepExecution) -> bool:
+    """Whether this step wants to change an ECS service that its stage does not hold yet."""
+    return any(claim.step_id == step.pk for claim in shared.waiting)
+
+
+def hold(shared: Shared, step: StepExecution) -> bool:
+    """Take what this step waits for, if it is free and nobody came earlier.
+
+    Raises `ActionFailed` where two executions would wait for each other for ever, and this one came later.
+    """
+    wanted = [claim for claim in shared.waiting if claim.step_id == step.pk]
+    has_another = len(shared.claims) > len(shared.waiting)
+    with shared.lease.commit():
+        taken = _take(shared, wanted, has_another=has_another)
+        _show(shared)
+        if taken:
+            _restart_timeouts(shared, [step])
+    if not taken and has_another:
+        for claim in wanted:
+            _refuse_circle(shared, claim)
+    return taken
+
+
+def regain(shared: Shared) -> bool:
+    """Hold again, all at once, what a stage had that goes on after its end; False while others have it.
+
+    What was wanted by steps that are over, or by a stage that turns round, is not wanted any more.
+    """
+    if needless := [claim.pk for claim in shared.waiting if _is_needless(shared, claim)]:
+        with shared.lease.commit():
+            SlotClaim.objects.filter(pk__in=needless).delete()
+        shared.forget_claims()
+    lost = [claim for claim in shared.waiting if claim.held_at is not None]
+    if not lost:
         return True
     with shared.lease.commit():
-        taken = not ahead_of(stage).exists() and _take(shared)
-        status = Status.RUNNING if taken else Status.QUEUED
-        if stage.status != status:
-            stage.status = status
-            stage.save(update_fields=["status"])
-            if taken:
-                settle(shared)
-            elif not shared.execution.rolling_back:
-                shared.execution.status = status
-                shared.execution.save(update_fields=["status"])
+        taken = _take(shared, lost, has_another=False)
+        _show(shared)
         if taken:
-            _restart_timeouts(shared)
+            _restart_timeouts(shared, shared.stage.steps.all())
     return taken
 
 
 def release(shared: Shared) -> None:
-    """Give the slot back and wake whoever waits; inside the commit that ends the stage or its rollback."""
+    """Give the slots back and wake whoever waits; inside the commit that ends the stage or its rollback."""
     stage = shared.stage
-    if not stage.slot_key:
-        return
-    Slot.objects.filter(stage=stage).delete()
-    waiting = (
-        StageExecution.objects.filter(slot_key=stage.slot_key, status=Status.QUEUED)
-        .exclude(pk=stage.pk)
-        .order_by("slot_wanted_at", "pk")
-        .values_list("execution_id", flat=True)
+    held = Slot.objects.filter(stage=stage)
+    keys = list(held.order_by("key").values_list("key", flat=True))
+    held.delete()
+    for key in keys:
+        waiting = SlotClaim.objects.filter(key=key).exclude(stage=stage).exclude(stage__status__in=TERMINAL)
+        first = waiting.order_by("wanted_at", "pk").values_list("stage__execution", flat=True).first()
+        if first is not None:
+            wake(first, shared.world.now())
+
+
+def _is_needless(shared: Shared, claim: SlotClaim) -> bool:
+    if claim.held_at is not None:
+        return False
+    turns_round = shared.execution.rolling_back or bool(shared.execution.ending)
+    return turns_round or claim.step.status in TERMINAL
+
+
+def _take(shared: Shared, claims: Sequence[SlotClaim], *, has_another: bool) -> bool:
+    """Take all of these slots or none; inside a commit.
+
+    Who has another slot already waits for those who hold the wanted one, and not in line behind those who
+    have nothing: they might wait for it in turn.
+    """
+    if not has_another and any(ahead_of(claim).exists() for claim in claims):
+        return False
+    now, stage = shared.world.now(), shared.stage
+    keys = sorted({claim.key for claim in claims})
+    Slot.objects.bulk_create(
+        [Slot(key=key, stage=stage, taken_at=now) for key in keys], ignore_conflicts=True
     )
-    if (execution_id := waiting.first()) is not None:
-        wake(execution_id, shared.world.now())
+    mine = Slot.objects.filter(key__in=keys, stage=stage)
+    if mine.count() < len(keys):
+        mine.delete()
+        return False
+    SlotClaim.objects.filter(pk__in=[claim.pk for claim in claims], held_at=None).update(held_at=now)
+    return True
 
 
-def _take(shared: Shared) -> bool:
-    stage = shared.stage
-    rows = [Slot(key=stage.slot_key, stage=stage, taken_at=shared.world.now())]
-    Slot.objects.bulk_create(rows, ignore_conflicts=True)
-    return Slot.objects.filter(key=stage.slot_key, stage=stage).exists()
+def _show(shared: Shared) -> None:
+    """A stage all of whose open steps wait for their ECS services is QUEUED; inside a commit."""
+    claims = list(waiting_claims().filter(stage=shared.stage))
+    waiting = {claim.step_id for claim in claims}
+    has_lost = any(claim.held_at for claim in claims)
+    begun = shared.stage.steps.exclude(started_at=None).exclude(status__in=TERMINAL)
+    is_queued = has_lost or waiting >= set(begun.values_list("pk", flat=True))
+    status = Status.QUEUED if is_queued and waiting else Status.RUNNING
+    if shared.stage.status != status:
+        shared.stage.status = status
+        shared.stage.save(update_fields=["status"])
+    if status == Status.RUNNING:
+        settle(shared)
+    elif shared.execution.status != status and not shared.execution.rolling_back:
+        shared.execution.status = status
+        shared.execution.save(update_fields=["status"])
 
 
-def _restart_timeouts(shared: Shared) -> None:
+def _restart_timeouts(shared: Shared, steps: Iterable[StepExecution]) -> None:
     """Time spent in the queue does not count towards a step's time-out."""
     now = shared.world.now()
-    for step in StepExecution.objects.filter(
-        stage=shared.stage, status__in=(Status.RUNNING, Status.ASYNC_WAITING)
-    ):
-        step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
-        step.save(update_fields=["timeout_at"])
+    for step in steps:
+        if step.status in (Status.RUNNING, Status.ASYNC_WAITING):
+            step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
+            step.save(update_fields=["timeout_at"])
+
+
+def _refuse_beside(shared: Shared, step: StepExecution, key: str, ecs_service: str) -> None:
+    """Refuse what would let the order of the undos differ from the order of the steps (rule 16)."""
+    same = [claim.step for claim in shared.claims if claim.key == key and claim.step_id != step.pk]
+    if not same:
+        return
+    flow = flow_of(shared.stage)
+    other = next((one for one in same if flow.is_beside(step, one)), None)
+    if other is not None:
+        raise ActionFailed(
+            BESIDE,
+            f"Step {other.name} changes Service {ecs_service} too, in a branch beside this one. Let "
+            f"{other.identifier} and {step.identifier} run one after the other.",
+        )
+
+
+def _refuse_circle(shared: Shared, claim: SlotClaim) -> None:
+    """Refuse the latest of those that wait for each other, each holding what another wants."""
+    found = _circle(claim)
+    if found and max((one.wanted_at, one.pk) for one in found) == (claim.wanted_at, claim.pk):
+        other = StageExecution.objects.select_related("execution").get(slots__key=claim.key)
+        raise ActionFailed(
+            CROSSED,
+            f"This step waits for Service {claim.ecs_service}, which execution #{other.execution.number} "
+            "holds while that waits for a Service that this execution holds. It came later, so it gives way: "
+            "run it again.",
+        )
+
+
+def _circle(claim: SlotClaim) -> list[SlotClaim]:
+    """The claims along which a wait comes back to the stage of this one; none where it does not."""
+    paths, seen = [[claim]], {claim.pk}
+    while paths:
+        path = paths.pop(0)
+        holder = Slot.objects.filter(key=path[-1].key).values_list("stage", flat=True).first()
+        if holder == claim.stage_id:
+            return path
+        if holder is None:
+            continue
+        for one in waiting_claims().filter(stage=holder):
+            if one.pk not in seen:
+                seen.add(one.pk)
+                paths.append([*path, one])
+    return []

@@ -3,6 +3,7 @@
 from django.db.models import F
 
 from deployments.engine import slots
+from deployments.engine.flow import flow_of
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.models import Interrupt, StageExecution, StepExecution
@@ -15,8 +16,11 @@ _ABOUT_ALL = (Interrupt.Kind.ROLL_BACK, Interrupt.Kind.RETRY)
 def reopen(stage: StageExecution) -> None:
     """Let the rollback steps of a stage run, once more if they ran before."""
     stage.steps.filter(section=_ROLLBACK).update(
-        status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None
+        status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None, skipped_because=""
     )
+    flow = flow_of(stage, _ROLLBACK)
+    around = {group.pk for step in flow.steps for group in flow.around(step)}
+    stage.groups.filter(pk__in=around).update(status=Status.QUEUED, skipped_because="")
 
 
 def go_further_back(shared: Shared) -> bool:
@@ -28,8 +32,9 @@ def go_further_back(shared: Shared) -> bool:
     shared.stage.save(update_fields=["status"])
     slots.release(shared)
     reopen(earlier)
-    earlier.status, earlier.slot_wanted_at = Status.RUNNING, shared.world.now()
-    earlier.save(update_fields=["status", "slot_wanted_at"])
+    earlier.status = Status.RUNNING
+    earlier.save(update_fields=["status"])
+    earlier.claims.update(wanted_at=shared.world.now())
     say(shared, earlier.steps.filter(section=_ROLLBACK).first(), f"Going back to stage {earlier.name}")
     return True
 

@@ -46,6 +46,7 @@ class SlotWanted(Turn):
     """The action may not go on before its stage holds this ECS service (rule 13)."""
 
     ecs_service: str
+    is_main: bool
 
 
 @dataclass

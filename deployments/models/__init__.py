@@ -4,7 +4,7 @@ from deployments.models.approvals import Approval, ApprovalDecision
 from deployments.models.executions import ActionRun, Execution, StageExecution, StepExecution, StepGroup
 from deployments.models.freezes import FreezeWindow
 from deployments.models.input_sets import InputSet
-from deployments.models.interventions import CheckedItem, Interrupt, Slot
+from deployments.models.interventions import CheckedItem, Interrupt, Slot, SlotClaim
 from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
 from deployments.models.pipelines import Pipeline, PipelineVersion
 from deployments.models.places import Environment, Infrastructure, ServiceOverride
@@ -36,6 +36,7 @@ __all__ = [
     "Service",
     "ServiceOverride",
     "Slot",
+    "SlotClaim",
     "StageExecution",
     "StepExecution",
     "StepGroup",

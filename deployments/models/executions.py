@@ -135,8 +135,6 @@ class StageExecution(models.Model):
     ecs_service = models.CharField(max_length=255, blank=True, default="")
     counts = models.JSONField(null=True)
     deployment_id = models.CharField(max_length=64, blank=True, default="")
-    slot_key = models.CharField(max_length=512, blank=True, default="")
-    slot_wanted_at = models.DateTimeField(null=True)
     # When it runs: {"pipelineStatus", "condition"}, None after success; and why it did not.
     when = models.JSONField(null=True)
     skipped_because = models.CharField(max_length=512, blank=True, default="")
@@ -145,7 +143,6 @@ class StageExecution(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["execution", "position"], name="stage_position_unique")
         ]
-        indexes = [models.Index(fields=["slot_key"], name="stage_slot_key")]
 
     def __str__(self) -> str:
         return f"{self.execution} {self.identifier}"

@@ -49,6 +49,27 @@ class Slot(models.Model):
         return self.key
 
 
+class SlotClaim(models.Model):
+    """A step's wish to change one ECS service: its place in line, kept once it was granted.
+
+    Granted while its stage has the slot of that key. `held_at` is when it first was.
+    """
+
+    stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="claims")
+    step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="claims")
+    key = models.CharField(max_length=512)
+    ecs_service = models.CharField(max_length=255)
+    wanted_at = models.DateTimeField()
+    held_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["step", "key"], name="slot_claim_unique")]
+        indexes = [models.Index(fields=["key"], name="slot_claim_key")]
+
+    def __str__(self) -> str:
+        return f"{self.key} for {self.step}"
+
+
 class CheckedItem(models.Model):
     """One line of the checklist that proves a rollback (N05)."""
 

@@ -150,7 +150,7 @@ class PreviewRollout:
     def account(self) -> str:
         return Sts(self._shared.caller).caller_identity()
 
-    def take_slot(self, ecs_service: str) -> None:
+    def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
         """A preview changes nothing, so it need not wait for who changes the same ECS service."""
 
     def remember(self, name: str, value: Any) -> Any:

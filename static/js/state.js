@@ -46,7 +46,7 @@ function notices(state) {
   const found = [];
   if (state.failure) found.push(failureNotice(state.failure, deployedAllTheSame(state)));
   if (state.queue) {
-    const text = `Waits for its turn on this ECS service: position ${state.queue.position}.`;
+    const text = `Step ${state.queue.step} waits for its turn on ECS service ${state.queue.ecs_service}: position ${state.queue.position}.`;
     found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` Execution ${state.queue.waits_for} is ahead of it.` : "")));
   }
   if (state.waits_for_delegate) found.push(delegateNotice(state.waits_for_delegate));

@@ -105,12 +105,36 @@ def test_outputs_of_a_branch_are_known_behind_the_parallel_and_not_beside_it() -
     assert any("step a is not over" in message for _, message, _ in told)
 
 
-def test_a_rollback_step_runs_whatever_is_true() -> None:
-    text = pipeline_text(
-        stage_text(_step("a")).replace("EcsRollingRollback}", "EcsRollingRollback, when: {}}")
+def _back(entries: str) -> str:
+    undo = "- step: {identifier: back_app, type: EcsRollingRollback}"
+    stage = stage_text(_step("a"))
+    assert undo in stage
+    return pipeline_text(stage.replace(undo, entries.strip("\n").replace("\n", "\n          ")))
+
+
+def test_rollback_steps_lie_in_groups_and_run_whatever_was_before_them() -> None:
+    undo = "- step: {identifier: %s, type: EcsRollingRollback%s}\n"
+    group = _inside("group: g", undo % ("back", "")).replace(
+        "identifier: g\n", "identifier: g\n    when: {condition: <+env.type> == 'x'}\n"
     )
-    with pytest.raises(BadPipelineError, match="a rollback has no when"):
-        read_pipeline(text)
+    other = undo % ("other", ", when: {stageStatus: All}")
+    (stage,) = read_pipeline(_back(group + other)).stages
+    assert [(one.identifier, one.group, one.when) for one in stage.rollback_steps] == [
+        ("back", 0, None),
+        ("other", None, None),
+    ]
+    (group,) = stage.rollback_groups
+    assert (group.name, group.when) == ("g", {"stageStatus": "All", "condition": "<+env.type> == 'x'"})
+
+
+@pytest.mark.parametrize("more", ["step", "group"])
+def test_a_rollback_has_no_failure_strategies(more: str) -> None:
+    ignore = "failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: Ignore}}}]"
+    undo = "- step: {identifier: back, type: EcsRollingRollback%s}\n"
+    group = _inside("group: g", undo % "").replace("identifier: g\n", f"identifier: g\n    {ignore}\n")
+    text = undo % f", {ignore}" if more == "step" else group
+    with pytest.raises(BadPipelineError, match="a rollback has no failureStrategies"):
+        read_pipeline(_back(text))
 
 
 def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between_them() -> None:
