@@ -86,6 +86,11 @@ urlpatterns = [
         pipeline_versions.RestorePipelineVersion.as_view(),
         name="api-restore-pipeline-version",
     ),
+    path(
+        "pipelines/<int:pk>/expressions",
+        expressions.PipelineExpressions.as_view(),
+        name="api-pipeline-expressions",
+    ),
     path("iam-policies", previews.Policies.as_view(), name="api-iam-policies"),
     path("pipeline-schema", pipelines.PipelineSchema.as_view(), name="api-pipeline-schema"),
     path("approvals", approvals.Approvals.as_view(), name="api-approvals"),

@@ -74,7 +74,7 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
     for number, stage in enumerate(pipeline.stages):
         path = f"pipeline.stages.{number}.stage.spec"
         service = nearest_service(scope, stage.service)
-        environment = _nearest(Environment, scope, stage.environment)
+        environment = nearest(Environment, scope, stage.environment)
         infrastructure = (
             Infrastructure.objects.select_related(*_OF_PLACE)
             .filter(environment=environment, identifier=stage.infrastructure)
@@ -147,7 +147,7 @@ def missing_values(targets: list[Target]) -> list[Missing]:
 
 def nearest_service(scope: Scope, identifier: str) -> Service | None:
     """The service that a pipeline of a scope means by an identifier, None where there is none."""
-    found: Service | None = _nearest(Service, scope, identifier)
+    found: Service | None = nearest(Service, scope, identifier)
     return found
 
 
@@ -156,7 +156,7 @@ def no_such(kind: str, identifier: str, scope: Scope, path: str) -> Missing:
     return Missing(path, f"there is no {kind} {identifier} in {scope.path}")
 
 
-def _nearest(model: Any, scope: Scope, identifier: str) -> Any:
+def nearest(model: Any, scope: Scope, identifier: str) -> Any:
     """The resource with this identifier, from the scope itself or the nearest scope above."""
     for one in reversed(list(scope.ancestors_and_self())):
         found = model.objects.select_related("scope").filter(scope=one, identifier=identifier).first()

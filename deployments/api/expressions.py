@@ -1,4 +1,4 @@
-"""Routes of what expressions may name, in a run."""
+"""Routes of what expressions may name: in a run with the last values, in a pipeline without."""
 
 import uuid
 from typing import Any
@@ -12,13 +12,15 @@ from rest_framework.response import Response
 from deployments.api.executions import ExecutionRoute
 from deployments.knowledge.names import State, listed
 from deployments.knowledge.of_run import Run
-from web.rest import PAGED
+from deployments.knowledge.of_text import names_of_pipeline
+from deployments.models import Pipeline
+from web.rest import PAGED, Route
 
 AT = OpenApiParameter(
     "at",
     OpenApiTypes.STR,
     description="The step whose view is meant, as STAGE/STEP by their identifiers; STAGE/ for what is known "
-    "after the last step of a stage. Without it: the step that began last.",
+    "after the last step of a stage. Without it: of a run the step that began last, of a pipeline the first.",
 )
 SEARCH = OpenApiParameter(
     "q", OpenApiTypes.STR, description="A part of a name, of a value, or of its source."
@@ -44,6 +46,17 @@ class KnownDocument(NameDocument):
     value = serializers.JSONField(
         allow_null=True, help_text="The last value with its type; **** for a secret, null if not KNOWN."
     )
+
+
+class PipelineExpressions(Route):
+    """What expressions may name at a step of a pipeline; values are known to its runs alone."""
+
+    @extend_schema(parameters=[AT, SEARCH, *PAGED], responses=NameDocument(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        pipeline = self.one("core_pipeline_view", Pipeline.objects.select_related("scope"), pk=pk)
+        _, found = names_of_pipeline(pipeline, request.GET.get("at", ""), self.principal)
+        names = listed(found, request.GET.get("q", ""))
+        return self.page_of(names, NameDocument, key=lambda one: one.path)
 
 
 class ExecutionExpressions(ExecutionRoute):

@@ -15,6 +15,18 @@ LONGEST_SEARCH = 200
 LONGEST_PATH = 400
 
 
+AFTER_LAST = "After the last step"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A place that people choose: `key` names it in addresses, as STAGE/STEP; `group` is its stage."""
+
+    key: str
+    title: str
+    group: str
+
+
 class State(StrEnum):
     """Whether a name has a value, and whether it may be shown."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from deployments.engine.masking import HIDDEN, secrets_of
 from deployments.engine.sources import artifact_values
-from deployments.knowledge.names import STARS, Known, State, leaves, secret
+from deployments.knowledge.names import AFTER_LAST, STARS, Choice, Known, State, leaves, secret
 from deployments.knowledge.sources import about_of, source_of, unseen_roots
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
 from deployments.states import TERMINAL
@@ -28,9 +28,11 @@ class Moment:
         return f"{self.stage.identifier}/{self.step.identifier if self.step else ''}"
 
     @property
-    def title(self) -> str:
+    def choice(self) -> Choice:
         """How people choose it."""
-        return f"Step {self.step.name} ({self.step.identifier})" if self.step else "After the last step"
+        step = self.step
+        title = f"Step {step.name} ({step.identifier})" if step else AFTER_LAST
+        return Choice(self.key, title, self.stage.name)
 
 
 class Run:

@@ -3,37 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from deployments.knowledge.words import DIGEST, FIXED
 from deployments.models import Environment, StageExecution
 from deployments.plan import nearest_service
 from rbac.policy import Principal, can
 
-# What every stage can name, apart from variables and outputs (R179, DESIGN 5).
-FIXED: Mapping[str, str] = {
-    "pipeline.name": "The name of the pipeline.",
-    "pipeline.identifier": "The identifier of the pipeline.",
-    "pipeline.number": "The number of the run.",
-    "stage.name": "The name of the stage.",
-    "stage.identifier": "The identifier of the stage.",
-    "service.name": "The name of the service.",
-    "service.identifier": "The identifier of the service.",
-    "env.name": "The name of the environment.",
-    "env.identifier": "The identifier of the environment.",
-    "env.type": "Production or PreProduction.",
-    "infra.name": "The name of the infrastructure.",
-    "infra.identifier": "The identifier of the infrastructure.",
-    "infra.region": "The AWS region.",
-    "infra.cluster": "The ECS cluster.",
-    "infra.connectorRef": "The identifier of the connector.",
-    "primary.artifact.image": "The image with its tag.",
-    "primary.artifact.imagePath": "The image without its tag.",
-    "primary.artifact.tag": "The tag of the image.",
-    "execution.id": "The id of the run.",
-}
-DIGEST: Mapping[str, str] = {
-    "primary.artifact.digest": "The digest of the image, where its registry told it.",
-    "primary.artifact.imageWithDigest": "The image with its digest, where its registry told it.",
-}
-_WORDS: Mapping[str, str] = {**FIXED, **DIGEST}
 _VARIABLES: Mapping[str, str] = {
     "pipeline.variables": "Variables of the pipeline",
     "service.variables": "Variables of the service",
@@ -66,7 +40,7 @@ def source_of(path: str, values: Mapping[str, Any]) -> str:
 
 def about_of(path: str) -> str:
     """A sentence about one of the fixed names; nothing of the others."""
-    return _WORDS.get(path, "")
+    return FIXED.get(path) or DIGEST.get(path, "")
 
 
 def unseen_roots(stage: StageExecution, person: Principal) -> frozenset[str]:

@@ -5,6 +5,7 @@ import { suggestions } from "./editor-guide.js";
 import { ROW } from "./editor-paint.js";
 import { jsonPlace, yamlPlace } from "./editor-place.js";
 import { placeOf, replace } from "./editor-text.js";
+import { Names, bodyOf } from "./names.js";
 
 export class Complete {
   constructor(area, paint, page, said) {
@@ -24,6 +25,7 @@ export class Complete {
       this.close();
     });
     area.addEventListener("scroll", () => this.close(), { passive: true });
+    this.names = area.dataset.names ? new Names(area.dataset.names) : null;
     this.load();
   }
 
@@ -60,11 +62,21 @@ export class Complete {
     if (this.wanted) return asked && this.said("Suggestions are on their way.");
     this.place = this.guide && this.area.selectionStart === this.area.selectionEnd ? this.here() : null;
     const isWorthIt = this.place && (asked || this.place.prefix || this.place.kind !== "key");
-    const found = isWorthIt ? suggestions(this.guide, this.place) : [];
+    const found = isWorthIt ? this.suggested(asked) : [];
+    if (!found) return asked && this.said("Suggestions are on their way.");
     if (asked && !found.length) this.said("No suggestions here.");
     if (!found.length) return this.close();
     this.found = found;
     return this.show();
+  }
+
+  // Null while the server is asked what can be named at this place.
+  suggested(asked) {
+    if (!this.names || this.place.kind !== "expression") return suggestions(this.guide, this.place);
+    const line = placeOf(this.area.value, this.place.from).row + 1;
+    return this.names.at(`${this.place.from}`, this.place, bodyOf(this.area.form, { line }), () => {
+      if (document.activeElement === this.area) this.open({ asked });
+    });
   }
 
   here() {

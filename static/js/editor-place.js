@@ -14,9 +14,12 @@ function at(pattern, text, from) {
   return pattern.exec(text);
 }
 
-function expressionPlace(before, offset) {
-  const found = before.match(/<\+([\w.]*)$/);
-  return found && { kind: "expression", path: [], prefix: found[1], from: offset - found[1].length, to: offset, scalars: [], have: new Set() };
+// Of a text around the caret: what follows the name up to its bracket is replaced with it.
+export function expressionPlace(before, after, offset) {
+  const found = before.match(/<\+\s*([\w.$-]*)$/);
+  if (!found) return null;
+  const to = offset + (after.match(/^[\w.$-]*>/)?.[0].length ?? 0);
+  return { kind: "expression", path: [], prefix: found[1], from: offset - found[1].length, to, scalars: [], have: new Set() };
 }
 
 // --- YAML ------------------------------------------------------------------------------------------
@@ -80,7 +83,7 @@ function keysBelow(lines, row, column) {
 
 export function yamlPlace({ lines, states }, { row, column }, offset) {
   const before = lines[row].slice(0, column);
-  const expression = expressionPlace(before, offset);
+  const expression = expressionPlace(before, lines[row].slice(column), offset);
   if (expression) return expression;
   if (states[row] || /(?:^|\s)#/.test(before)) return null;
   const stack = new Stack();
@@ -108,7 +111,7 @@ function takeJson(frames, token) {
 
 export function jsonPlace(text, offset) {
   const before = text.slice(0, offset);
-  const expression = expressionPlace(before, offset);
+  const expression = expressionPlace(before, text.slice(offset), offset);
   if (expression) return expression;
   const frames = [{ isObject: false, key: null, isValue: true, scalars: {}, isRoot: true }];
   let prefix = "";

@@ -12,6 +12,8 @@
 //                   "values": {"pipeline.stages.stage.spec.service.serviceRef": ["web", {"value", "detail"}]}
 //                   (by the path of keys, list items left out),
 //                   "expressions": ["service.name", {"value": "infra.cluster", "detail": "…"}]}
+//   data-names     POST, as check with `line`, for what expressions can name at that line:
+//                  {"expressions": …} as in a guide, which counts instead of the guide's
 //   data-dirty     the text differs from what is stored: a form that was refused and is shown again
 //
 // Events on the textarea: "editor:check" asks for a check now. Each `form [data-save]` is what Ctrl-S presses.

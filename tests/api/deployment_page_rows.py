@@ -134,6 +134,11 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "source-tags": only(SignedIn(404)),
     "service-tags": only(Needs("core_service_view", 409), of("service")),
     "pipeline-tags": only(Needs("core_pipeline_execute", 409), of("pipeline")),
+    "expressions-here": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),
+    "pipeline-expressions": Row(
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?at=deploy/&q=image")),
+        of("pipeline"),
+    ),
     "draw-pipeline": Row((Ask("post", SignedIn(), body=pipeline_form, is_form=True),)),
     "input-sets": only(Needs("core_pipeline_view"), of("pipeline")),
     "new-input-set": Row(

@@ -178,6 +178,10 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-log-search": Row(
         (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=x")), of("execution")
     ),
+    "api-pipeline-expressions": Row(
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=image&at=deploy/")),
+        of("pipeline"),
+    ),
     "api-execution-expressions": Row(
         (
             get(Needs("core_pipeline_view")),

@@ -178,6 +178,6 @@ def test_a_manifest_is_guided_by_awss_model_and_the_variables_of_its_service(pro
     assert "taskDefinition" not in properties
     network = guide["schema"]["$defs"]["NetworkConfiguration"]["properties"]
     assert network["awsvpcConfiguration"] == {"$ref": "#/$defs/AwsVpcConfiguration"}
-    assert {"infra.cluster", "serviceVariables.replicas"} <= set(guide["expressions"])
+    assert {"infra.cluster", "serviceVariables.replicas"} <= {one["value"] for one in guide["expressions"]}
     assert guide_for(FileText(project, "/b.yaml", "a: 1")) == {}
     assert guide_for(FileText(project, "/b.yaml", "containerDefinitions: [")) == {}

@@ -1,0 +1,103 @@
+// Suggests what expressions can name in the fields of the visual editor: `<+` opens the list, the field keeps the
+// focus, arrows choose, Enter takes, Escape closes.
+
+import { announce, h, one } from "./dom.js";
+import { expressionPlace } from "./editor-place.js";
+import { replace } from "./editor-text.js";
+import { Names, bodyOf } from "./names.js";
+
+const FIELDS = "#visual-open :is(input.input, textarea)";
+const isField = (target) => target instanceof Element && target.matches(FIELDS) && !target.matches("[type=search], [type=hidden]");
+
+class Naming {
+  constructor(area, address) {
+    Object.assign(this, { area, found: [], at: 0, field: null, place: null });
+    this.names = new Names(address);
+    this.list = h("ul", { class: "editor-list", role: "listbox", id: "naming-suggestions", "aria-label": "Suggestions" });
+    this.list.addEventListener("mousedown", (event) => {
+      event.preventDefault();
+      const option = event.target.closest("[role=option]");
+      if (option) this.accept(Number(option.dataset.at));
+    });
+  }
+
+  typed(field) {
+    if (this.field !== field) this.close();
+    const { value, selectionStart: offset } = field;
+    const place = expressionPlace(value.slice(0, offset), value.slice(offset), offset);
+    if (!place || offset !== field.selectionEnd) return this.close();
+    Object.assign(this, { field, place });
+    const form = field.form;
+    const body = bodyOf(this.area.form, { at: form.elements.form_at.value });
+    const key = `${form.elements.form_at.value} ${field.name} ${place.from}`;
+    const found = this.names.at(key, place, body, () => document.activeElement === field && this.typed(field));
+    if (!found) return undefined;
+    return found.length ? this.show(found) : this.close();
+  }
+
+  show(found) {
+    const isNew = !this.list.isConnected;
+    this.found = found;
+    this.list.replaceChildren(...found.map((each, at) =>
+      h("li", { role: "option", id: `${this.list.id}-${at}`, "data-at": at, "aria-selected": "false" }, h("span", { class: "mono" }, each.text), each.detail ? h("small", {}, each.detail) : null)));
+    if (isNew) this.open();
+    this.choose(0);
+    if (isNew) announce(`${found.length} suggestion${found.length === 1 ? "" : "s"}; arrows choose, Enter takes one.`);
+  }
+
+  open() {
+    const { field, list } = this;
+    field.after(list);
+    list.style.top = `${field.offsetTop + field.offsetHeight + 2}px`;
+    list.style.left = `${field.offsetLeft}px`;
+    if (field.matches("input")) field.setAttribute("role", "combobox");
+    if (field.matches("input")) field.setAttribute("aria-expanded", "true");
+    field.setAttribute("aria-autocomplete", "list");
+    field.setAttribute("aria-controls", list.id);
+  }
+
+  close() {
+    if (!this.list.isConnected) return;
+    this.list.remove();
+    this.field.removeAttribute("aria-activedescendant");
+    this.field.removeAttribute("aria-controls");
+    if (this.field.matches("input")) this.field.setAttribute("aria-expanded", "false");
+  }
+
+  choose(at) {
+    this.list.children[this.at]?.setAttribute("aria-selected", "false");
+    this.at = (at + this.found.length) % this.found.length;
+    const option = this.list.children[this.at];
+    option.setAttribute("aria-selected", "true");
+    option.scrollIntoView({ block: "nearest" });
+    this.field.setAttribute("aria-activedescendant", option.id);
+  }
+
+  accept(at = this.at) {
+    const { field, place, found } = this;
+    this.close();
+    replace(field, place.from, place.to, found[at].insert);
+  }
+
+  key(event) {
+    if (!this.list.isConnected || event.isComposing) return;
+    const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (move) this.choose(this.at + move);
+    else if (event.key === "Enter") this.accept();
+    else if (event.key === "Escape") this.close();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  listen(root) {
+    root.addEventListener("input", ({ target, data }) => isField(target) && (data !== ">" || this.list.isConnected) && this.typed(target));
+    root.addEventListener("keydown", (event) => this.key(event));
+    root.addEventListener("focusout", () => this.close());
+    root.addEventListener("htmx:beforeSwap", () => this.close());
+  }
+}
+
+const root = one("#visual");
+const area = one("#pipeline-yaml[data-names]");
+if (root && area) new Naming(area, area.dataset.names).listen(root);
