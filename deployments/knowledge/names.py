@@ -81,7 +81,7 @@ def leaves(value: Any, before: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping) and value and all(_fits(before, str(key)) for key in value):
         for key, item in value.items():
             yield from leaves(item, f"{before}.{key}" if before else str(key))
-    elif before:
+    elif before and value != {}:
         yield before, value
 
 

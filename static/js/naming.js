@@ -7,7 +7,9 @@ import { replace } from "./editor-text.js";
 import { Names, bodyOf } from "./names.js";
 
 const FIELDS = "#visual-open :is(input.input, textarea)";
-const isField = (target) => target instanceof Element && target.matches(FIELDS) && !target.matches("[type=search], [type=hidden]");
+// What the text is called and how long it may take is no matter of expressions.
+const PLAIN = "[type=search], [type=hidden], [name=name], [name=identifier], [name=timeout]";
+const isField = (target) => target instanceof Element && target.matches(FIELDS) && !target.matches(PLAIN);
 
 class Naming {
   constructor(area, address) {
