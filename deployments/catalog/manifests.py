@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from connectors.downstream import Need, needs_of_connector, needs_of_files, refuse_lacking
+from deployments.manifests.document import BadDocument, parse
 from deployments.manifests.layers import MERGE, MODES
 from deployments.manifests.places import REMOTE, place_problem
 from deployments.manifests.stores import TASK_DEFINITION_ARN, arn_problem, is_store, store_names
@@ -86,10 +87,20 @@ def _problem(manifest: ManifestSpec) -> str:
 def _problem_in_store(manifest: ManifestSpec) -> str:
     if manifest.store == FILE_STORE and not manifest.paths:
         return "a manifest in the file store needs at least one path"
-    if manifest.store == "Inline" and not manifest.content:
-        return "an inline manifest needs its content"
+    if manifest.store == "Inline":
+        return _problem_in_text(manifest.content)
     if manifest.store == TASK_DEFINITION_ARN:
         if manifest.kind != Manifest.Kind.TASK_DEFINITION:
             return "only a task definition can be given by its ARN"
         return arn_problem(manifest.content)
     return place_problem(manifest.store, manifest.place, manifest.paths)
+
+
+def _problem_in_text(content: str) -> str:
+    if not content:
+        return "an inline manifest needs its content"
+    try:
+        parse(content, "content")
+    except BadDocument as bad:
+        return f"line {bad.line}, column {bad.column}: {bad.message}"
+    return ""

@@ -115,6 +115,8 @@ def check_override(
     """This will say what is wrong with an override that is being written; the editor asks."""
     there = there_of(request, pk, service, infrastructure)
     row = OverridingManifestForm(request.POST, prefix=request.GET.get("row", "manifests-0"))
+    if not row.is_valid() and (said := row.errors.get("content")):
+        return JsonResponse(FileCheck((FileProblem(str(said[0]), 1, 1),)).to_json())
     if not row.is_valid() or row.cleaned_data["kind"] not in KINDS:
         raise Problem("Choose the kind of the manifest first.")
     if not row.is_filled:

@@ -78,6 +78,7 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
     """What is in an address, by how it begins: a made-up one would end with 404 and try little else."""
     return {
         "/api/v1/orgs/": {"org": "default", "project": "demo"},
+        "/api/v1/approvals/": {"id": str(world.approval.pk)},
         "/api/v1/api-keys/": {"id": world.key.pk},
         "/api/v1/connectors/": {"id": world.connector.pk},
         "/api/v1/environments/": {"id": world.environment.pk, "infrastructure": world.infrastructure.pk},
@@ -85,6 +86,8 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
         "/api/v1/file-deletions/": {"id": world.deletion.pk},
         "/api/v1/file-nodes/": {"id": world.file.pk, "version": 1},
         "/api/v1/files/": {"path": "task.yaml"},
+        "/api/v1/freeze-windows/": {"id": world.freeze.pk},
+        "/api/v1/input-sets/": {"id": world.input_set.pk},
         "/api/v1/pipelines/": {"id": world.pipeline.pk, "number": 1},
         "/api/v1/role-assignments/": {"id": world.assignment.pk},
         "/api/v1/roles/": {"id": world.role.pk},
