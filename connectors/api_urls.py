@@ -2,12 +2,13 @@
 
 from django.urls import path
 
-from connectors.api import connectors, file_deletions, file_nodes, files, secrets
+from connectors.api import connectors, file_deletions, file_nodes, files, host_keys, secrets
 
 urlpatterns = [
     path("connectors", connectors.Connectors.as_view(), name="api-connectors"),
     path("connectors/<int:pk>", connectors.OneConnector.as_view(), name="api-connector"),
     path("connectors/<int:pk>/uses", connectors.ConnectorUses.as_view(), name="api-connector-uses"),
+    path("connectors/<int:pk>/host-key", host_keys.ConnectorHostKey.as_view(), name="api-connector-host-key"),
     path("secrets", secrets.Secrets.as_view(), name="api-secrets"),
     path("secrets/<int:pk>", secrets.OneSecret.as_view(), name="api-secret"),
     path("secrets/<int:pk>/uses", secrets.SecretUses.as_view(), name="api-secret-uses"),

@@ -10,6 +10,7 @@ from connectors.aws_accounts import DELEGATE, SLIPWAY
 from connectors.delegate_tags import tag_problems
 from connectors.models import Connector
 from guards.addresses import PRIVATE_TOO
+from guards.host_keys import BadHostKey, read_host_keys
 from guards.places import url_problem
 from web.outgoing import own_reach
 
@@ -29,7 +30,7 @@ class SiteSpec:
     """The spec of a connector to a Git server or a registry.
 
     `url` is that of one repository, or of an account whose repositories manifests name. `test_repository`
-    is the one that a test of an account asks for.
+    is the one that a test of an account asks for. `host_key` are public keys of an SSH server, one a line.
     """
 
     url: str = ""
@@ -38,6 +39,7 @@ class SiteSpec:
     connect_through: str = SLIPWAY
     delegate_selectors: tuple[str, ...] = ()
     test_repository: str = ""
+    host_key: str = ""
 
     def to_json(self) -> dict[str, Any]:
         found = asdict(self) | {"delegate_selectors": list(self.delegate_selectors)}
@@ -81,7 +83,8 @@ def site_problems(kind: str, spec: Mapping[str, Any], *, has_secret: bool) -> li
     if found:
         return found
     read = read_site(spec)
-    return [*_place_problems(kind, read), *_entrance_problems(kind, read, has_secret)]
+    entrance = [*_entrance_problems(kind, read, has_secret), *_host_key_problems(read)]
+    return [*_place_problems(kind, read), *entrance]
 
 
 def repository_problem(name: str) -> str:
@@ -118,6 +121,12 @@ def _url_problem(kind: str, spec: SiteSpec) -> str:
     return ""
 
 
+def ssh_parts(url: str) -> str:
+    """An address of SSH in its long form."""
+    short = _SHORT_SSH.match(url) if "://" not in url else None
+    return f"ssh://{short[1] or 'git'}@{short[2]}/{short[3]}" if short else url
+
+
 def scheme_of(url: str) -> str:
     """The protocol of a URL; user@host:path is SSH's short form."""
     if "://" not in url:
@@ -126,11 +135,20 @@ def scheme_of(url: str) -> str:
 
 
 def _ssh_problem(url: str) -> str:
-    short = _SHORT_SSH.match(url) if "://" not in url else None
-    parts = urlsplit(f"ssh://{short[1] or 'git'}@{short[2]}/{short[3]}" if short else url)
+    parts = urlsplit(ssh_parts(url))
     if not parts.hostname or parts.hostname.startswith("-") or any(one.isspace() for one in url):
         return "This is no address of SSH, such as ssh://git@example.com/team/app.git."
     return "Keep the password in a secret, not in the URL." if parts.password else ""
+
+
+def _host_key_problems(spec: SiteSpec) -> Iterator[dict[str, str]]:
+    if spec.host_key and scheme_of(spec.url) != "ssh":
+        yield _problem("host_key", "A host key belongs to a URL of ssh://.")
+        return
+    try:
+        read_host_keys(spec.host_key)
+    except BadHostKey as bad:
+        yield _problem("host_key", f"This cannot be read: {bad}.")
 
 
 def _entrance_problems(kind: str, spec: SiteSpec, has_secret: bool) -> Iterator[dict[str, str]]:

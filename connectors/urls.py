@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from connectors.views import connectors, file_deletions, file_places, file_texts, files, secrets
+from connectors.views import connectors, file_deletions, file_places, file_texts, files, host_keys, secrets
 
 urlpatterns = [
     path("connectors/", connectors.connectors, name="connectors"),
@@ -10,6 +10,7 @@ urlpatterns = [
     path("connectors/<int:pk>/", connectors.connector, name="connector"),
     path("connectors/<int:pk>/edit/", connectors.edit_connector, name="edit-connector"),
     path("connectors/<int:pk>/delete/", connectors.remove_connector, name="delete-connector"),
+    path("connectors/<int:pk>/host-key/", host_keys.host_key, name="connector-host-key"),
     path("secrets/", secrets.secrets, name="secrets"),
     path("secrets/new/", secrets.new_secret, name="new-secret"),
     path("secrets/<int:pk>/", secrets.secret, name="secret"),

@@ -7,11 +7,14 @@ from typing import Any, Final
 from aws.addresses import endpoint_of_service
 from aws.errors import AwsError, Undelivered, from_record
 from connectors.aws_accounts import read_spec
+from connectors.host_keys import known_server
 from connectors.kinds import read_any
 from connectors.models import Connector
-from connectors.sites import PASSWORD, SSH_KEY, SiteSpec, read_site
+from connectors.sites import PASSWORD, SSH_KEY, SiteSpec, read_site, ssh_parts
+from delegates.agent.executors import Answer
 from delegates.agent.executors.aws import FETCH_OBJECTS
 from delegates.doors import DoorClosed, call_payload, refuse_disabled
+from delegates.host_keys import note_host_key
 from delegates.models import DelegateTask
 from delegates.owners import Payload
 from delegates.work import do_here
@@ -51,7 +54,7 @@ class SiteDoor:
         if self.connector.kind == Connector.Kind.AWS:
             aws = read_spec(self.connector.spec)
             return endpoint_of_service("s3", aws.test_region, aws.endpoint_url or None)
-        return read_site(self.connector.spec).url
+        return ssh_parts(read_site(self.connector.spec).url)
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,20 @@ class SiteCaller:
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The result of an errand. Raises `Undelivered` with the reason, `DoorClosed`."""
         refuse_disabled(self.connector)
-        payload = errand_payload(self.connector, operation, params)
-        answer = do_here(kind_of(operation, self.connector), payload, seconds=HERE_SECONDS)
+        answer = do_errand_here(self.connector, operation, params, seconds=HERE_SECONDS)
         if answer.error is not None:
             raise error_of(answer.error, service, operation)
         return kept_of(operation, answer.result or {})
+
+
+def do_errand_here(
+    connector: Connector, operation: str, params: Mapping[str, Any], *, seconds: float
+) -> Answer:
+    """Do an errand within this process. Raises `DoorClosed`."""
+    payload = errand_payload(connector, operation, params)
+    answer = do_here(kind_of(operation, connector), payload, seconds=seconds)
+    note_host_key(connector, read_site(connector.spec).url, answer)
+    return answer
 
 
 def open_site(connector: Connector) -> SiteDoor | SiteCaller:
@@ -93,11 +105,13 @@ def errand_payload(connector: Connector, operation: str, params: Mapping[str, An
     site = read_site(connector.spec)
     secret = _secret(connector, site)
     login: dict[str, str] = {}
+    hosts: dict[str, list[str]] = {}
     if site.authentication == PASSWORD:
         login = {"username": site.username, "password": secret}
     elif site.authentication == SSH_KEY:
         login = {"ssh_key": secret}
-    said = {**_asked(site, operation, params), **login}
+        hosts = {"host_keys": [str(one) for one in known_server(connector).keys]}
+    said = {**_asked(site, operation, params), **login, **hosts}
     return Payload(said, mask=tuple(line for line in (secret, *_lines(secret)) if line))
 
 

@@ -18,6 +18,10 @@ _BECAUSE: Final = (
         "permission denied (publickey",
         "Register the public half of the key at the Git server, then test again.",
     ),
+    (
+        "host key of",
+        "Compare the fingerprint with the server's own, then accept the new key on the connector's page.",
+    ),
     ("libcrypto", "The secret is no private SSH key: give the whole file, from BEGIN to END."),
     ("authentication failed", "Look whether user name and token are right and the token is not expired."),
     ("could not read username", "The server wants a login: choose user name and password."),

@@ -43,7 +43,7 @@ _HINTS = {
 class SiteForm(PageForm):
     """Where a Git server or a registry is and how it is entered; `spec` gives it as a connector keeps it."""
 
-    depending = frozenset({"username", "secret", "secret_value", "test_repository"})
+    depending = frozenset({"username", "secret", "secret_value", "host_key", "test_repository"})
 
     name = forms.CharField(max_length=128, help_text="Such as “Team repositories”.")
     connect_through = forms.ChoiceField(
@@ -86,6 +86,13 @@ class SiteForm(PageForm):
             }
         ),
     )
+    host_key = forms.CharField(
+        required=False,
+        max_length=10_000,
+        label="Host keys of the server",
+        help_text="What ssh-keyscan prints, one key a line. Empty: the key of the first connection is kept.",
+        widget=forms.Textarea(attrs={**_MONO, "rows": 2, "placeholder": "ssh-ed25519 AAAA…"}),
+    )
     test_repository = forms.CharField(required=False, max_length=255, widget=forms.TextInput(attrs=_MONO))
 
     def __init__(
@@ -111,6 +118,8 @@ class SiteForm(PageForm):
         if given["authentication"] == PASSWORD:
             wanted.append("username")
         found = {name: given.get(name, "") for name in wanted}
+        if given["authentication"] == SSH_KEY:
+            found["host_key"] = given.get("host_key", "")
         if found["connect_through"] == DELEGATE:
             found["delegate_selectors"] = tags_in(given.get("delegate_selectors", ""))
         return {name: value for name, value in found.items() if value}
@@ -164,6 +173,7 @@ def _initial(connector: Connector | None) -> dict[str, Any]:
         "authentication": site.authentication,
         "username": site.username,
         "secret": connector.secret_id,
+        "host_key": site.host_key,
         "test_repository": site.test_repository,
         "version": version_of(connector),
     }

@@ -35,6 +35,8 @@ class Connector(models.Model):
     last_test_message = models.TextField(blank=True, editable=False)
     # Who it was, each check, the next step: what the page shows of the last test.
     last_test_report = models.JSONField(default=dict, blank=True, editable=False)
+    # The key that an SSH server showed first, and another one that it showed since.
+    host_key = models.JSONField(default=dict, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

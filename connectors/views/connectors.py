@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from connectors.downstream import lacking, needs_of_connector
 from connectors.forms.connectors import ConnectorForm, EditConnectorForm, NewConnectorForm, version_of
 from connectors.forms.sites import EditSiteForm, NewSiteForm, SiteForm
+from connectors.host_keys import is_ssh, known_server
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, delete_connector, update_connector
 from connectors.uses import uses_of
@@ -61,6 +62,7 @@ def connector(request: PageRequest, pk: int) -> HttpResponse:
         "connector": found,
         "uses": uses_of(found, request.user),
         "rights": rights,
+        "server": known_server(found) if is_ssh(found) else None,
         "can_test": not lacks,
         "lacks": lacks,
         "tests_now": not lacks and request.session.pop(JUST_SAVED, None) == found.pk,

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import transaction
 
 from delegates.clock import database_now
+from delegates.host_keys import note_host_key
 from delegates.models import DelegateInstance, DelegateTask, LateAnswer, TaskAttempt
 from delegates.offers import route_after_commit
 from delegates.owners import Answer, owner_of
@@ -106,6 +107,7 @@ def _tell_owner(attempt: TaskAttempt, instance: DelegateInstance, answer: Answer
     TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now)
     task = DelegateTask.objects.select_related("connector", "scope").get(pk=attempt.task_id)
     _learn(task, instance, answer)
+    note_host_key(task.connector, task.criterion, answer)
     if (owner := owner_of(task)) is not None:
         owner.complete(task, answer)
     tell(instance.delegate_id)

@@ -12,7 +12,7 @@ from connectors.models import Connector
 from connectors.secrets import SecretMissing, find_secret
 from delegates.clock import database_now
 from delegates.doors import DoorClosed, refuse_disabled
-from delegates.errands import SiteDoor, errand_payload, kept_of, kind_of, open_site
+from delegates.errands import SiteDoor, do_errand_here, errand_payload, kept_of, kind_of, open_site
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
@@ -55,15 +55,20 @@ class _Ended(Protocol):
 
 @dataclass(frozen=True)
 class WorkHere:
-    """Does the work within this process, as the look waits."""
+    """Does the work within this process, as the look waits; `connector` leads to where it is done."""
 
     scope: Scope
     kind: str
+    connector: Connector | None = None
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Do it. Raises `AwsError` with a whole sentence."""
-        payload = payload_of(self.scope, operation, params)
-        answer = do_here(self.kind, payload, seconds=SECONDS_HERE)
+        payload = Payload({})
+        if self.connector is not None:
+            answer = do_errand_here(self.connector, operation, params, seconds=SECONDS_HERE)
+        else:
+            payload = payload_of(self.scope, operation, params)
+            answer = do_here(self.kind, payload, seconds=SECONDS_HERE)
         if (error := error_of(answer)) is not None:
             raise error
         # As the journal keeps it.
@@ -132,7 +137,7 @@ def _to_site(
     if isinstance(way, SiteDoor):
         return WorkDoor(kind, params, Selectors(way.selectors, "CONNECTOR"), connector)
     refuse_disabled(connector)
-    return WorkHere(_scope_of(step.stage), kind)
+    return WorkHere(_scope_of(step.stage), kind, connector)
 
 
 def _connector_of(params: Mapping[str, Any]) -> Connector | None:
@@ -198,6 +203,7 @@ _CODES = {
     "AddressRefused": "ADDRESS_REFUSED",
     "BadParameters": "BAD_PARAMETERS",
     "GitFailed": "GIT_FAILED",
+    "HostKeyChanged": "HOST_KEY_CHANGED",
     "NameNotResolved": "NOT_REACHED",
     "NoAnswer": "NOT_REACHED",
     "NotConnected": "NOT_REACHED",

@@ -117,6 +117,10 @@ PAGES: dict[str, Row] = {
         (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 400), is_form=True)),
         of("connector"),
     ),
+    "connector-host-key": Row(
+        (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 409), is_form=True)),
+        of("connector"),
+    ),
     "delete-connector": Row(
         (get(Needs("core_connector_delete")), Ask("post", Needs("core_connector_delete", 409), is_form=True)),
         of("connector"),

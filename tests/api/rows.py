@@ -248,6 +248,13 @@ ROWS: dict[str, Row] = {
         ),
         of("connector"),
     ),
+    "api-connector-host-key": Row(
+        (
+            get(Needs("core_connector_view")),
+            Ask("post", Needs("core_connector_edit", 409), body=lambda world: {"fingerprint": "SHA256:x"}),
+        ),
+        of("connector"),
+    ),
     "api-connector-uses": only(Needs("core_connector_view"), of("connector")),
     "api-secret-uses": only(Needs("core_secret_view"), of("secret")),
     "api-connector-test": Row(

@@ -8,6 +8,7 @@ from aws.caller import BotoCaller
 from aws.errors import AwsError
 from delegates.agent.executors.aws import aws_failure, read_credentials
 from delegates.clock import database_now
+from delegates.host_keys import note_host_key
 from delegates.models import Delegate, DelegateInstance, DelegateTask
 from delegates.operations.tasks import route_waiting
 from delegates.owners import Answer, Payload, owner_of
@@ -64,6 +65,7 @@ class Hand:
         DelegateTask.objects.filter(pk=task.pk).update(status=answer.status)
         owner = owner_of(task)
         assert owner is not None
+        note_host_key(task.connector, task.criterion, answer)
         owner.complete(task, answer)
 
     def serve(self) -> int:

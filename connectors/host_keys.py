@@ -1,0 +1,105 @@
+"""By which key a connector's SSH server is known: one that somebody gave, else the first one it showed."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from connectors.models import Connector
+from connectors.sites import read_site, scheme_of, ssh_parts
+from guards.host_keys import BadHostKey, HostKey, read_host_keys
+from rbac.audit import record
+
+
+@dataclass(frozen=True)
+class KnownServer:
+    """What is known of a server; `given` are keys of the connector's spec, `seen` the first one it showed.
+
+    `offered` is another one that it showed since, and that nobody has accepted.
+    """
+
+    given: tuple[HostKey, ...] = ()
+    seen: HostKey | None = None
+    seen_at: datetime | None = None
+    offered: HostKey | None = None
+    offered_at: datetime | None = None
+
+    @property
+    def keys(self) -> tuple[HostKey, ...]:
+        """The keys that it may show."""
+        return self.given or ((self.seen,) if self.seen else ())
+
+
+def place_of(url: str) -> str:
+    """Host and port of an SSH server, or nothing for another URL."""
+    if scheme_of(url) != "ssh":
+        return ""
+    parts = urlsplit(ssh_parts(url))
+    return f"{parts.hostname}:{parts.port or 22}"
+
+
+def is_ssh(connector: Connector) -> bool:
+    """Whether a connector leads to an SSH server."""
+    return connector.kind == Connector.Kind.GIT and scheme_of(read_site(connector.spec).url) == "ssh"
+
+
+def known_server(connector: Connector) -> KnownServer:
+    """What is known of a connector's server; a key of another server says nothing."""
+    site, kept = read_site(connector.spec), connector.host_key
+    given = read_host_keys(site.host_key)
+    if not kept or kept.get("place") != place_of(site.url):
+        return KnownServer(given)
+    return KnownServer(
+        given,
+        _key(kept.get("key")),
+        parse_datetime(kept.get("seen_at", "")),
+        _key(kept.get("offered")),
+        parse_datetime(kept.get("offered_at", "")),
+    )
+
+
+@transaction.atomic
+def note_shown(connector: Connector, place: str, text: str, *, is_refused: bool = False) -> None:
+    """Keep the key that a server has shown: the first one as known, one that was refused as offered.
+
+    `place` is where it was shown. What is no key, and what was shown elsewhere, is left out.
+    """
+    found, key = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk), _key(text)
+    if key is None or not place or place != place_of(read_site(found.spec).url):
+        return
+    before = known_server(found)
+    if not is_refused and not before.keys:
+        found.host_key = {"place": place, "key": str(key), "seen_at": timezone.now().isoformat()}
+        action = "connector.keep_host_key"
+    elif is_refused and key not in (*before.keys, before.offered):
+        kept = found.host_key if found.host_key.get("place") == place else {}
+        found.host_key = kept | {
+            "place": place,
+            "offered": str(key),
+            "offered_at": timezone.now().isoformat(),
+        }
+        action = "connector.refuse_host_key"
+    else:
+        return
+    found.save(update_fields=["host_key"])
+    told = {"server": place, "fingerprint": key.fingerprint}
+    record(actor=None, action=action, thing=found, before=None, after=told)
+
+
+@transaction.atomic
+def forget_offer(connector: Connector) -> None:
+    """The server shows the key again that it is known by."""
+    found = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk)
+    found.host_key = {name: one for name, one in found.host_key.items() if not name.startswith("offered")}
+    found.save(update_fields=["host_key"])
+
+
+def _key(text: object) -> HostKey | None:
+    try:
+        keys = read_host_keys(str(text or ""))
+    except BadHostKey:
+        return None
+    return keys[0] if keys else None
