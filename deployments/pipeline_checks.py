@@ -9,6 +9,7 @@ from deployments import late
 from deployments.conditions import BadConditionError, read_condition
 from deployments.inputs import variable_faults
 from deployments.manifests.document import Document
+from deployments.nameable import Nameable
 from deployments.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
 from deployments.step_sources import shape_faults
 from deployments.steps.base import BadStepError, step_kind
@@ -48,22 +49,26 @@ def problems_of(value: Mapping[str, Any], document: Document) -> Iterator[Proble
     """What keeps a pipeline that fits the schema from being one that can run."""
     for where, message in variable_faults(value.get("variables", {})):
         yield problem(("pipeline", "variables", *where), message, document)
+    nameable = Nameable(value.get("variables", {}))
     stages = [item["stage"] for item in value["stages"]]
     yield from _repeated([stage["identifier"] for stage in stages], "stage", "pipeline.stages")
     before: list[str] = []
     for number, stage in enumerate(stages):
         place: Path = ("pipeline", "stages", number, "stage")
-        checked = _Stage(stage["spec"], (*place, "spec"), before, document)
+        checked = _Stage(stage["spec"], (*place, "spec"), before, document, nameable)
         yield from checked.problems()
-        yield from _when_problems(stage, place, before, [], document)
+        yield from _when_problems(stage, place, before, [], document, nameable)
         before = [*before, *(leaf.identifier for leaf in checked.forward.leaves)]
 
 
 class _Stage:
     """One stage that is looked through; `before` names the steps of the stages before it."""
 
-    def __init__(self, spec: Mapping[str, Any], place: Path, before: list[str], document: Document) -> None:
+    def __init__(
+        self, spec: Mapping[str, Any], place: Path, before: list[str], document: Document, nameable: Nameable
+    ) -> None:
         self.spec, self.place, self.before, self.document = spec, place, before, document
+        self.nameable = nameable
         self.forward, self.back = nested_steps(spec)
 
     def problems(self) -> Iterator[Problem]:
@@ -118,18 +123,26 @@ class _Stage:
         for leaf in self.forward.leaves:
             earlier = [*self.before, *(one.identifier for one in self.forward.before(leaf))]
             here = (*self.place, *leaf.place)
-            for fault in late.faults(leaf.step.get("spec", {}), earlier, names):
+            for fault in (*late.faults(leaf.step.get("spec", {}), earlier, names), *self._in_vain(leaf)):
                 yield problem((*here, "spec", *fault.where), fault.message, self.document)
-            yield from _when_problems(leaf.step, here, earlier, names, self.document)
+            yield from _when_problems(leaf.step, here, earlier, names, self.document, self.nameable)
         for group in self.forward.groups:
             first = self.forward.leaves[group.position]
             earlier = [*self.before, *(one.identifier for one in self.forward.before(first))]
-            yield from _when_problems(group.said, (*self.place, *group.place), earlier, names, self.document)
+            place = (*self.place, *group.place)
+            yield from _when_problems(group.said, place, earlier, names, self.document, self.nameable)
         # A rollback knows what the steps of its stage came to, as far as they did.
         known = [*self.before, *names]
         said = [(leaf.step, leaf.place) for leaf in self.back.leaves]
         for one, place in (*said, *((group.said, group.place) for group in self.back.groups)):
-            yield from _when_problems(one, (*self.place, *place), known, [], self.document)
+            yield from _when_problems(one, (*self.place, *place), known, [], self.document, self.nameable)
+
+    def _in_vain(self, leaf: Leaf) -> Iterator[late.Fault]:
+        try:
+            kind = step_kind(leaf.step["type"])
+        except BadStepError:
+            return
+        yield from self.nameable.faults(kind, leaf.step.get("spec", {}))
 
 
 def _changed_by(leaf: Leaf) -> str | None:
@@ -142,16 +155,24 @@ def _changed_by(leaf: Leaf) -> str | None:
 
 
 def _when_problems(
-    said: Mapping[str, Any], place: Path, earlier: list[str], others: list[str], document: Document
+    said: Mapping[str, Any],
+    place: Path,
+    earlier: list[str],
+    others: list[str],
+    document: Document,
+    nameable: Nameable,
 ) -> Iterator[Problem]:
     condition = said.get("when", {}).get("condition")
     if not isinstance(condition, str):
         return
     here = (*place, "when", "condition")
     try:
-        read_condition(condition)
+        paths = read_condition(condition).paths
     except BadConditionError as bad:
+        paths = ()
         yield problem(here, str(bad), document)
+    for message in nameable.faults_of_condition(paths):
+        yield problem(here, message, document)
     for fault in late.faults({"condition": condition}, earlier, others):
         yield problem(here, fault.message, document)
 
