@@ -79,17 +79,25 @@ class GatedAdmin(RefusingAdmin, OfferedFilters):
             return False
         if obj is None:
             return may_anywhere(request, permission)
-        return self._may_on(principal_of(request), permission, obj)
+        known = _granted(request).on_rows
+        row = (type(self), permission, type(obj), obj.pk, getattr(obj, "scope_id", None))
+        if obj.pk is None or row not in known:
+            known[row] = self._may_on(principal_of(request), permission, obj)
+        return known[row]
 
     def _may_on(self, principal: User, permission: str, obj: Any) -> bool:
         return can(principal, permission, obj)
 
 
 class _Granted:
-    """What one request's principal may do, asked once: each admin page asks four things of every table."""
+    """What one request's principal may do, asked once: each admin page asks four things of every table.
+
+    Of the row on the page it asks each of them for every row below it, and again for each button.
+    """
 
     def __init__(self, principal: User) -> None:
         self._principal = principal
+        self.on_rows: dict[tuple[Any, ...], bool] = {}
 
     @cached_property
     def anywhere(self) -> frozenset[str]:

@@ -7,6 +7,7 @@ import pytest
 from tests.selecting import mark_for_postgres
 
 pytest_plugins = [
+    "tests.fixtures.speed",
     "tests.fixtures.watching",
     "pytester",
     "tests.fixtures.people",

@@ -1,5 +1,6 @@
 """Every form, list and search of the admin site with every bad input: an answer, never a server error."""
 
+import re
 from urllib.parse import urlencode
 
 import pytest
@@ -54,6 +55,11 @@ def forms_of(client: Client, address: str) -> list[Form]:
     ]
 
 
+def sharp_fields(form: Form) -> list[str]:
+    """The fields to try: of rows that are entered in one form, the first two, since all are read alike."""
+    return [name for name in form.fields if not re.search(r"-([2-9]|\d\d+|__prefix__)-", name)]
+
+
 @pytest.mark.parametrize("address", LISTS)
 def test_no_query_makes_a_list_fail(address: str, world: World, send: Send) -> None:
     for query in QUERIES:
@@ -72,7 +78,7 @@ def test_no_key_in_an_address_makes_it_fail(address: str, world: World, send: Se
 @pytest.mark.parametrize("address", [f"{address}add/" for address in LISTS])
 def test_no_field_makes_a_form_fail(address: str, world: World, client: Client, send: Send) -> None:
     for form in forms_of(client, address):
-        for field in form.fields:
+        for field in sharp_fields(form):
             for what in SHARP:
                 response = send("post", address, {**form.fields, field: TEXTS[what]})
                 assert response.status_code < 500, f"{field} with {what}"
@@ -92,7 +98,7 @@ def test_no_field_makes_a_change_fail(world: World, client: Client, send: Send, 
         forms = forms_of(client, address)
         assert forms
         for form in forms:
-            for field in form.fields:
+            for field in sharp_fields(form):
                 for what in SHARP:
                     response = send("post", address, {**form.fields, field: TEXTS[what]})
                     assert response.status_code < 500, f"{address} {field} with {what}"
