@@ -1,4 +1,4 @@
-"""An expression that can never come to anything is refused as its pipeline is saved, with the nearest name."""
+"""Expressions that can never come to anything are refused as a pipeline is saved, with the nearest name."""
 
 import pytest
 
