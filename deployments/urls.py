@@ -19,6 +19,7 @@ from deployments.views import (
     pipelines,
     previews,
     services,
+    stage_places,
     tags,
     visual,
 )
@@ -65,6 +66,7 @@ urlpatterns = [
         name="delete-input-set",
     ),
     path("pipelines/visual/", visual.edit_visually, name="edit-pipeline-visually"),
+    path("pipelines/visual/clusters/", stage_places.clusters_for_stage, name="clusters-for-stage"),
     path("pipelines/<int:pk>/edit/", pipeline_texts.edit_pipeline, name="edit-pipeline"),
     path("pipelines/<int:pk>/delete/", pipeline_texts.delete_pipeline, name="delete-pipeline"),
     path("pipelines/<int:pk>/history/", pipeline_texts.pipeline_history, name="pipeline-history"),

@@ -5,91 +5,74 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, is_dataclass
 from typing import Any, Literal, get_args, get_origin
 
+from deployments.editing.cells import read_cell, shown_cell
+from deployments.editing.controls import StepField, label_of
 from deployments.editing.draft import NotEditable, same
+from deployments.editing.own_manifests import OwnManifest
 from deployments.editing.rendering import shown_text
+from deployments.editing.tables import (
+    CellErrors,
+    Mappings,
+    Table,
+    blank_row,
+    entered_rows,
+    entries_from,
+    fits,
+    is_entered,
+    rows_of,
+)
 from deployments.expressions import has_expression
 from deployments.steps.base import StepKind, plain_type
+from deployments.steps.columns import Column
 from guards.fault import Refused
 from guards.yaml import read_yaml
 
 SPEC = "spec."
-_CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _YES_NO = {True: "true", False: "false"}
 # Texts that people write over several lines.
 _LONG = ("script", "requestBody", "approvalMessage", "assertion", "description")
+_NAMES, _FLAG = Column("names", "names"), Column("flag", "flag")
 
 
 @dataclass(frozen=True)
-class StepField:
-    """One thing that a form asks: `kind` is text, lines, number, choice or yaml."""
-
-    name: str
-    label: str
-    kind: str
-    value: str = ""
-    help: str = ""
-    is_required: bool = False
-    choices: tuple[tuple[str, str], ...] = ()
-    error: str = ""
-    default: str = ""
-
-    @property
-    def id(self) -> str:
-        """What the page calls the control."""
-        return f"visual-{self.name.replace('.', '-')}"
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A field of a spec: the keys that lead to it, what it may hold, and what is there if nothing is said."""
+class Place:
+    """A field: the keys that lead to it, what it may hold, and what is there if nothing is said."""
 
     keys: tuple[str, ...]
     type: Any
     default: Any
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    table: Table | None = None
+    before: str = SPEC
 
     @property
     def name(self) -> str:
-        return SPEC + ".".join(self.keys)
+        """What the form calls it."""
+        return self.before + ".".join(self.keys)
 
 
-def fields_of(kind: StepKind, spec: Any, errors: Mapping[str, str] | None = None) -> list[StepField]:
-    """The fields of a step's form with what the text says; `errors` by the name of the field."""
-    written = spec if isinstance(spec, dict) else {}
-    return [
-        _field(one, _at(written, one.keys), (errors or {}).get(one.name, "")) for one in _places(kind.spec)
-    ]
+def fields_of(kind: StepKind, spec: Any) -> list[StepField]:
+    """The fields of a step's form with what the text says."""
+    return [field_of(one, value) for one, value in _shown_places(kind, spec)]
 
 
-def entered_fields(kind: StepKind, entered: Mapping[str, str], errors: Mapping[str, str]) -> list[StepField]:
+def entered_fields(
+    kind: StepKind, spec: Any, entered: Mapping[str, str], errors: Mapping[str, str]
+) -> list[StepField]:
     """The fields of a step's form with what somebody entered, and what is wrong with it."""
-    return [
-        _field(one, entered.get(one.name, ""), errors.get(one.name, ""), is_entered=True)
-        for one in _places(kind.spec)
-    ]
+    return [field_of(one, value, entered, errors) for one, value in _shown_places(kind, spec)]
 
 
 def write_spec(kind: StepKind, body: dict[str, Any], entered: Mapping[str, str]) -> dict[str, str]:
-    """Put what was entered into a step; returns what is wrong by field, and then changes nothing.
+    """Put what was entered into a step; returns what is wrong by field, and then nobody uses the step.
 
     What was not changed in the form is not touched in the text.
     """
     written = body.get("spec")
     spec = written if isinstance(written, dict) else {}
-    changes: dict[tuple[str, ...], Any] = {}
-    errors: dict[str, str] = {}
-    for place in _places(kind.spec):
-        given = entered.get(place.name)
-        if given is None or _is_unchanged(given, place, _at(spec, place.keys)):
-            continue
-        try:
-            changes[place.keys] = _value(given, place)
-        except ValueError as bad:
-            errors[place.name] = str(bad)
+    errors = write_places(_places(kind), spec, entered)
     if errors:
         return errors
-    for keys, value in changes.items():
-        _set(spec, keys, value)
     if spec:
         body["spec"] = spec
     elif "spec" in body:
@@ -97,38 +80,116 @@ def write_spec(kind: StepKind, body: dict[str, Any], entered: Mapping[str, str])
     return {}
 
 
-def _places(spec: Any, before: tuple[str, ...] = ()) -> Iterator[_Place]:
+def write_places(
+    places: Iterator[Place], around: dict[str, Any], entered: Mapping[str, str]
+) -> dict[str, str]:
+    """Put what was entered for some fields into the mapping that holds them; returns what is wrong."""
+    changes: dict[tuple[str, ...], Any] = {}
+    errors: dict[str, str] = {}
+    for place in places:
+        value = _at(around, place.keys)
+        try:
+            if _is_given(place, value, entered):
+                changes[place.keys] = _entered(place, value, entered)
+        except CellErrors as bad:
+            errors |= bad.errors
+        except ValueError as bad:
+            errors[place.name] = str(bad)
+    if not errors:
+        for keys, value in changes.items():
+            _set(around, keys, value)
+    return errors
+
+
+def _is_given(place: Place, value: Any, entered: Mapping[str, str]) -> bool:
+    if _kind(place, value)[0] in ("rows", "item"):
+        return is_entered(place.name, entered)
+    given = entered.get(place.name)
+    return given is not None and not _is_unchanged(given, place, value)
+
+
+def _entered(place: Place, value: Any, entered: Mapping[str, str]) -> Any:
+    """What was entered for a field; None where the default is meant. Raises `ValueError` in words."""
+    kind = _kind(place, value)[0]
+    if place.table and kind == "item":
+        found = entries_from(place.name, place.table, entered, [value] if value else [])
+        return found[0] if found else None
+    if place.table and kind == "rows":
+        return entries_from(place.name, place.table, entered, value) or None
+    return _value(entered[place.name], place, kind)
+
+
+def _shown_places(kind: StepKind, spec: Any) -> Iterator[tuple[Place, Any]]:
+    written = spec if isinstance(spec, dict) else {}
+    for place in _places(kind):
+        value = _at(written, place.keys)
+        if value is not None or not place.metadata.get("is_rare"):
+            yield place, value
+
+
+def _places(kind: StepKind) -> Iterator[Place]:
+    return _places_in(kind.spec, kind.manifests)
+
+
+def _places_in(spec: Any, manifests: Mapping[str, str], before: tuple[str, ...] = ()) -> Iterator[Place]:
     for name, one in spec.__dataclass_fields__.items():
         if not one.init:
             continue
         wanted = plain_type(one.type)
         if is_dataclass(wanted):
-            yield from _places(wanted, (*before, name))
+            yield from _places_in(wanted, {}, (*before, name))
             continue
         default = one.default if one.default_factory is MISSING else one.default_factory()
-        yield _Place((*before, name), one.type, default, one.metadata)
+        columns = one.metadata.get("columns")
+        table: Table | None = Mappings(columns) if columns else None
+        if name in manifests:
+            table = OwnManifest(is_needed=default is MISSING)
+        yield Place((*before, name), one.type, default, one.metadata, table)
 
 
-def _field(place: _Place, value: Any, error: str, *, is_entered: bool = False) -> StepField:
+def field_of(
+    place: Place,
+    value: Any,
+    entered: Mapping[str, str] | None = None,
+    errors: Mapping[str, str] | None = None,
+) -> StepField:
+    """The control of a field with the value that is written, or with what somebody entered."""
+    errors = errors or {}
     kind, choices = _kind(place, value)
-    shown = value if is_entered else _shown(value, kind)
+    shown = _shown(value, kind) if entered is None else entered.get(place.name, "")
     if kind == "choice" and shown and shown not in dict(choices):
         choices = (*choices, (shown, shown))
     metadata = place.metadata
     return StepField(
         name=place.name,
-        label=metadata.get("label") or _label(place.keys[-1]),
+        label=metadata.get("label") or label_of(place.keys[-1]),
         kind=kind,
         value=shown,
         help=metadata.get("help", ""),
         is_required=place.default is MISSING,
         choices=choices,
-        error=error,
+        error=errors.get(place.name, ""),
         default=_default(place),
+        **_rows(place, kind, value, entered, errors),
     )
 
 
-def _kind(place: _Place, value: Any) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _rows(
+    place: Place, kind: str, value: Any, entered: Mapping[str, str] | None, errors: Mapping[str, str]
+) -> dict[str, Any]:
+    if place.table is None or kind not in ("rows", "item"):
+        return {}
+    name, table = place.name, place.table
+    written = [value or {}] if kind == "item" else value
+    rows = (
+        rows_of(name, table, written, errors)
+        if entered is None
+        else entered_rows(name, table, entered, errors)
+    )
+    return {"rows": rows, "blank": blank_row(name, table), "style": table.style}
+
+
+def _kind(place: Place, value: Any) -> tuple[str, tuple[tuple[str, str], ...]]:
     wanted = plain_type(place.type)
     options = place.metadata.get("choices") or (
         get_args(place.type) if get_origin(place.type) is Literal else ()
@@ -144,34 +205,40 @@ def _kind(place: _Place, value: Any) -> tuple[str, tuple[tuple[str, str], ...]]:
     if wanted is str:
         is_long = place.keys[-1] in _LONG or (isinstance(value, str) and "\n" in value)
         return ("lines" if is_long else "text"), ()
-    return "yaml", ()
+    return _kind_of_many(place, value), ()
+
+
+def _kind_of_many(place: Place, value: Any) -> str:
+    if isinstance(place.table, OwnManifest):
+        return "item" if fits(place.table, None if value is None else [value]) else "yaml"
+    if place.table:
+        return "rows" if fits(place.table, value) else "yaml"
+    holds_names = str in get_args(place.type) and plain_type(place.type) in (list, tuple)
+    return "names" if holds_names and shown_cell(_NAMES, value) is not None else "yaml"
 
 
 def _shown(value: Any, kind: str) -> str:
-    if value is None:
+    if value is None or kind in ("rows", "item"):
         return ""
+    if kind == "names":
+        return shown_cell(_NAMES, value) or ""
     if kind == "yaml":
         return shown_text(value)
     return _YES_NO[value] if isinstance(value, bool) else str(value)
 
 
-def _default(place: _Place) -> str:
+def _default(place: Place) -> str:
     if place.default is MISSING or isinstance(place.default, bool) or place.default in (None, "", [], {}, ()):
         return ""
     return str(place.default)
 
 
-def _label(name: str) -> str:
-    words = _CAPITALS.sub(" ", name).replace("_", " ")
-    return words[:1].upper() + words[1:].lower().replace(" arn", " ARN").replace("url", "URL")
-
-
-def _is_unchanged(given: str, place: _Place, value: Any) -> bool:
+def _is_unchanged(given: str, place: Place, value: Any) -> bool:
     kind, _ = _kind(place, value)
     return given.replace("\r\n", "\n").rstrip("\n") == _shown(value, kind).rstrip("\n")
 
 
-def _value(given: str, place: _Place) -> Any:
+def _value(given: str, place: Place, kind: str) -> Any:
     """What a text means for a field, None where the default is meant. Raises `ValueError` in words."""
     given = given.replace("\r\n", "\n")
     if not given.strip():
@@ -180,15 +247,14 @@ def _value(given: str, place: _Place) -> Any:
         return None
     if has_expression(given) and plain_type(place.type) in (bool, int):
         return given.strip()
-    kind, _ = _kind(place, None)
     if plain_type(place.type) is bool:
-        if given not in _YES_NO.values():
-            raise ValueError("Choose yes or no.")
-        return given == "true"
+        return read_cell(_FLAG, given)
     if kind == "number":
         if not re.fullmatch(r"-?[0-9]{1,12}", given.strip()):
             raise ValueError("Enter a whole number, or an expression such as <+pipeline.variables.count>.")
         return int(given)
+    if kind == "names":
+        return read_cell(_NAMES, given)
     return _parsed(given) if kind == "yaml" else given
 
 

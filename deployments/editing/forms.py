@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from deployments.editing.controls import StepField
 from deployments.editing.draft import NotEditable
-from deployments.editing.fields import StepField, entered_fields, fields_of, write_spec
+from deployments.editing.failures import FailureRows
+from deployments.editing.fields import Place, entered_fields, field_of, fields_of, write_places, write_spec
 from deployments.editing.places import Path, body_of, execution_path, found, kind_of, path_text
 from deployments.failure_schema import TIME_PATTERN
 from deployments.pipeline_schema import IDENTIFIER_PATTERN
@@ -21,6 +23,24 @@ _WHENS = (
     ("Success", "After what succeeded"),
     ("Failure", "After a failure"),
     ("All", "Always"),
+)
+# What stages, groups and steps say of themselves beside what they do.
+_COMMON = (
+    Place(
+        ("delegateSelectors",),
+        list[str],
+        None,
+        {"help": "Tags that a delegate must have, one in each line."},
+        before="",
+    ),
+    Place(
+        ("failureStrategies",),
+        list[dict[str, Any]],
+        None,
+        {"help": "What is done when a step fails. Without one for the error, the stage is rolled back."},
+        FailureRows(),
+        before="",
+    ),
 )
 _NO_TIME = "Write a time such as 90s, 30m, 2h or 1d."
 
@@ -66,8 +86,10 @@ def form_at(
     errors = errors or {}
     fields = _common(kind, body, nearby, entered, errors)
     if of:
-        own = entered_fields(of, entered, errors) if errors and entered else fields_of(of, body.get("spec"))
-        fields += own
+        spec = body.get("spec")
+        fields += entered_fields(of, spec, entered, errors) if errors and entered else fields_of(of, spec)
+    again = entered if errors else None
+    fields += [field_of(one, body.get(one.keys[0]), again, errors) for one in _COMMON]
     return OpenForm(
         at=path_text(at),
         kind=kind,
@@ -97,6 +119,7 @@ def write_form(tree: Any, at: Path, entered: Mapping[str, str]) -> dict[str, str
         _write_target(body, entered)
     if kind in _AFTER:
         _write_when(kind, body, entered)
+        errors |= write_places(iter(_COMMON), body, entered)
     return errors
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 
+from connectors.aws_accounts import read_spec
 from connectors.queries import connectors_for
 from deployments.catalog import EnvironmentSpec
 from deployments.forms.environments import NewInfrastructureForm
@@ -30,14 +31,14 @@ class EnvironmentField(forms.ModelChoiceField):
 class StagePlaceForm(NewInfrastructureForm):
     """An infrastructure, in an environment that is there or in one that is made with it."""
 
+    depending = frozenset({"environment", "environment_name", "kind", "in_scope"})
+
     environment = EnvironmentField(
-        Environment.objects.none(), required=False, empty_label="A new environment"
+        Environment.objects.none(), label="Which", required=False, empty_label="A new one"
     )
-    environment_name = forms.CharField(
-        label="Name of the environment", max_length=LONGEST_NAME, required=False
-    )
+    environment_name = forms.CharField(label="Name", max_length=LONGEST_NAME, required=False)
     environment_identifier = forms.CharField(
-        label="Identifier of the environment",
+        label="Identifier",
         required=False,
         max_length=LONGEST_NAME,
         help_text="How pipelines refer to it; it stays. Made from the name if empty.",
@@ -54,8 +55,11 @@ class StagePlaceForm(NewInfrastructureForm):
 
     def __init__(self, *args: Any, person: Principal, scope: Scope, **kwargs: Any) -> None:
         """For a pipeline of `scope`: what lies there or above it, as far as the person may edit or use it."""
-        found = visible_to(person, "core_connector_access", connectors_for(scope))[:MOST_OFFERED]
-        super().__init__(*args, connectors=found, prefix="new", auto_id="visual-%s", **kwargs)
+        found = visible_to(person, "core_connector_access", connectors_for(scope))
+        self.connectors = list(found[:MOST_OFFERED])
+        super().__init__(*args, connectors=self.connectors, prefix="new", auto_id="visual-%s", **kwargs)
+        if self.connectors:
+            self.fields["region"].initial = read_spec(self.connectors[0].spec).test_region
         above = scope.ancestor_paths()
         rows = Environment.objects.filter(scope__path__in=above).select_related("scope")
         shown = visible_to(person, EDIT, rows).order_by("name", "pk")
@@ -71,12 +75,6 @@ class StagePlaceForm(NewInfrastructureForm):
     def may_make(self) -> bool:
         """Whether the person may add a place anywhere that the pipeline can name."""
         return any(self.fields[name].queryset.exists() for name in ("environment", "in_scope"))  # type: ignore[attr-defined]
-
-    @property
-    def has_connector(self) -> bool:
-        """Whether there is a connector that the person may put to use."""
-        field = self.fields["connector"]
-        return isinstance(field, forms.ModelChoiceField) and bool(field.queryset)
 
     def clean(self) -> dict[str, Any]:
         """What a new environment cannot do without."""

@@ -7,6 +7,7 @@ from deployments.actions.approval import AskForApproval
 from deployments.actions.approval_settings import ApproverInput, Approvers, read_inputs
 from deployments.actions.fail_fast import BadSetting
 from deployments.steps.base import BadStepError, Plan, about, step, unit
+from deployments.steps.columns import Column
 
 # The type keeps the name that pipelines of this kind are written with (REQUIREMENTS 6).
 APPROVAL = "HarnessApproval"
@@ -28,7 +29,15 @@ class ApprovalSpec:
     )
     approverInputs: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about("What approvers fill in: name, and defaultValue, allowedValues, required."),
+        metadata=about(
+            "What approvers fill in. Later steps write <+steps.IDENTIFIER.output.NAME>.",
+            columns=(
+                Column("name", is_needed=True),
+                Column("defaultValue"),
+                Column("allowedValues", "names"),
+                Column("required", "flag"),
+            ),
+        ),
     )
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from deployments.actions.approval_settings import Approvers
 from deployments.actions.base import Action
 from deployments.actions.fail_fast import BadSetting, FailFast
 from deployments.expressions import has_expression
+from deployments.steps.columns import Column
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,15 @@ def unit(title: str, *actions: Action) -> Unit:
     return Unit(title, actions)
 
 
-def about(help: str, *choices: str) -> dict[str, Any]:
-    """The metadata of a spec's field: a line of help for people, and what it can be."""
-    return {"help": help, **({"choices": choices} if choices else {})}
+def about(
+    help: str, *choices: str, columns: tuple[Column, ...] = (), is_rare: bool = False
+) -> dict[str, Any]:
+    """The metadata of a spec's field: a line of help for people, and what it can be.
+
+    `columns` says what each entry of a list consists of; forms leave out what `is_rare` and not written.
+    """
+    said = {"choices": choices, "columns": columns, "is_rare": is_rare}
+    return {"help": help, **{name: value for name, value in said.items() if value}}
 
 
 Plan = Iterator[Unit]

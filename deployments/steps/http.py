@@ -10,6 +10,7 @@ from deployments.actions.request import SendRequest
 from deployments.conditions import BadConditionError, read_condition
 from deployments.expressions import has_expression
 from deployments.steps.base import BadStepError, Plan, about, step, unit
+from deployments.steps.columns import Column
 from guards.addresses import PRIVATE_TOO
 from guards.places import url_problem
 
@@ -30,7 +31,10 @@ class HttpSpec:
     method: str = field(default="GET", metadata=about("", *METHODS))
     headers: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about('A list of key and value; a secret is <+secrets.getValue("account.token")>.'),
+        metadata=about(
+            'A secret is written <+secrets.getValue("account.token")>.',
+            columns=(Column("key", is_needed=True), Column("value")),
+        ),
     )
     requestBody: str = ""
     assertion: str = field(
@@ -41,11 +45,15 @@ class HttpSpec:
         ),
     )
     inputVariables: list[dict[str, Any]] = field(
-        default_factory=list, metadata=about("Not needed: write expressions where they belong.")
+        default_factory=list,
+        metadata=about("Not needed: write expressions where they belong.", is_rare=True),
     )
     outputVariables: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=about("A list of name and value, such as <+json.build.number> of a JSON answer."),
+        metadata=about(
+            "What later steps can name, such as <+json.build.number> of a JSON answer.",
+            columns=(Column("name", is_needed=True), Column("value")),
+        ),
     )
 
     def __post_init__(self) -> None:

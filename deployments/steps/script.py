@@ -7,6 +7,7 @@ from typing import Any
 from deployments.actions.naming import SECRET, TEXT, secrets_named_in, variable_problem
 from deployments.actions.script import RunScript
 from deployments.steps.base import BadStepError, Plan, about, step, unit
+from deployments.steps.columns import Column
 from guards.limits import SHELL_SCRIPT_BYTES
 
 SHELLS = {"Bash": "bash", "Sh": "sh"}
@@ -28,6 +29,14 @@ aws cloudwatch put-metric-alarm --alarm-name "$service-cpu-high" --alarm-actions
 """
 
 
+def _variable(*types: str) -> tuple[Column, ...]:
+    return (
+        Column("name", is_needed=True),
+        Column("type", "choice", choices=types, default=TEXT),
+        Column("value"),
+    )
+
+
 @dataclass(frozen=True)
 class ShellScriptSpec:
     """The script, what it sees as its environment, and which of its variables are outputs of the step.
@@ -44,24 +53,27 @@ class ShellScriptSpec:
         ),
     )
     source: dict[str, Any] = field(
-        default_factory=dict, metadata=about("Instead of script: type: Inline, spec: {script: …}.")
+        default_factory=dict,
+        metadata=about("Instead of script: type: Inline, spec: {script: …}.", is_rare=True),
     )
     environmentVariables: list[dict[str, Any]] = field(
         default_factory=list,
         metadata=about(
-            "A list of name, type (String, Number or Secret) and value; of a Secret the value is its "
-            "identifier, such as account.token."
+            "What the script finds in its environment. Of a Secret the value is its identifier, such as "
+            "account.token.",
+            columns=_variable(TEXT, "Number", SECRET),
         ),
     )
     outputVariables: list[dict[str, Any]] = field(
         default_factory=list,
         metadata=about(
-            "A list of name, type (String or Secret) and value, which is the script's variable. Later steps "
-            "write <+steps.IDENTIFIER.output.NAME>."
+            "The value is the name of the script's variable. Later steps write "
+            "<+steps.IDENTIFIER.output.NAME>.",
+            columns=_variable(TEXT, SECRET),
         ),
     )
-    executionTarget: dict[str, Any] = field(default_factory=dict)
-    onDelegate: bool = True
+    executionTarget: dict[str, Any] = field(default_factory=dict, metadata=about("", is_rare=True))
+    onDelegate: bool = field(default=True, metadata=about("", is_rare=True))
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""

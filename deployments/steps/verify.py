@@ -6,6 +6,7 @@ from typing import Any
 
 from deployments.actions.verify import COMPARISONS, WatchAlarms
 from deployments.steps.base import BadStepError, Plan, about, step, unit
+from deployments.steps.columns import Column
 from deployments.steps.waiting import seconds_in, time_problem
 from guards.limits import WATCHED_THINGS
 
@@ -26,8 +27,16 @@ class VerifySpec:
     metrics: list[dict[str, Any]] = field(
         default_factory=list,
         metadata=about(
-            "A list of namespace, metricName, dimensions, statistic, period, threshold and comparison, such "
-            "as GreaterThanThreshold: where that comes true, the step fails."
+            "Where what a comparison says comes true, the step fails.",
+            columns=(
+                Column("namespace", "text", "Such as AWS/ApplicationELB.", is_needed=True),
+                Column("metricName", is_needed=True),
+                Column("dimensions", "pairs", "Such as LoadBalancer=app/shop/0123456789abcdef."),
+                Column("statistic", "text", "Average, Sum, Minimum, Maximum or p99.", default="Average"),
+                Column("comparison", "choice", choices=tuple(COMPARISONS), default="GreaterThanThreshold"),
+                Column("threshold", "number", is_needed=True),
+                Column("period", "number", "Seconds, a multiple of 60.", default="60"),
+            ),
         ),
     )
     duration: str = field(default="5m", metadata=about("How long to watch, such as 5m."))

@@ -1,6 +1,7 @@
 """Pages of the infrastructures in an environment, and the clusters that a connector sees."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django.contrib import messages
@@ -107,12 +108,26 @@ def clusters(request: PageRequest, pk: int) -> HttpResponse:
     """This will ask AWS which clusters a connector sees in a region; the form swaps the answer in."""
     environment = environment_of(request, pk)
     require(request.user, EDIT, environment)
-    content: dict[str, Any] = {
-        "chosen": request.GET.get("cluster", ""),
-        "region": request.GET.get("region", ""),
-    }
+    return show_clusters(request, _connectors(request, environment))
+
+
+@dataclass(frozen=True)
+class ClusterBox:
+    """What the form calls the part that lists clusters, and its fields: their names begin with `prefix`."""
+
+    id: str = "clusters"
+    control: str = "id_cluster"
+    prefix: str = ""
+
+
+def show_clusters(
+    request: PageRequest, connectors: Iterable[Connector], box: ClusterBox = ClusterBox()
+) -> HttpResponse:
+    """The field of a cluster, with those that the chosen one of `connectors` sees in the chosen region."""
+    given = {name: request.GET.get(f"{box.prefix}{name}", "") for name in ("connector", "region", "cluster")}
+    content: dict[str, Any] = {"chosen": given["cluster"], "region": given["region"], "box": box}
     try:
-        content["connector"] = connector = _named(request, environment)
+        content["connector"] = connector = _named(given["connector"], connectors)
         _refuse_region(content["region"])
         found = _clusters(request, connector, content["region"])
         if isinstance(found, Inquiry):
@@ -132,9 +147,8 @@ def _clusters(request: PageRequest, connector: Connector, region: str) -> list[C
     return list_clusters(actor=request.user, connector=connector, region=region)
 
 
-def _named(request: PageRequest, environment: Environment) -> Connector:
-    asked = request.GET.get("connector", "")
-    for one in _connectors(request, environment):
+def _named(asked: str, connectors: Iterable[Connector]) -> Connector:
+    for one in connectors:
         if str(one.pk) == asked:
             return one
     raise Problem("Choose a connector first. Its credentials list the clusters.")

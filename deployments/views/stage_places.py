@@ -4,17 +4,35 @@ from dataclasses import replace
 from typing import Any, Final
 
 from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
 
 from deployments import catalog
 from deployments.editing.commands import CHOOSE_PLACE, Outcome, carry_out
-from deployments.forms.stage_places import StagePlaceForm
+from deployments.forms.stage_places import EDIT, StagePlaceForm
 from deployments.models import Environment
+from deployments.views.infrastructures import ClusterBox, show_clusters
 from rbac.models import Scope
-from web.pages import PageRequest
+from rbac.policy import Forbidden, scopes_where
+from web.pages import PageRequest, page
 from web.problems import Problem
 
 CREATE_PLACE: Final = "create-place"
+CLUSTERS: Final = ClusterBox(id="visual-clusters", control="visual-new-cluster", prefix="new-")
 _REFUSED = "The environment was not created; see below."
+
+
+@page
+@require_safe
+def clusters_for_stage(request: PageRequest) -> HttpResponse:
+    """This will ask AWS which clusters a connector sees, for a place that a stage of a scope gets."""
+    scopes = scopes_where(request.user, "core_pipeline_view")
+    scope = get_object_or_404(scopes, path=request.GET.get("in_scope", ""))
+    form = StagePlaceForm(person=request.user, scope=scope)
+    if not form.may_make:
+        raise Forbidden(EDIT)
+    return show_clusters(request, form.connectors, CLUSTERS)
 
 
 def create_place(

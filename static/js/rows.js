@@ -1,6 +1,6 @@
 // Rows of a form that are added from a template and removed; the server takes any number of them, gaps included.
 
-import { all, announce, one } from "./dom.js";
+import { announce, one } from "./dom.js";
 
 function add(box) {
   const total = one("[data-rows-total]", box);
@@ -15,16 +15,18 @@ function add(box) {
 
 function remove(button, box) {
   const row = button.closest("[data-row]");
-  const next = one("input, select", row.nextElementSibling || document.createElement("i")) || one("[data-rows-add]", box);
+  const next = one("input, select, textarea", row.nextElementSibling || document.createElement("i")) || one("[data-rows-add]", box);
   row.remove();
   next.focus();
+  box.dispatchEvent(new CustomEvent("rows:removed", { bubbles: true }));
   announce("Removed");
 }
 
-for (const box of all("[data-rows]")) {
-  box.addEventListener("click", (event) => {
-    if (event.target.closest("[data-rows-add]")) add(box);
-    const button = event.target.closest("[data-rows-remove]");
-    if (button) remove(button, box);
-  });
-}
+// On the page, so that it works for rows that are swapped in later.
+document.addEventListener("click", (event) => {
+  const box = event.target.closest("[data-rows]");
+  if (!box) return;
+  if (event.target.closest("[data-rows-add]")) add(box);
+  const button = event.target.closest("[data-rows-remove]");
+  if (button) remove(button, box);
+});

@@ -20,10 +20,14 @@ class Visual {
 
   listen() {
     this.area.addEventListener("input", () => this.typed());
-    this.root.addEventListener("htmx:afterSwap", () => this.swapped());
-    this.root.addEventListener("input", (event) => { this.isDirty ||= Boolean(event.target.closest("#visual-open")); });
+    this.root.addEventListener("htmx:afterSwap", (event) => { if (event.detail.target === this.root) this.swapped(); });
+    for (const name of ["input", "rows:added", "rows:removed"]) this.root.addEventListener(name, (event) => this.entered(event));
     this.undo.addEventListener("click", () => this.back());
     this.area.form.addEventListener("submit", (event) => this.saving(event));
+  }
+
+  entered(event) {
+    this.isDirty ||= Boolean(event.target.closest("#visual-open"));
   }
 
   opened(name) {

@@ -20,7 +20,7 @@ from tests.api.asks import (
     to_delete,
     version_of,
 )
-from tests.api.needs import Anywhere, Lists, Makes, Needs, Saves, SignedIn
+from tests.api.needs import HERE, Anywhere, Lists, Makes, Needs, Saves, SignedIn
 from tests.api.world import CANARY, PIPELINE
 
 FREEZE_FORM = {
@@ -174,6 +174,9 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     ),
     "edit-pipeline-visually": Row(
         (Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)
+    ),
+    "clusters-for-stage": Row(
+        (get(Needs("core_environment_edit", seen_by="core_pipeline_view"), f"?in_scope={HERE}"),)
     ),
     "edit-pipeline": Row(
         (

@@ -31,7 +31,9 @@ def test_a_step_added_by_form_is_saved_with_every_comment_kept(
     form = page.get_by_role("form", name="ECS Run Task")
     form.get_by_label("Name").fill("Migrate")
     form.get_by_label("Task definition ARN").fill("arn:aws:ecs:us-east-1:123456789012:task-definition/job:1")
-    form.get_by_label("Run task request definition").fill("type: Inline\nspec:\n  content: |\n    count: 1\n")
+    request = form.get_by_role("group", name="Run task request definition")
+    request.get_by_label("Store").select_option("Inline")
+    request.get_by_label("Content").fill("count: 1\n")
     # Saved without Apply: what was entered belongs to it.
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("is saved as version 2")).to_be_visible()
@@ -83,3 +85,25 @@ def test_a_pipeline_is_created_step_by_step_and_can_be_run(
     page.get_by_label("Image tag").fill("1.27")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page).to_have_url(re.compile(r"/deployments/[0-9a-f-]+/"))
+
+
+def test_an_environment_is_made_within_the_stage_and_the_pipeline_saved(
+    page: Page, visit: Visit, demo: Pipeline, writer: User
+) -> None:
+    visit(f"/pipelines/{demo.pk}/edit/?tab=visual")
+    page.get_by_role("button", name="Deploy to dev Deploys").click()
+    page.get_by_text("New environment or infrastructure").click()
+    form = page.get_by_role("form", name="New environment or infrastructure")
+    environment, place = form.get_by_role("group", name="Environment"), form.get_by_role("group").nth(1)
+    environment.get_by_label("Name").fill("Staging")
+    place.get_by_label("Name").fill("Main")
+    place.get_by_label("Region").select_option("eu-west-1")
+    # No sandbox answers here: the name can be typed.
+    expect(place.get_by_text("The clusters cannot be listed")).to_be_visible()
+    place.get_by_label("Cluster").fill("main")
+    form.get_by_role("button", name="Create and choose it").click()
+    chosen = page.get_by_label("Environment and infrastructure")
+    expect(chosen).to_have_value("staging/main")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("is saved as version 2")).to_be_visible()
+    assert "environmentRef: staging" in Pipeline.objects.get(pk=demo.pk).yaml

@@ -33,7 +33,9 @@ def test_a_strategy_takes_the_place_of_another_and_leaves_other_steps_alone():
             "form_at": f"{STEPS}.1",
             "form_is": "ecsRunTask",
             "spec.taskDefinitionArn": "arn:x",
-            "spec.runTaskRequestDefinition": "type: Inline\nspec: {content: 'count: 1'}",
+            "spec.runTaskRequestDefinition.rows": "1",
+            "spec.runTaskRequestDefinition.0.store": "Inline",
+            "spec.runTaskRequestDefinition.0.content": "count: 1\n",
         },
     ).text
     text = done(text, "set-strategy", at=STAGE, strategy="Canary")

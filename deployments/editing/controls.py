@@ -1,0 +1,69 @@
+"""What a form in the visual editor asks: one control for each thing, rows of controls for lists."""
+
+import re
+from dataclasses import dataclass
+
+_CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SIGN = re.compile(r"[^A-Za-z0-9]+")
+# What the page puts in place of the number of a row that is added.
+BLANK = "__prefix__"
+
+
+@dataclass(frozen=True)
+class StepField:
+    """One thing that a form asks.
+
+    `kind` is text, lines, number, choice, names, pairs, checks, yaml, or for what has rows: rows, item.
+    """
+
+    name: str
+    label: str
+    kind: str
+    value: str = ""
+    help: str = ""
+    is_required: bool = False
+    choices: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+    default: str = ""
+    key: str = ""
+    """Of a cell: the key in its entry."""
+    rows: tuple["FieldRow", ...] = ()
+    blank: "FieldRow | None" = None
+    style: str = ""
+    """What the page shows of the cells depends on it."""
+
+    @property
+    def id(self) -> str:
+        """What the page calls the control."""
+        return (
+            f"visual-{_SIGN.sub('-', self.name) if BLANK not in self.name else self.name.replace('.', '-')}"
+        )
+
+    @property
+    def total(self) -> int:
+        """The number of the next row that is added."""
+        return max((int(row.number) for row in self.rows), default=-1) + 1
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it takes a line of the form for itself."""
+        return self.kind in ("yaml", "lines", "rows", "item", "checks")
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """Of checks: those that are ticked."""
+        return tuple(self.value.split("\n")) if self.value else ()
+
+
+@dataclass(frozen=True)
+class FieldRow:
+    """The controls of one entry of a list."""
+
+    number: str
+    cells: tuple[StepField, ...]
+
+
+def label_of(name: str) -> str:
+    """A key as people read it: targetGroupARN is Target group ARN."""
+    words = _CAPITALS.sub(" ", name).replace("_", " ")
+    return words[:1].upper() + words[1:].lower().replace(" arn", " ARN").replace("url", "URL")

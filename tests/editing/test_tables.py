@@ -1,0 +1,226 @@
+"""Lists of mappings by rows: cells change values, entries come and go, and comments stay where they were."""
+
+from typing import Any
+
+import pytest
+
+from deployments.editing.commands import carry_out
+from deployments.editing.draft import Draft
+from deployments.editing.failures import FailureRows
+from deployments.editing.forms import Nearby, form_at
+from deployments.editing.own_manifests import OwnManifest
+from deployments.editing.places import path_from
+from deployments.editing.tables import CellErrors
+from deployments.failure_strategies import ERRORS
+from deployments.pipelines import read_pipeline
+
+STEP = "pipeline.stages.0.stage.spec.execution.steps.0"
+TEXT = """\
+pipeline:
+  identifier: shop
+  name: Shop
+  stages:
+    - stage:
+        identifier: dev
+        type: Deployment
+        spec:
+          deploymentType: ECS
+          service: {serviceRef: web}
+          environment: {environmentRef: dev, infrastructureDefinitions: [{identifier: eu}]}
+          execution:
+            steps:
+              - step:
+                  identifier: ask
+                  type: Http
+                  # Who is woken by this.
+                  failureStrategies:
+                    - onFailure:
+                        errors: [Timeout] # the network
+                        action:
+                          type: Retry
+                          spec:
+                            retryCount: 2
+                            retryIntervals: [10s] # short
+                    - onFailure: {errors: [AllErrors], action: {type: Ignore, spec: {}}}
+                  spec:
+                    url: https://example.com/
+                    headers:
+                      # Whose it is.
+                      - key: Team # ours
+                        value: shop
+                      - key: Count
+                        value: 3
+"""
+
+
+def fields_at(text: str, at: str = STEP) -> dict[str, Any]:
+    form = form_at(Draft(text).value, path_from(at), Nearby())
+    assert form
+    return {field.name: field for field in form.fields}
+
+
+def as_entered(text: str, at: str = STEP) -> dict[str, str]:
+    """What the browser sends for a form in which nothing was changed."""
+    found: dict[str, str] = {"form_at": at, "form_is": "ask"}
+    for field in fields_at(text, at).values():
+        found[field.name] = field.value
+        if field.kind in ("rows", "item"):
+            del found[field.name]
+            found[f"{field.name}.rows"] = str(field.total)
+        for cell in (cell for row in field.rows for cell in row.cells):
+            checks = {f"{cell.name}.{one}": "on" for one in cell.checked}
+            found |= checks if cell.kind == "checks" else {cell.name: cell.value}
+    return found
+
+
+def changed(text: str, *gone: str, **cells: str) -> str:
+    given = {name: value for name, value in as_entered(text).items() if not name.startswith(gone or ("-",))}
+    outcome = carry_out(text, given | {name.replace("__", "."): value for name, value in cells.items()})
+    assert not outcome.problem
+    assert not outcome.errors
+    return outcome.text
+
+
+def test_a_form_that_is_applied_unchanged_changes_nothing():
+    assert changed(TEXT) == TEXT
+
+
+def test_one_cell_changes_one_line():
+    assert changed(TEXT, spec__headers__0__value="store") == TEXT.replace("value: shop", "value: store")
+    expected = TEXT.replace("retryCount: 2", "retryCount: 3")
+    assert changed(TEXT, failureStrategies__0__retryCount="3") == expected
+
+
+def test_an_entry_is_removed_and_another_added():
+    text = changed(
+        TEXT,
+        "spec.headers.0.",
+        spec__headers__2__key="New",
+        spec__headers__2__value='<+secrets.getValue("t")>',
+    )
+    assert read_pipeline(text).stages[0].steps[0].spec["headers"] == [
+        {"key": "Count", "value": 3},
+        {"key": "New", "value": '<+secrets.getValue("t")>'},
+    ]
+    assert "headers" not in changed(TEXT, "spec.headers.0.", "spec.headers.1.")
+
+
+def test_a_failure_strategy_becomes_another_kind():
+    cells = {"failureStrategies__0__action": "ManualIntervention", "failureStrategies__0__timeout": "1h"}
+    text = changed(TEXT, **cells, failureStrategies__0__onTimeout="Abort")
+    (first, second) = read_pipeline(text).stages[0].steps[0].failure_strategies
+    assert first["action"]["then"]["type"] == "Abort"
+    assert second["errors"] == ["AllErrors"]
+    assert "# the network" in text
+    assert "retryCount" not in text
+
+
+@pytest.mark.parametrize(
+    ("cells", "wrong"),
+    [
+        ({"failureStrategies.0.retryCount": "many"}, "failureStrategies.0.retryCount"),
+        ({"failureStrategies.0.retryIntervals": "10s, soon"}, "failureStrategies.0.retryIntervals"),
+        ({"failureStrategies.7.action": "Ignore"}, "failureStrategies.7.errors"),
+        ({"spec.headers.0.key": ""}, "spec.headers.0.key"),
+        ({"spec.headers.2.value": "lost"}, "spec.headers.2.key"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_cell_and_nothing_is_lost(cells: dict[str, str], wrong: str):
+    given = as_entered(TEXT) | cells
+    outcome = carry_out(TEXT, given)
+    assert set(outcome.errors) == {wrong}
+    assert outcome.text == TEXT
+    form = form_at(Draft(TEXT).value, path_from(STEP), Nearby(), given, outcome.errors)
+    assert form
+    shown = {c.name: c for field in form.fields for row in field.rows for c in row.cells}
+    assert shown[wrong].error
+    assert shown[next(iter(cells))].value == next(iter(cells.values()))
+
+
+def test_what_cells_cannot_say_is_shown_as_yaml():
+    odd = TEXT.replace("value: shop", "values: [shop]")
+    assert fields_at(odd)["spec.headers"].kind == "yaml"
+    assert fields_at(odd.replace("headers:", "other:"))["spec.headers"].kind == "rows"
+    assert changed(odd) == odd
+    odd = TEXT.replace("type: Ignore", "type: Dance")
+    assert fields_at(odd)["failureStrategies"].kind == "yaml"
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"type": "Ignore"},
+        {"type": "Retry", "spec": {"retryCount": 1, "retryIntervals": ["1s", "2m"]}},
+        {
+            "type": "Retry",
+            "spec": {
+                "retryCount": 1,
+                "retryIntervals": ["1s"],
+                "onRetryFailure": {
+                    "action": {
+                        "type": "ManualIntervention",
+                        "spec": {"timeout": "1h", "onTimeout": {"action": {"type": "Abort"}}},
+                    }
+                },
+            },
+        },
+        {"type": "ManualIntervention", "spec": {"timeout": "1h"}},
+    ],
+)
+def test_every_failure_strategy_can_be_said_by_cells(action: dict[str, Any]):
+    entry = {"onFailure": {"errors": list(ERRORS), "action": action}}
+    cells = FailureRows().cells_of(entry)
+    assert cells
+    assert FailureRows().entry_of(cells) == entry
+
+
+METRICS = """\
+                    - namespace: AWS/ECS
+                      metricName: CPUUtilization
+                      threshold: 80.5
+                      dimensions:
+                        ClusterName: main
+"""
+
+
+def test_dimensions_and_names_are_written_one_in_each_line():
+    text = TEXT.replace("type: Http", "type: Verify")
+    text = text[: text.index("                    url:")] + "                    metrics:\n" + METRICS
+    assert changed(text) == text
+    cells = {
+        "spec__metrics__0__dimensions": "ClusterName=main\nServiceName=web",
+        "spec__alarms": "a\r\nb c\n",
+    }
+    spec = read_pipeline(changed(text, **cells)).stages[0].steps[0].spec
+    assert spec["alarms"] == ["a", "b c"]
+    assert spec["metrics"][0]["dimensions"] == {"ClusterName": "main", "ServiceName": "web"}
+    assert spec["metrics"][0]["threshold"] == 80.5
+
+
+def test_delegate_selectors_are_names_of_stages_groups_and_steps():
+    assert "delegateSelectors:" in changed(TEXT, delegateSelectors="prod\neu")
+    stage = fields_at(TEXT, "pipeline.stages.0")
+    assert stage["delegateSelectors"].kind == "names"
+    assert stage["failureStrategies"].kind == "rows"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "Inline", "spec": {"content": "count: 1\nlaunchType: FARGATE\n"}},
+        {"type": "FileStore", "spec": {"files": "/tasks/request.yaml"}},
+        {"type": "Git", "spec": {"connector": "account.git", "branch": "main", "files": "request.yaml"}},
+        {
+            "type": "S3",
+            "spec": {"connector": "aws", "region": "eu-west-1", "bucket": "b-1", "files": "a.yaml"},
+        },
+    ],
+)
+def test_a_manifest_of_a_step_is_said_by_cells_in_every_store(entry: dict[str, Any]):
+    table = OwnManifest(is_needed=True)
+    cells = table.cells_of(entry)
+    assert cells
+    assert table.entry_of(cells) == entry
+    assert table.cells_of({**entry, "spec": {**entry["spec"], "other": "x"}}) is None
+    with pytest.raises(CellErrors):
+        table.entry_of({"store": entry["type"]})
