@@ -1,6 +1,6 @@
 """The manifests that count for a service in a place: merged, with where each value came from, and checked."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from deployments.models import Manifest
 from deployments.overriding import Overridden, Row, deeper
 from rbac.models import Scope
 from rbac.policy import Principal, can
+
+FetchRows = Callable[[Overridden, list[Row], Scope, Principal], list[Row]]
+"""Fetches the files of manifests that lie elsewhere, for somebody."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,20 @@ class CountingManifest:
 
 
 def counting_manifests(
-    found: Overridden, reader: Principal, kinds: Collection[str] = Manifest.Kind.values
+    found: Overridden,
+    reader: Principal,
+    kinds: Collection[str] = Manifest.Kind.values,
+    *,
+    fetch: FetchRows | None = None,
 ) -> list[CountingManifest]:
     """Every manifest that a deployment would take, as far as the reader may see the files they are in.
 
-    Expressions stay as they are written: what they come to is only known when a pipeline runs.
+    Expressions stay as they are written: what they come to is only known when a pipeline runs. With `fetch`
+    the files that lie elsewhere are there too, as they are now.
     """
     rows, scope = found.sources(kinds), scope_of(found)
+    if fetch is not None:
+        rows = fetch(found, rows, scope, reader)
     return [
         one
         for kind in kinds
@@ -87,6 +97,8 @@ def _of_kind(
     if rows[0]["store"] == TASK_DEFINITION_ARN:
         said = "; ".join(found.conflicts)
         return [CountingManifest(kind, rows[:1], arn=rows[0]["content"], trouble=said)]
+    if troubles := [str(row["trouble"]) for row in rows if row.get("trouble")]:
+        return [CountingManifest(kind, rows, trouble=" ".join(dict.fromkeys(troubles)))]
     if remote := [words_of(row) for row in rows if is_wanting(row)]:
         return [CountingManifest(kind, rows, elsewhere=" and ".join(dict.fromkeys(remote)))]
     try:

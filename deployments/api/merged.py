@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,7 +11,12 @@ from deployments.api.overrides import OverrideRoute
 from deployments.manifests.check import ManifestProblem
 from deployments.manifests.layers import Merged
 from deployments.merged import CountingManifest, counting_manifests
+from deployments.merged_fetching import fetched_rows
 from deployments.models import Manifest
+
+FETCH = OpenApiParameter(
+    "fetch", bool, description="Fetch the files that lie in Git or S3 now; it takes core_connector_access."
+)
 
 
 class ManifestFault(serializers.Serializer[Any]):
@@ -46,7 +51,7 @@ class MergedManifest(serializers.Serializer[Any]):
     warnings = ManifestFault(many=True)
     trouble = serializers.CharField(help_text="Why nothing could be merged, or nothing.")
     elsewhere = serializers.CharField(
-        help_text="Where in Git or S3 files lie that only a run or its preview fetches, or nothing."
+        help_text="Where in Git or S3 files lie that were not fetched for this answer, or nothing."
     )
 
 
@@ -59,10 +64,13 @@ class MergedManifests(serializers.Serializer[Any]):
 class CountingManifests(OverrideRoute):
     """The manifests that a deployment of a service to a place would take."""
 
-    @extend_schema(responses=MergedManifests)
+    @extend_schema(parameters=[FETCH], responses=MergedManifests)
     def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
         there = self.there(pk, service, infrastructure)
-        return Response({"manifests": [_plain(one) for one in counting_manifests(there, self.principal)]})
+        fetch = fetched_rows if request.query_params.get("fetch") == "true" else None
+        return Response(
+            {"manifests": [_plain(one) for one in counting_manifests(there, self.principal, fetch=fetch)]}
+        )
 
 
 def _plain(one: CountingManifest) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from django.views.decorators.http import require_safe
 
 from deployments.manifests.stores import title_of
 from deployments.merged import CountingManifest, counting_manifests
+from deployments.merged_fetching import fetched_rows
 from deployments.merged_lines import lines_of
 from deployments.models import Manifest
 from deployments.views.environments import EDIT
@@ -20,13 +21,16 @@ from web.pages import PageRequest, page
 def manifests(request: PageRequest, pk: int, service: int, infrastructure: int | None = None) -> HttpResponse:
     """This will show each manifest that a deployment to a place would take, line by line."""
     there = there_of(request, pk, service, infrastructure)
+    is_fetched = request.GET.get("fetch") == "1"
+    shown = counting_manifests(there, request.user, fetch=fetched_rows if is_fetched else None)
     content = {
         "there": there,
         "environment": there.environment,
         "service": there.service,
         "places": places_of(there, "manifests"),
         "overrides": address_of(there, name="service", infrastructure=there.infrastructure),
-        "manifests": [_shown(one) for one in counting_manifests(there, request.user)],
+        "manifests": [_shown(one) for one in shown],
+        "is_fetched": is_fetched,
         "may_edit": can(request.user, EDIT, there.environment),
     }
     return render(request, "deployments/environments/manifests.html", content)

@@ -215,3 +215,29 @@ def test_a_connector_that_manifests_name_is_not_deleted(drive: Drive, move: Move
     with pytest.raises(BadInput) as refused:
         drive.start("1.27")
     assert "there is no connector shop" in str(refused.value.errors)
+
+
+def test_what_counts_is_fetched_and_checked_for_who_asks(
+    drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
+) -> None:
+    files = texts()
+    git_server.commit(files | {"ecs/service.yaml": files["ecs/service.yaml"] + "\nnonsense: 1\n"})
+    git_connector(git_server.private_url, private=True)
+    service = move("Git", {"connector": "shop", "branch": "<+serviceVariables.branch>"})
+    service.variables = {"branch": "main"}
+    service.save()
+    address = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
+    client = browse(User.objects.get(username="admin"))
+    assert "Fetch and check them now" in client.get(address).content.decode()
+    page = client.get(f"{address}?fetch=1").content.decode()
+    assert "containerDefinitions" in page
+    assert "ecs/service.yaml, line" in page
+    assert "nonsense" in page
+    scope = Scope.objects.get(path="account/default/demo")
+    role = Role.objects.create(scope=scope, identifier="some", name="Some")
+    role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
+    outsider = make_person("outsider")
+    RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
+    refused = browse(outsider).get(f"{address}?fetch=1").content.decode()
+    assert "core_connector_access on the connector shop" in refused
+    assert "containerDefinitions" not in refused

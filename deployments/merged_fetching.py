@@ -1,0 +1,71 @@
+"""Fetches the files of manifests that lie elsewhere for somebody who looks at what counts in a place."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aws.errors import AwsError
+from connectors.downstream import lacking, needs_of_connector
+from connectors.models import Connector
+from delegates.doors import DoorClosed
+from delegates.errands import FETCH_FILES, SERVICE, SiteCaller, open_site
+from deployments.actions.base import ActionFailed
+from deployments.engine.fetching import brought_in
+from deployments.manifests.places import beside, is_wanting
+from deployments.overriding import Overridden, Row
+from deployments.store_connectors import settled
+from deployments.variables import expressions
+from rbac.models import Scope
+from rbac.policy import Principal
+
+_BY_DELEGATE = (
+    "A delegate fetches what the connector {where} leads to. Preview a pipeline that deploys this service: "
+    "that asks the delegate."
+)
+
+
+def fetched_rows(found: Overridden, rows: list[Row], scope: Scope, reader: Principal) -> list[Row]:
+    """The manifests with their files as they are now; `trouble` of one says why they could not be had.
+
+    A reader who may not use a connector gets nothing that it leads to (R082).
+    """
+    known, rows = _known(found), settled(rows, scope)
+    for group in list(_groups(rows)):
+        try:
+            for number, row in brought_in(rows, [group], known, lambda asked: _fetch(asked, reader)):
+                rows[number] = row
+        except (ActionFailed, DoorClosed, AwsError) as problem:
+            for number in group:
+                rows[number] = {**rows[number], "trouble": str(problem)}
+    return rows
+
+
+def _groups(rows: list[Row]) -> Iterator[list[int]]:
+    taken: set[int] = set()
+    for number, row in enumerate(rows):
+        if is_wanting(row) and number not in taken:
+            group = [rows.index(dict(one)) for one in beside(rows, row)]
+            taken |= set(group)
+            yield group
+
+
+def _fetch(asked: Mapping[str, Any], reader: Principal) -> dict[str, Any]:
+    connector = Connector.objects.select_related("scope", "secret__scope").get(pk=asked["connector"])
+    if lacks := lacking(reader, needs_of_connector(connector)):
+        raise DoorClosed(lacks[0].sentence)
+    way = open_site(connector)
+    if not isinstance(way, SiteCaller):
+        raise DoorClosed(_BY_DELEGATE.format(where=connector))
+    return way.call(SERVICE, FETCH_FILES, asked)
+
+
+def _known(found: Overridden) -> dict[str, Any]:
+    """What the place of a manifest may name and no run has to say."""
+    place = found.infrastructure
+    return {
+        **expressions({}, *found.values),
+        "service": {"name": found.service.name, "identifier": found.service.identifier},
+        "env": {"name": found.environment.name, "identifier": found.environment.identifier},
+        "infra": {"name": place.name, "identifier": place.identifier, "region": place.region}
+        if place
+        else {},
+    }
