@@ -25,6 +25,11 @@ urlpatterns = [
     path(
         "connectors/<int:pk>/registries/tags", registries.ConnectorTags.as_view(), name="api-connector-tags"
     ),
+    path(
+        "connectors/<int:pk>/registries/repositories",
+        registries.ConnectorRepositories.as_view(),
+        name="api-connector-repositories",
+    ),
     path("connectors/<int:pk>/rules", balancers.ConnectorRules.as_view(), name="api-connector-rules"),
     path("delegates/<int:pk>/check", tasks.DelegateCheck.as_view(), name="api-check-delegate"),
     path("delegate-tasks", tasks.DelegateTasks.as_view(), name="api-delegate-tasks"),

@@ -24,8 +24,14 @@ SERVICE: Final = "delegate"
 """What errands are called in the place of an AWS service."""
 FETCH_FILES, LIST_REFS = "FetchFiles", "ListRefs"
 PING_REGISTRY, LIST_TAGS, FIND_DIGEST = "PingRegistry", "ListTags", "FindDigest"
+LIST_REPOSITORIES = "ListRepositories"
 # The most that AWS gives at once; as a delegate's answer still far from the most that one may be.
 ECR_PAGE: Final = 1000
+# What is kept of each image and of each repository.
+_KEPT: Final = {
+    LIST_TAGS: ("imageDetails", ("imageTags", "imagePushedAt")),
+    LIST_REPOSITORIES: ("repositories", ("repositoryName",)),
+}
 # Somebody waits for the answer.
 HERE_SECONDS: Final = 25.0
 _KINDS: Final = {
@@ -119,21 +125,25 @@ def _aws_call(operation: str, params: Mapping[str, Any]) -> tuple[str, str, dict
     """What an errand is at AWS: objects of S3, images of ECR (R180)."""
     if operation == FETCH_FILES:
         return (*FETCH_OBJECTS, {"bucket": params["bucket"], "paths": list(params["paths"])})
+    after = {"nextToken": params["after"]} if params.get("after") else {}
+    if operation == LIST_REPOSITORIES:
+        return "ecr", "DescribeRepositories", {"maxResults": ECR_PAGE, **after}
     named = {"repositoryName": params["repository"]}
     if operation == FIND_DIGEST:
         return "ecr", "DescribeImages", {**named, "imageIds": [{"imageTag": params["tag"]}]}
-    after = {"nextToken": params["after"]} if params.get("after") else {}
     tagged = {"maxResults": ECR_PAGE, "filter": {"tagStatus": "TAGGED"}}
     return "ecr", "DescribeImages", {**named, **tagged, **after}
 
 
 def kept_of(operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of an errand's result: ECR says far more of each image than its tags and its age."""
-    if operation != LIST_TAGS or "imageDetails" not in result:
+    """What is kept of an errand's result: ECR says far more of each image and repository."""
+    if operation not in _KEPT:
         return dict(result)
-    wanted = ("imageTags", "imagePushedAt")
-    images = [{key: one[key] for key in wanted if key in one} for one in result["imageDetails"] or ()]
-    return {**result, "imageDetails": images}
+    member, wanted = _KEPT[operation]
+    if member not in result:
+        return dict(result)
+    images = [{key: one[key] for key in wanted if key in one} for one in result[member] or ()]
+    return {**result, member: images}
 
 
 def error_of(record: Mapping[str, Any], service: str, operation: str) -> AwsError:

@@ -1,4 +1,4 @@
-"""What registries and ECR answer: the tags of a repository, page by page, and digests (R179, R180)."""
+"""What registries and ECR answer: repositories and tags, page by page, and digests (R179, R180)."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from aws.caller import Caller
-from delegates.errands import LIST_TAGS, SERVICE
+from delegates.errands import LIST_REPOSITORIES, LIST_TAGS, SERVICE
+from delegates.models import Inquiry
 from guards.limits import REGISTRY_TAGS
 
 Ask = Callable[[dict[str, Any]], Mapping[str, Any]]
@@ -44,6 +45,27 @@ class SeenTags:
 
 
 @dataclass(frozen=True)
+class Repositories:
+    """The repositories of ECR in a region by name; `is_cut` where there are more than are ever read."""
+
+    names: Sequence[str]
+    is_cut: bool = False
+
+    @property
+    def as_tags(self) -> list[SeenTag]:
+        """The names as lists of tags are, to be paged like them."""
+        return [SeenTag(name) for name in self.names]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"repositories": list(self.names), "is_cut": self.is_cut}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> "Repositories":
+        """What `to_json` made."""
+        return cls(list(kept["repositories"]), bool(kept.get("is_cut")))
+
+
+@dataclass(frozen=True)
 class TagPage:
     """Some of the tags that were searched for; `following` is the number of the next page."""
 
@@ -55,6 +77,28 @@ class TagPage:
 def tags_seen_by(caller: Caller, image: str, region: str) -> SeenTags:
     """The tags of a repository. Raises `AwsError`, and `CallPending` where an answer is still to come."""
     return every_tag(lambda asked: caller.call(SERVICE, LIST_TAGS, asked), image, region)
+
+
+def repositories_seen_by(caller: Caller, region: str) -> Repositories:
+    """The repositories of a region. Raises as `tags_seen_by` does."""
+    asked, found = {"region": region}, dict[str, None]()
+    while True:
+        answer = caller.call(SERVICE, LIST_REPOSITORIES, asked)
+        listed = answer.get("repositories") or ()
+        found |= dict.fromkeys(str(one.get("repositoryName") or "") for one in listed)
+        after = answer.get("nextToken")
+        is_full = len(found) >= REGISTRY_TAGS
+        if is_full or not after or after == asked.get(AFTER):
+            names = sorted(name for name in found if name)
+            return Repositories(names[: int(REGISTRY_TAGS)], bool(is_full and after))
+        asked = {**asked, AFTER: after}
+
+
+def seen_in_registry(kind: str, caller: Caller, image: str, region: str) -> dict[str, Any]:
+    """The answer to an inquiry for repositories or for the tags of an image, as it is kept."""
+    if kind == Inquiry.Kind.REPOSITORIES:
+        return repositories_seen_by(caller, region).to_json()
+    return tags_seen_by(caller, image, region).to_json()
 
 
 def every_tag(ask: Ask, image: str, region: str = "", **more: Any) -> SeenTags:

@@ -29,7 +29,7 @@ from delegates.doors import (
     open_door,
 )
 from delegates.errands import SERVICE, SiteDoor, errand_payload, kept_of, kind_of
-from delegates.images import tags_seen_by
+from delegates.images import seen_in_registry
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask, Inquiry
 from delegates.operations.tasks import submit_task
@@ -44,6 +44,7 @@ PATIENCE = timedelta(seconds=60)
 # Who asks the same again so soon means the question that is under way, or its answer.
 SAME_QUESTION = timedelta(seconds=30)
 FORGOTTEN = timedelta(days=1)
+_OF_REGISTRIES = (Inquiry.Kind.TAGS, Inquiry.Kind.REPOSITORIES)
 
 
 @transaction.atomic
@@ -302,12 +303,12 @@ def _reported(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
     if inquiry.kind == Inquiry.Kind.TEST:
         return _test(inquiry, caller)
     try:
-        if inquiry.kind == Inquiry.Kind.TAGS:
-            return tags_seen_by(caller, inquiry.subject, inquiry.region).to_json()
+        if inquiry.kind in _OF_REGISTRIES:
+            return seen_in_registry(inquiry.kind, caller, inquiry.subject, inquiry.region)
         if inquiry.kind in QUESTIONS:
             return {"seen": seen(inquiry.kind, caller, inquiry.subject)}
         return {"clusters": [asdict(one) for one in clusters_seen_by(caller)]}
     except AwsError as error:
-        is_tags = inquiry.kind == Inquiry.Kind.TAGS
-        told = told_with_step(inquiry.connector, error, inquiry.region) if is_tags else error.sentence
-        return {"error": told}
+        if inquiry.kind in _OF_REGISTRIES:
+            return {"error": told_with_step(inquiry.connector, error, inquiry.region)}
+        return {"error": error.sentence}

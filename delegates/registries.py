@@ -1,7 +1,8 @@
-"""Asking a connector for the tags of an image: at once, or through a delegate (R179, R180)."""
+"""Asking a connector for images and their tags: at once, or through a delegate (R179, R180)."""
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from aws.errors import AwsError
 from connectors.downstream import needs_of_connector, refuse_lacking
@@ -9,7 +10,7 @@ from connectors.kinds import read_any
 from connectors.models import Connector
 from delegates.doors import DoorClosed
 from delegates.errands import SiteCaller
-from delegates.images import SeenTags, tags_seen_by
+from delegates.images import Repositories, SeenTags, seen_in_registry
 from delegates.inquiries import Question, ask_or_join, asked_before, keep_answer
 from delegates.models import Inquiry
 from delegates.site_steps import told_with_step
@@ -29,26 +30,48 @@ def tags_by_connector(*, actor: User, connector: Connector, image: str, region: 
     if not IMAGE_PATH.match(image) or len(image) > MOST_PATH:
         message = "is the name of a repository in the registry, such as library/nginx"
         raise BadInput("Name the image.", errors=[{"path": "image", "message": message}])
+    found = _seen(Question(actor, connector, Inquiry.Kind.TAGS, region, image))
+    return found if isinstance(found, Inquiry) else SeenTags.from_json(found)
+
+
+def repositories_by_connector(*, actor: User, connector: Connector, region: str) -> Repositories | Inquiry:
+    """The repositories of ECR in a region now, or the inquiry while a delegate looks.
+
+    Raises `DoorClosed` with AWS's reason where it refuses, and for what is no connector to AWS.
+    """
+    refuse_lacking(actor, needs_of_connector(connector))
+    if connector.kind != Connector.Kind.AWS:
+        raise DoorClosed("Only ECR lists its repositories: type the path of the image.")
+    found = _seen(Question(actor, connector, Inquiry.Kind.REPOSITORIES, region, ""))
+    return found if isinstance(found, Inquiry) else Repositories.from_json(found)
+
+
+def _seen(question: Question) -> Mapping[str, Any] | Inquiry:
+    connector = question.connector
     if not read_any(connector.kind, connector.spec).is_remote:
-        return _asked_here(actor, connector, image, region)
+        return _seen_here(question)
     asked = ask_or_join(
-        actor=actor, connector=connector, kind=Inquiry.Kind.TAGS, region=region, subject=image
+        actor=question.actor,
+        connector=connector,
+        kind=question.kind,
+        region=question.region,
+        subject=question.subject,
     )
     if asked.report is None:
         return asked
     if "error" in asked.report:
         raise DoorClosed(asked.report["error"])
-    return SeenTags.from_json(asked.report)
+    return dict(asked.report)
 
 
-def _asked_here(actor: User, connector: Connector, image: str, region: str) -> SeenTags:
+def _seen_here(question: Question) -> Mapping[str, Any]:
     """What this Slipway sees; who searches on in the same list gets the answer of a moment ago."""
-    question = Question(actor, connector, Inquiry.Kind.TAGS, region, image)
     if (same := asked_before(question)) is not None and same.report is not None:
-        return SeenTags.from_json(same.report)
+        return dict(same.report)
+    connector, region = question.connector, question.region
     try:
-        found = tags_seen_by(SiteCaller(connector), image, region)
+        found = seen_in_registry(question.kind, SiteCaller(connector), question.subject, region)
     except AwsError as error:
         raise DoorClosed(told_with_step(connector, error, region)) from error
-    keep_answer(question, found.to_json())
+    keep_answer(question, found)
     return found

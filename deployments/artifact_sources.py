@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from aws.regions import regions
 from connectors.downstream import Need, needs_of_connector
 from connectors.models import Connector
 from connectors.queries import connectors_for
@@ -37,6 +38,8 @@ def source_problem(source: Source) -> str:
         return f"{missing[0]} is missing"
     if not IMAGE_PATH.match(str(source["imagePath"])) or len(str(source["imagePath"])) > MOST_PATH:
         return "imagePath is the name of a repository in the registry, such as library/nginx"
+    if kind == ECR and not any(source["region"] == one.name for one in regions()):
+        return "region is the name of a region of AWS, such as eu-central-1"
     return pattern_problem(str(source.get("tagPattern") or ""))
 
 

@@ -5,8 +5,8 @@ from typing import Final
 from connectors.models import Connector
 from delegates.images import SeenTags
 from delegates.models import Inquiry
-from delegates.registries import tags_by_connector
-from deployments.artifact_sources import Source, connector_of_source, matching, source_problem
+from delegates.registries import repositories_by_connector, tags_by_connector
+from deployments.artifact_sources import ECR, Source, connector_of_source, matching, source_problem
 from deployments.models import Artifact, Pipeline, Service
 from deployments.operations import default_artifact
 from guards.patterns import PatternTooSlow
@@ -14,8 +14,8 @@ from rbac.models import Scope, User
 from web.problems import BadInput, Conflict
 
 NO_SOURCE: Final = (
-    "Nothing says where the tags of this image are: edit the service and choose where tags and digests are "
-    "asked for."
+    "Nothing says where the tags of this image are: choose in the form of the service where tags and digests "
+    "are asked for."
 )
 
 
@@ -43,20 +43,41 @@ def tags_of_source(
 
     Raises `BadInput` for a source that cannot be.
     """
-    if not source:
+    if not source.get("type"):
         raise Conflict(NO_SOURCE)
     if why := source_problem(source):
         raise BadInput("This cannot be asked yet.", errors=[{"path": "source", "message": why}])
     return _asked(actor, source, connector_of_source(scope, source), is_narrowed=is_narrowed)
 
 
+def repositories_of_source(*, actor: User, scope: Scope, source: Source) -> SeenTags | Inquiry:
+    """The repositories to choose from where a source in `scope` names a connector and a region of ECR.
+
+    Raises `BadInput` where it does not, and as `repositories_by_connector` does.
+    """
+    if source.get("type") != ECR:
+        raise BadInput("Only ECR lists its repositories.")
+    wanted = {**source, "imagePath": source.get("imagePath") or "any"}
+    if why := source_problem(wanted):
+        raise BadInput("This cannot be asked yet.", errors=[{"path": "source", "message": why}])
+    connector = connector_of_source(scope, source)
+    if connector is None:
+        raise _missing(source)
+    found = repositories_by_connector(actor=actor, connector=connector, region=str(source["region"]))
+    return found if isinstance(found, Inquiry) else SeenTags(found.as_tags, found.is_cut)
+
+
+def _missing(source: Source) -> Conflict:
+    return Conflict(
+        f"The connector {source['connector']} is not there: make it, or name another one in the service."
+    )
+
+
 def _asked(
     actor: User, source: Source, connector: Connector | None, *, is_narrowed: bool = False
 ) -> SeenTags | Inquiry:
     if connector is None:
-        raise Conflict(
-            f"The connector {source['connector']} is not there: make it, or name another one in the service."
-        )
+        raise _missing(source)
     image, region = str(source["imagePath"]), str(source.get("region") or "")
     found = tags_by_connector(actor=actor, connector=connector, image=image, region=region)
     pattern = str(source.get("tagPattern") or "")

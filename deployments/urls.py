@@ -78,6 +78,7 @@ urlpatterns = [
     path("iam-policies/", previews.policies, name="iam-policies"),
     path("iam-policies/<slug:identifier>.json", previews.policy, name="iam-policy"),
     path("services/", services.services, name="services"),
+    path("services/repositories/", tags.repositories_of_source, name="source-repositories"),
     path("services/tags/", tags.tags_of_source, name="source-tags"),
     path("services/<int:pk>/tags/", tags.tags_of_service, name="service-tags"),
     path("services/new/", services.new_service, name="new-service"),

@@ -1,4 +1,4 @@
-"""The route that lists the tags of an image, live."""
+"""The routes that list the images of ECR and the tags of an image, live."""
 
 from typing import Any
 
@@ -9,20 +9,25 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors.models import Connector
-from delegates.api.doors import DoorRoute, InquiryDocument, known_region, shown
+from delegates.api.doors import REGION, DoorRoute, InquiryDocument, known_region, shown
 from delegates.images import page_of
 from delegates.models import Inquiry
-from delegates.registries import tags_by_connector
+from delegates.registries import repositories_by_connector, tags_by_connector
 from guards.limits import PAGE_ROWS
 from web.problems import BadInput
 
 SHOWN, PAGES = 100, 100_000
+_PAGED = [
+    OpenApiParameter("search", OpenApiTypes.STR, description="What a name contains."),
+    OpenApiParameter("page", {"type": "integer", "minimum": 1, "maximum": PAGES}, description="From 1."),
+    OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS)}),
+]
+
+
 _PARAMETERS = [
     OpenApiParameter("image", OpenApiTypes.STR, required=True, description="Such as library/nginx."),
     OpenApiParameter("region", OpenApiTypes.STR, description="Of ECR: the region of the repository."),
-    OpenApiParameter("search", OpenApiTypes.STR, description="What a tag contains."),
-    OpenApiParameter("page", {"type": "integer", "minimum": 1, "maximum": PAGES}, description="From 1."),
-    OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS)}),
+    *_PAGED,
 ]
 
 
@@ -35,6 +40,30 @@ class TagList(serializers.Serializer[Any]):
     results = serializers.ListField(child=serializers.CharField())
     is_cut = serializers.BooleanField()
     next = serializers.IntegerField(allow_null=True)
+
+
+class RepositoryList(serializers.Serializer[Any]):
+    """Repositories by name; `next` and `is_cut` as of tags."""
+
+    results = serializers.ListField(child=serializers.CharField())
+    is_cut = serializers.BooleanField()
+    next = serializers.IntegerField(allow_null=True)
+
+
+class ConnectorRepositories(DoorRoute):
+    """The repositories of ECR in a region; 202 while a delegate looks, to be asked again."""
+
+    @extend_schema(parameters=[REGION, *_PAGED], responses={200: RepositoryList, 202: InquiryDocument})
+    def get(self, request: Request, pk: int) -> Response:
+        connector = self.usable(pk)
+        page, limit = _number(request, "page", 1, PAGES), _number(request, "limit", SHOWN, int(PAGE_ROWS))
+        region = known_region(request.GET.get("region", ""), required=True)
+        found = repositories_by_connector(actor=self.principal, connector=connector, region=region)
+        if isinstance(found, Inquiry):
+            return Response(shown(found), status=202)
+        paged = page_of(found.as_tags, search=request.GET.get("search", ""), page=page, limit=limit)
+        names = [one.name for one in paged.tags]
+        return Response({"results": names, "is_cut": found.is_cut, "next": paged.following})
 
 
 class ConnectorTags(DoorRoute):

@@ -26,6 +26,7 @@ class Inquiry(models.Model):
         LISTENERS = "LISTENERS", "List of listeners"
         RULES = "RULES", "List of rules"
         TAGS = "TAGS", "List of tags"
+        REPOSITORIES = "REPOSITORIES", "List of repositories"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "connector__identifier"}

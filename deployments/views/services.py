@@ -26,7 +26,7 @@ from deployments.starters import STARTERS, new_manifests
 from deployments.used_by import used_by
 from deployments.views.changes import compared
 from deployments.views.new_images import deploy_form
-from deployments.views.tags import tags_address
+from deployments.views.tags import address_of
 from rbac.models import Scope
 from rbac.policy import NotVisible, can_anywhere, permissions_at, require, visible_to
 from web.lists import visible_here
@@ -203,7 +203,8 @@ def _form_page(
         "variables": variables,
         "service": service,
         "of_service": f"&service={service.pk}" if service else "",
-        "tags_of": tags_address(service.scope if service else None),
+        "tags_of": address_of("source-tags", service.scope if service else None),
+        "repositories_of": address_of("source-repositories", service.scope if service else None),
         "starters": STARTERS,
         "files": files_for(request, service.scope if service else request.current_scope),
         "connectors": store_connectors_for(request, service.scope if service else request.current_scope),

@@ -28,10 +28,10 @@ NAMES: Final = ("type", "connector", "imagePath", "region")
 Found = SeenTags | Inquiry
 
 
-def tags_address(scope: Scope | None) -> str:
-    """Where the form of a service asks for tags; without a scope the form says which."""
+def address_of(name: str, scope: Scope | None) -> str:
+    """Where the form of a service asks for a list; without a scope the form says which."""
     said = urlencode({"scope": scope.path}) if scope else ""
-    return f"{reverse('source-tags')}?{said}"
+    return f"{reverse(name)}?{said}"
 
 
 @page
@@ -55,16 +55,34 @@ def tags_of_pipeline(request: PageRequest, pk: int) -> HttpResponse:
 @require_safe
 def tags_of_source(request: PageRequest) -> HttpResponse:
     """This will list tags for a form that somebody fills in: of what it says now."""
-    said = {name: request.GET[name].strip() for name in NAMES if request.GET.get(name)}
-    path = request.GET.get("scope", "")
-    scope = scopes_where(request.user, EDIT).filter(path=path).first()
-    if scope is None:
-        raise NotVisible("There is no such scope, or you may not change services there.")
+    scope, said = _scope(request), _said(request)
     said["tagPattern"] = request.GET.get("pattern", "").strip()
     return _listed(
         request,
         lambda: artifact_tags.tags_of_source(actor=request.user, scope=scope, source=said, is_narrowed=True),
     )
+
+
+@page
+@require_safe
+def repositories_of_source(request: PageRequest) -> HttpResponse:
+    """This will list the repositories of ECR for a form that somebody fills in (R180)."""
+    scope, said = _scope(request), _said(request)
+    return _listed(
+        request, lambda: artifact_tags.repositories_of_source(actor=request.user, scope=scope, source=said)
+    )
+
+
+def _said(request: PageRequest) -> dict[str, str]:
+    return {name: request.GET[name].strip() for name in NAMES if request.GET.get(name)}
+
+
+def _scope(request: PageRequest) -> Scope:
+    """The scope of the service that is written. Raises `NotVisible` (404) where nobody may write one."""
+    found = scopes_where(request.user, EDIT).filter(path=request.GET.get("scope", "")).first()
+    if found is None:
+        raise NotVisible("There is no such scope, or you may not change services there.")
+    return found
 
 
 def _listed(request: PageRequest, ask: Callable[[], Found]) -> HttpResponse:

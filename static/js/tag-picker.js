@@ -1,4 +1,4 @@
-// The list under a field for a tag: what the registry has now, searched and paged by the server.
+// The list under a field for a tag, or a repository: what the registry has now, searched and paged by the server.
 //
 // The field keeps the focus and whatever is typed; the list only helps, so a tag that it lacks can be entered too.
 
@@ -10,12 +10,13 @@ const AGAIN = 1000;
 
 class TagPicker {
   constructor(input) {
-    Object.assign(this, { input, tags: [], at: -1, next: null, search: "", asked: 0, asking: false, timer: 0 });
-    this.list = h("ul", { class: "picker-list", role: "listbox", id: `${input.id}-tags`, "aria-label": "Tags" });
+    const [one, many] = (input.dataset.tagsWhat ?? "tag tags").split(" ");
+    Object.assign(this, { one, many, input, tags: [], at: -1, next: null, search: "", asked: 0, asking: false, timer: 0 });
+    this.list = h("ul", { class: "picker-list", role: "listbox", id: `${input.id}-tags`, "aria-label": `${this.many[0].toUpperCase()}${this.many.slice(1)}` });
     this.state = h("p", { class: "picker-state" });
     this.said = h("p", { class: "visually-hidden", role: "status" });
     this.popup = h("div", { class: "picker-popup", hidden: true }, this.list, this.state);
-    this.button = h("button", { type: "button", class: "button square quiet picker-open", tabindex: "-1", "aria-label": "Show tags", title: "Show tags" }, icon("down"));
+    this.button = h("button", { type: "button", class: "button square quiet picker-open", tabindex: "-1", "aria-label": `Show ${this.many}`, title: `Show ${this.many}` }, icon("down"));
     this.place();
     this.wire();
   }
@@ -74,7 +75,7 @@ class TagPicker {
     this.tags = [];
     this.list.replaceChildren();
     this.choose(-1);
-    this.tell("Asking for tags…", { quietly: true });
+    this.tell(`Asking for ${this.many}…`, { quietly: true });
     this.ask(1);
   }
 
@@ -118,11 +119,11 @@ class TagPicker {
   take(found, page) {
     if (found?.results) return this.add(found);
     if (found && "waits" in found) {
-      this.tell(`A delegate is asked for the tags. ${found.waits}`);
+      this.tell(`A delegate is asked for the ${this.many}. ${found.waits}`);
       this.timer = setTimeout(() => this.isOpen && this.ask(page), AGAIN);
       return undefined;
     }
-    return this.tell(`${found?.problem || found?.detail || "The tags cannot be listed now."} A tag can be typed all the same.`);
+    return this.tell(`${found?.problem || found?.detail || `The ${this.many} cannot be listed now.`} A ${this.one} can be typed all the same.`);
   }
 
   add({ results, next, matching, is_cut: isCut }) {
@@ -130,11 +131,12 @@ class TagPicker {
     this.tags.push(...results);
     this.list.append(...results.map((tag, at) => this.option(tag, first + at)));
     this.next = next;
+    if (!first) this.popup.scrollIntoView({ block: "nearest" });
     const best = this.as === "pattern" && this.search && this.tags.length ? ` A run takes ${this.tags[0].name}.` : "";
-    const count = `${this.tags.length.toLocaleString()} of ${matching.toLocaleString()} tag${matching === 1 ? "" : "s"}`;
-    const cut = isCut ? " The repository has more than Slipway lists: type the tag if yours is missing." : "";
+    const count = `${this.tags.length.toLocaleString()} of ${matching.toLocaleString()} ${matching === 1 ? this.one : this.many}`;
+    const cut = isCut ? ` There are more than Slipway lists: type the ${this.one} if yours is missing.` : "";
     if (matching) this.tell(`${count}.${best}${cut}`);
-    else this.tell(this.search ? `No tag ${this.as === "search" ? `has “${this.search}” in it` : `is like ${this.search}`}.${cut}` : "The repository has no tags.");
+    else this.tell(this.search ? `No ${this.one} ${this.as === "search" ? `has “${this.search}” in it` : `is like ${this.search}`}.${cut}` : `There are no ${this.many}.`);
   }
 
   option({ name, pushed_at: pushed }, at) {

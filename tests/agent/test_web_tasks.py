@@ -3,13 +3,16 @@
 import base64
 import json
 from http.server import BaseHTTPRequestHandler
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 
+from delegates.agent.executors import Surroundings, execute
+from guards.addresses import PUBLIC, Reach
 from tests.agent.certificates import Certificates
 from tests.agent.places import place
-from tests.agent.tasks import error_of, run
+from tests.agent.tasks import Said, error_of, held_task, run
 from tests.ports import free_port
 
 Request = BaseHTTPRequestHandler
@@ -164,3 +167,34 @@ def test_a_password_is_not_sent_to_another_host_without_tls() -> None:
 def test_what_is_no_repository_is_refused(repository: str) -> None:
     error = error_of(registry("http://127.0.0.1:1", repository=repository))
     assert error["code"] == "BadParameters"
+
+
+INSIDE = (
+    "10.0.0.1",
+    "192.168.0.1",
+    "169.254.169.254",
+    "[::ffff:10.0.0.1]",
+    "[fd00::1]",
+    "0x0a.1",
+    "2130706433",
+)
+
+
+@pytest.mark.parametrize("host", INSIDE)
+def test_a_registry_within_the_network_is_asked_only_where_that_is_allowed(host: str) -> None:
+    held = held_task("docker_registry", {"url": f"http://{host}", "repository": "shop/web"})
+    assert error_of(execute(held, Surroundings(Said(), reach=PUBLIC)))["code"] == "AddressRefused"
+
+
+@pytest.mark.parametrize("host", INSIDE[:-1])
+def test_a_registry_cannot_lead_into_the_network_by_naming_where_tokens_are(host: str) -> None:
+    challenge = {"WWW-Authenticate": f'Bearer realm="https://{host}/token"'}
+    only_here = Reach(also=(ip_network("127.0.0.0/8"),))
+    with place(lambda _: (401, challenge, b"{}")) as url:
+        held = held_task("docker_registry", {"url": url, "repository": "shop/web"})
+        assert error_of(execute(held, Surroundings(Said(), reach=only_here)))["code"] == "AddressRefused"
+
+
+def test_a_registry_cannot_lead_elsewhere_by_a_redirect() -> None:
+    with place(lambda _: (302, {"Location": "http://10.0.0.1/"}, b"")) as url:
+        assert "answered 302" in error_of(registry(url))["message"]

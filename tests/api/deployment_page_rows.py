@@ -132,6 +132,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "check-pipeline": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),
     "choose-listeners": only(SignedIn()),
     "source-tags": only(SignedIn(404)),
+    "source-repositories": only(SignedIn(404)),
     "service-tags": only(Needs("core_service_view", 409), of("service")),
     "pipeline-tags": only(Needs("core_pipeline_execute", 409), of("pipeline")),
     "expressions-here": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),

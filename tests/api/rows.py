@@ -263,6 +263,7 @@ ROWS: dict[str, Row] = {
     ),
     "api-connector-clusters": Row((get(Needs("core_connector_access", 400)),), of("connector")),
     "api-connector-tags": Row((get(Needs("core_connector_access", 400)),), of("connector")),
+    "api-connector-repositories": Row((get(Needs("core_connector_access", 400)),), of("connector")),
     "api-connector-load-balancers": Row((get(Needs("core_connector_access", 400)),), of("connector")),
     "api-connector-listeners": Row((get(Needs("core_connector_access", 400)),), of("connector")),
     "api-connector-rules": Row((get(Needs("core_connector_access", 400)),), of("connector")),

@@ -53,14 +53,24 @@ def test_what_lies_in_s3_and_ecr_is_listed_and_deployed_through_an_agent(
 ) -> None:
     start("prod-eu")
     session = Client()
-    session.force_login(work.deployer)
+    session.force_login(User.objects.get(username="admin"))
     cookies = {settings.SESSION_COOKIE_NAME: session.cookies[settings.SESSION_COOKIE_NAME].value}
     with httpx.Client(base_url=manager.url, cookies=cookies, timeout=30) as page:
         first = page.get(f"/services/{service.pk}/tags/")
         assert (first.status_code, "waits" in first.json()) == (202, True)
         wait_until(lambda: page.get(f"/services/{service.pk}/tags/").status_code == 200, "the tags")
         listed = page.get(f"/services/{service.pk}/tags/", params={"search": "1."}).json()
+        place = {
+            "scope": service.scope.path,
+            "type": "Ecr",
+            "connector": "sandbox_aws",
+            "region": "us-east-1",
+        }
+        ask = "/services/repositories/"
+        wait_until(lambda: page.get(ask, params=place).status_code == 200, "the repositories")
+        images = page.get(ask, params=place).json()
     assert sorted(one["name"] for one in listed["results"]) == ["1.10", "1.9"]
+    assert [one["name"] for one in images["results"]] == ["shop/web"]
     after = work.mark()
     execution = work.deploy("")
     work.check_once(execution, after=after)

@@ -28,7 +28,7 @@ BOTH, GOOD = tuple(GenerationMode), (GenerationMode.POSITIVE,)
 EVERY_DAY = {"admin": (2, BOTH), "deployer": (1, GOOD), "viewer": (1, GOOD)}
 SOAK = {"admin": (40, BOTH), "deployer": (20, BOTH), "viewer": (20, BOTH)}
 # Trying a connector takes a second of waiting for AWS; what it reads of the body, others read too.
-SLOW = ("/test", "/preview", "/clusters", "/load-balancers", "/listeners", "/rules")
+SLOW = ("/test", "/preview", "/clusters", "/load-balancers", "/listeners", "/rules", "/repositories")
 # These ask again by themselves, with what this transport does not give; tests/api has rows for all of it.
 ASKING_AGAIN = {
     "ignored_auth",

@@ -165,6 +165,20 @@ def test_all_pages_of_ecr_are_listed_the_newest_image_first(
     assert [call.operation for call in drive.calls(execution)].count("ListTags") == 3
 
 
+def test_the_repositories_of_ecr_are_listed_by_page_and_api(
+    drive: Drive, ecr: Push, browse: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = browse(User.objects.get(username="admin"))
+    here = {"scope": "account/default/demo", "type": "Ecr", "connector": "sandbox_aws", "region": "us-east-1"}
+    listed = client.get("/services/repositories/", here).json()
+    assert [one["name"] for one in listed["results"]] == ["shop/web"]
+    pk = Connector.objects.get(identifier="sandbox_aws").pk
+    told = client.get(f"/api/v1/connectors/{pk}/registries/repositories?region=us-east-1").json()
+    assert told == {"results": ["shop/web"], "is_cut": False, "next": None}
+    elsewhere = client.get("/services/repositories/", here | {"region": "evil.example.com"})
+    assert (elsewhere.status_code, "region" in elsewhere.json()["problem"]) == (400, True)
+
+
 def test_a_repository_with_more_tags_than_are_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "REGISTRY_TAGS", 2)
     found = images.every_tag(
@@ -196,6 +210,7 @@ def test_the_form_of_a_service_keeps_where_its_image_comes_from(
         WEB | {"tagPattern": "/(a+)+/"},
         WEB | {"tagPattern": "/[/"},
         {"type": "Ecr", "connector": "aws", "imagePath": "web"},
+        {"type": "Ecr", "connector": "aws", "imagePath": "web", "region": "nowhere-1"},
     ],
 )
 def test_a_source_that_cannot_be_is_named(source: dict[str, str]) -> None:
