@@ -38,6 +38,12 @@ def next_period(window: FreezeWindow, moment: datetime) -> Period | None:
     return next((one for one in _periods(window, moment) if one.begins > moment), None)
 
 
+def spoken_times(window: FreezeWindow) -> str:
+    """From when until when, by the wall clock of the window: days of the week for one that comes again."""
+    shape = "%A %H:%M" if window.weekly else "%Y-%m-%d %H:%M"
+    return f"{local_of(window.begins):{shape}} to {local_of(window.ends):{shape}}"
+
+
 def concerns(window: FreezeWindow, place: Place) -> bool:
     """Whether a window holds back deployments of this service to this environment."""
     return (

@@ -1,6 +1,6 @@
 """What people ask of previews; page and API call the same functions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -8,12 +8,15 @@ from aws.caller import CallPending
 from connectors.kinds import read_any
 from delegates.clock import database_now
 from deployments import plan
-from deployments.authoring import refuse_missing
-from deployments.models import Pipeline, PreviewQuestion
+from deployments.authoring import read, refuse_missing
+from deployments.inputs import check_inputs
+from deployments.models import Execution, Pipeline, PreviewQuestion, StageExecution, StepExecution
+from deployments.outlines import outlined
 from deployments.preview.documents import ShownPreview, shown_preview
 from deployments.preview.running import OpenDoor, run_preview
+from deployments.preview.whether import Outlook, Verdict
 from deployments.preview_reads import Answers, open_here
-from deployments.run_requests import RunRequest, checked_run
+from deployments.run_requests import RunRequest, checked_run, targets_of, unknown_inputs
 from deployments.step_sources import sources_of
 from deployments.store_connectors import named_connectors
 from rbac.models import Scope, User
@@ -23,6 +26,7 @@ from web.problems import Problem
 # Who asks the same again so soon means the question that is under way, or its answer.
 SAME_QUESTION = timedelta(seconds=60)
 KEPT = timedelta(minutes=10)
+Outline = list[dict[str, Any]]
 # What is edited all the time never comes to an end; the next question begins anew.
 LONGEST = timedelta(seconds=90)
 
@@ -42,6 +46,47 @@ def preview_pipeline(
     plain = {name: value for name, value in values.items() if name not in asked.secret_inputs}
     question = _joined(actor, pipeline, artifact_tag, plain)
     return _advanced(question, asked) or question
+
+
+def judged_plan(pipeline: Pipeline, inputs: Mapping[str, Any], artifact: dict[str, Any]) -> Outline:
+    """The plan of a run, and of each step whether it would run, as far as these inputs tell.
+
+    Raises `PipelineNotRunnable`.
+    """
+    spec = read(pipeline.yaml)
+    targets = targets_of(spec, pipeline.scope)
+    given, wrong = check_inputs(spec.variables, inputs, is_preview=True)
+    unknown = unknown_inputs(spec, inputs) | {one["path"].removeprefix("inputs.") for one in wrong}
+    execution = Execution(
+        scope=pipeline.scope,
+        pipeline=pipeline,
+        number=pipeline.next_number,
+        inputs=given.plain,
+        artifact=artifact,
+    )
+    stages = outlined(targets)
+    for position, target in enumerate(targets):
+        stage = plan.planned_stage(execution, spec, target, position)
+        outlook = Outlook(execution, stage, unknown)
+        try:
+            verdicts = {one.step.identifier: outlook.of_step(one.step) for one in _forward(stage, target)}
+        except plan.CannotPlanError as cannot:
+            refuse_missing(cannot.missing)
+        for step in stages[position]["steps"]:
+            if (verdict := verdicts.get(step["identifier"])) is not None:
+                _judge(step, verdict)
+    return stages
+
+
+def _forward(stage: StageExecution, target: plan.Target) -> Iterator[plan.PlannedStep]:
+    planned = plan.planned_steps(stage, target.spec)
+    return (one for one in planned if one.step.section == StepExecution.Section.EXECUTION)
+
+
+def _judge(step: dict[str, Any], verdict: Verdict) -> None:
+    step["skipped_because"], step["depends"] = verdict.skipped, verdict.depends
+    if verdict.skipped:
+        step["status"] = "SKIPPED"
 
 
 def _needs_delegates(target: plan.Target, scope: Scope) -> bool:

@@ -29,6 +29,8 @@ class RunRequest:
     artifact: dict[str, str]
     inputs: dict[str, Any]
     secret_inputs: dict[str, str]
+    unknown: frozenset[str] = frozenset()
+    """The inputs that have a placeholder because nobody has given them."""
 
 
 def checked_run(
@@ -53,7 +55,7 @@ def checked_run(
     refuse_lacking(actor, needs_of_run(spec, targets, pipeline.scope))
     given = _checked_inputs(spec, inputs, is_preview=is_preview)
     artifact = plan.artifact_of(targets, _checked_tag(artifact_tag), pipeline.scope)
-    return RunRequest(spec, targets, artifact, given.plain, given.secrets)
+    return RunRequest(spec, targets, artifact, given.plain, given.secrets, unknown_inputs(spec, inputs))
 
 
 def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
@@ -83,6 +85,15 @@ def known_variables(pipeline: Pipeline) -> tuple[Variable, ...]:
         return read(pipeline.yaml).variables
     except BadInput:
         return ()
+
+
+def unknown_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> frozenset[str]:
+    """The variables that have nothing but a placeholder; secrets are not looked into."""
+    return frozenset(
+        one.name
+        for one in spec.variables
+        if one.is_secret or (one.value is None and inputs.get(one.name) in (None, ""))
+    )
 
 
 def _checked_tag(tag: str) -> str:

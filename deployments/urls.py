@@ -74,6 +74,7 @@ urlpatterns = [
         "pipelines/<int:pk>/restore/<int:number>/", pipeline_texts.restore_pipeline, name="restore-pipeline"
     ),
     path("pipelines/<int:pk>/run/", pipelines.run_pipeline, name="run-pipeline"),
+    path("pipelines/<int:pk>/run/plan/", pipelines.plan_of_run, name="plan-of-run"),
     path("pipelines/<int:pk>/preview/", previews.preview_pipeline, name="preview-pipeline"),
     path("iam-policies/", previews.policies, name="iam-policies"),
     path("iam-policies/<slug:identifier>.json", previews.policy, name="iam-policy"),

@@ -56,6 +56,10 @@ class PreviewedStepDocument(serializers.Serializer[Any]):
     warnings = serializers.ListField(child=serializers.CharField())
     failure = PreviewFailureDocument(allow_null=True)
     reached = serializers.BooleanField(help_text="False where a step before it would fail.")
+    skipped = serializers.CharField(help_text="Why it would not run; empty where it would.")
+    depends = serializers.ListField(
+        child=serializers.CharField(), help_text="Conditions of it that only a run can answer."
+    )
 
 
 class PermissionDocument(serializers.Serializer[Any]):

@@ -7,18 +7,27 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aws.caller import Caller
+from delegates.doors import DoorClosed
+from deployments.engine.world import Door
 from deployments.models import StageExecution, StepExecution
 from deployments.states import Status
 
-TryOut = Callable[[StepExecution, Caller], tuple[dict[str, dict[str, Any]], str]]
+if TYPE_CHECKING:
+    from deployments.engine.rollout import EngineRollout
+
+WayOf = Callable[[StageExecution], Caller | None]
+"""The way to AWS of a stage; None where only a run can take it."""
+Would = dict[tuple[str, str], dict[str, Any]]
+"""What each step would do, by the identifiers of its stage and its own."""
+TryOut = Callable[[StepExecution, list[tuple[StageExecution, Caller]]], tuple[Would, str]]
 _try_out: list[TryOut] = []
 
 
 def register_try_out(try_out: TryOut) -> None:
-    """Enter what says of each later step of a stage what it would do, and hashes all of it."""
+    """Enter what says of each later step of some stages what it would do, and hashes all of it."""
     _try_out[:] = [try_out]
 
 
@@ -30,23 +39,46 @@ class Ahead:
     diff: str
 
 
-def ahead_of(step: StepExecution, caller: Caller) -> Ahead:
-    """What the steps after this one in its stage would do, by reads of AWS, and the plan of later stages.
+def ahead_of(step: StepExecution, way_of: WayOf) -> Ahead:
+    """What the steps after this one would do, by reads of AWS; of a stage without a way to it, the plan.
 
-    Raises what `caller` raises beside `AwsError`.
+    Raises what the ways raise beside `AwsError`.
     """
-    would, exact = _try_out[0](step, caller)
-    stages = [_stage(stage, step) for stage in _stages_from(step)]
-    for one in stages[0]["steps"]:
-        one["would"] = would.get(one["identifier"])
+    rows = _stages_from(step)
+    ways = [(stage, way) for stage in rows if (way := way_of(stage)) is not None]
+    would, exact = _try_out[0](step, ways)
+    tried = {stage.pk for stage, _ in ways}
+    stages = [{**_stage(stage, step), "tried": stage.pk in tried} for stage in rows]
+    for stage in stages:
+        for one in stage["steps"]:
+            one["would"] = would.get((stage["identifier"], one["identifier"]))
     document = {"artifact": step.stage.execution.artifact, "stages": stages}
     text = json.dumps([document, exact], sort_keys=True, default=str)
     return Ahead(document, hashlib.sha256(text.encode()).hexdigest())
 
 
+def way_of(rollout: "EngineRollout", stage: StageExecution) -> Caller | None:
+    """The way to AWS of the stage of an action or of a later one.
+
+    What the journal holds has to come in the same order with each look: delegates are asked for stages with
+    the connector and region of the action's own alone.
+    """
+    own = rollout.shared.stage
+    if (stage.connector_id, stage.region) == (own.connector_id, own.region):
+        return cast("Door", rollout.shared.door) if rollout.remote is None else rollout.caller
+    if rollout.remote is not None:
+        return None
+    try:
+        door = rollout.world.open_door(stage.connector, stage.region)
+    except DoorClosed:
+        return None
+    return None if hasattr(door, "queue") else door
+
+
 def _stages_from(step: StepExecution) -> list[StageExecution]:
     stages = step.stage.execution.stages.filter(position__gte=step.stage.position)
-    return list(stages.order_by("position").prefetch_related("steps__actions"))
+    related = stages.select_related("execution__scope", "execution__pipeline", "connector__secret")
+    return list(related.order_by("position").prefetch_related("steps__actions"))
 
 
 def _stage(stage: StageExecution, asking: StepExecution) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from aws.sts import Sts
 from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
 from deployments.actions.work import FETCH_FILES, SERVICE, Work, changes
 from deployments.engine import fetching, pinning, quota, sources
-from deployments.engine.ahead import Ahead, ahead_of
+from deployments.engine.ahead import Ahead, ahead_of, way_of
 from deployments.engine.approvals import Desk
 from deployments.engine.events import new_events
 from deployments.engine.journal import JournalCaller, LookCaller, hash_of
@@ -355,8 +355,7 @@ class EngineRollout:
 
     def look_ahead(self) -> Ahead:
         """What the steps after this one would do; delegates read for it where they make the calls."""
-        caller = cast("Door", self.shared.door) if self.remote is None else self.caller
-        return ahead_of(self.step, caller)
+        return ahead_of(self.step, lambda stage: way_of(self, stage))
 
     @cached_property
     def desk(self) -> Desk:

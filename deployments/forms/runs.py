@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 
-from deployments import operations
+from deployments import operations, previews
 from deployments.inputs import Variable, spoken
 from deployments.models import InputSet, Pipeline
 from deployments.run_requests import asked_variables
@@ -85,6 +85,7 @@ class RunForm(forms.Form):
 
     def __init__(self, *args: Any, pipeline: Pipeline, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.pipeline = pipeline
         self.problems: list[dict[str, Any]] = []
         self.plan: list[dict[str, Any]] = []
         self.artifact: dict[str, Any] = {}
@@ -126,6 +127,17 @@ class RunForm(forms.Form):
         """What was entered, of the types that the pipeline asks for."""
         entered = {one.name: self.data.get(f"input.{one.name}", "") for one in self.variables}
         return {one.name: one.entered(entered[one.name]) for one in self.variables if entered[one.name] != ""}
+
+    def judged_plan(self) -> list[dict[str, Any]]:
+        """The plan, and of each step whether it would run with what the fields hold."""
+        if not self.plan:
+            return []
+        shown = {one: self._shown(one) for one in self.variables}
+        inputs = {one.name: one.entered(text) for one, text in shown.items() if text != ""}
+        try:
+            return previews.judged_plan(self.pipeline, inputs, self.artifact)
+        except Problem:
+            return self.plan
 
     def asked(self) -> list[AskedInput]:
         """The fields for the inputs; a secret is never shown again."""

@@ -68,6 +68,10 @@ class ShownStep:
     warnings: tuple[str, ...]
     failure: Failure | None
     is_reached: bool
+    skipped: str = ""
+    """Why it would not run."""
+    depends: tuple[str, ...] = ()
+    """The conditions that only a run can answer."""
 
     @property
     def changes(self) -> list[str]:
@@ -89,6 +93,8 @@ class ShownStep:
             "warnings": list(self.warnings),
             "failure": asdict(self.failure) if self.failure else None,
             "reached": self.is_reached,
+            "skipped": self.skipped,
+            "depends": list(self.depends),
         }
 
 
@@ -166,6 +172,8 @@ def shown_step(step: PreviewedStep) -> ShownStep:
         warnings=(*step.warnings, *said, *unread),
         failure=step.failure,
         is_reached=step.is_reached,
+        skipped=step.verdict.skipped,
+        depends=step.verdict.depends,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the rest of a stage under way would do: its steps after one, run as a preview runs them."""
+"""What the rest of a run under way would do: the steps after one, run as a preview runs them."""
 
 import hashlib
 import json
@@ -8,46 +8,75 @@ from typing import Any
 from aws.caller import Caller
 from aws.preview import Budget, PreviewCaller
 from deployments.actions.base import UnknownActionError, load_action
+from deployments.engine.ahead import Would
 from deployments.engine.masking import secrets_of
-from deployments.models import Memory, StepExecution
+from deployments.models import Memory, StageExecution, StepExecution
 from deployments.plan import PlannedStep
 from deployments.preview.documents import ShownStep, shown_step
 from deployments.preview.late import OnlyInARun, actions_now
 from deployments.preview.rollout import StageMemory, StepMemory
-from deployments.preview.running import Failure, PreviewedStep, act_all
+from deployments.preview.running import Failure, PreviewedStep, act_all, is_settled
+from deployments.preview.whether import Outlook, Verdict, has_failed
 from deployments.states import Status
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
 from guards.masks import Mask
 
 
-def run_remaining(asking: StepExecution, caller: Caller) -> tuple[dict[str, dict[str, Any]], str]:
-    """What each step after this one would do, by its identifier, and the hash of all of it.
+def run_remaining(asking: StepExecution, ways: list[tuple[StageExecution, Caller]]) -> tuple[Would, str]:
+    """What each step after this one would do, in the stages that there is a way for, and the hash of it.
 
-    The hash is of what would be sent, hidden values included. Raises what `caller` raises beside `AwsError`.
+    The hash is of what would be sent, hidden values included. Raises what the ways raise beside `AwsError`.
     """
-    stage = asking.stage
-    budget = Budget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
-    shared = StageMemory(stage.execution, stage, PreviewCaller(caller, budget), Mask(secrets_of(stage)))
-    shown: dict[str, dict[str, Any]] = {}
-    exact: list[Any] = []
-    is_over = False
-    for step in _steps(asking):
-        if step.position <= asking.position or step.status != Status.QUEUED:
-            shared.steps.append(_done(step))
-            continue
-        previewed = _previewed(shared, step, is_reached=not is_over)
-        is_over = is_over or previewed.failure is not None
-        document = shown_step(previewed)
-        shown[step.identifier] = _document(document)
+    remaining = _Remaining(asking)
+    for stage, caller in ways:
+        remaining.run(stage, caller)
+    text = json.dumps(remaining.exact, sort_keys=True, default=str)
+    return remaining.shown, hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Remaining:
+    """The rest of a run as it is tried out; stages behind the same way share what was planned."""
+
+    def __init__(self, asking: StepExecution) -> None:
+        self.shown: Would = {}
+        self.exact: list[Any] = []
+        self._asking = asking
+        self._budget = Budget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
+        self._callers: dict[tuple[int, str], PreviewCaller] = {}
+        self._outputs: dict[str, Any] = {}
+        self._is_over = False
+
+    def run(self, stage: StageExecution, way: Caller) -> None:
+        caller = self._callers.setdefault(
+            (stage.connector_id, stage.region), PreviewCaller(way, self._budget)
+        )
+        shared = StageMemory(stage.execution, stage, caller, Mask(secrets_of(stage)))
+        outlook = Outlook(stage.execution, stage, has_failed=has_failed(stage))
+        for step in _steps(stage):
+            if self._is_behind(step):
+                shared.steps.append(_done(step))
+            else:
+                self._try(shared, step, outlook.of_step(step))
+        self._outputs |= shared.outputs()
+
+    def _is_behind(self, step: StepExecution) -> bool:
+        is_own = step.stage_id == self._asking.stage_id
+        return step.status != Status.QUEUED or (is_own and step.position <= self._asking.position)
+
+    def _try(self, shared: StageMemory, step: StepExecution, verdict: Verdict) -> None:
+        previewed = _previewed(shared, step, verdict, self._outputs, is_reached=not self._is_over)
+        self._is_over = self._is_over or previewed.failure is not None
+        shown = _document(shown_step(previewed))
+        self.shown[step.stage.identifier, step.identifier] = shown
         calls = [[call.service, call.operation, call.params] for call in previewed.writes]
-        exact.append([step.identifier, step.type, calls, shown[step.identifier]])
-    text = json.dumps(exact, sort_keys=True, default=str)
-    return shown, hashlib.sha256(text.encode()).hexdigest()
+        self.exact.append([step.stage.identifier, step.identifier, step.type, calls, shown])
 
 
-def _steps(asking: StepExecution) -> list[StepExecution]:
-    rows = asking.stage.steps.filter(section=StepExecution.Section.EXECUTION)
-    return list(rows.select_related("stage").prefetch_related("actions").order_by("position"))
+def _steps(stage: StageExecution) -> list[StepExecution]:
+    rows = stage.steps.filter(section=StepExecution.Section.EXECUTION)
+    return list(
+        rows.select_related("stage", "group__parent").prefetch_related("actions").order_by("position")
+    )
 
 
 def _done(step: StepExecution) -> StepMemory:
@@ -56,23 +85,30 @@ def _done(step: StepExecution) -> StepMemory:
     return StepMemory(step, remembered={one.name: one.value for one in kept}, facts=dict(step.outputs))
 
 
-def _previewed(shared: StageMemory, step: StepExecution, *, is_reached: bool) -> PreviewedStep:
+def _previewed(
+    shared: StageMemory,
+    step: StepExecution,
+    verdict: Verdict,
+    outputs: dict[str, Any],
+    *,
+    is_reached: bool,
+) -> PreviewedStep:
     memory = StepMemory(step)
     shared.steps.append(memory)
-    previewed = PreviewedStep(memory, shared.caller, is_reached=is_reached)
-    if not is_reached:
+    previewed = PreviewedStep(memory, shared.caller, is_reached=is_reached, verdict=verdict)
+    if not is_reached or is_settled(previewed):
         return previewed
     rows = sorted(step.actions.all(), key=lambda row: row.position)
     try:
         planned = [(row.unit, load_action(row.name, row.version, row.parameters)) for row in rows]
-        actions = actions_now(shared, PlannedStep(step, planned), {})
+        actions = actions_now(shared, PlannedStep(step, planned), outputs)
     except UnknownActionError as unknown:
         previewed.failure = Failure("UNKNOWN_ACTION", str(unknown))
         return previewed
     except OnlyInARun as unknown:
         previewed.warnings.append(shared.mask.text(str(unknown)))
         return previewed
-    act_all(shared, previewed, actions, {})
+    act_all(shared, previewed, actions, outputs)
     return previewed
 
 
@@ -84,4 +120,6 @@ def _document(shown: ShownStep) -> dict[str, Any]:
         "warnings": list(shown.warnings),
         "failure": asdict(shown.failure) if shown.failure else None,
         "reached": shown.is_reached,
+        "skipped": shown.skipped,
+        "depends": list(shown.depends),
     }

@@ -15,6 +15,7 @@ from deployments.engine.masking import secrets_of
 from deployments.models import Execution, Pipeline, StageExecution, StepExecution
 from deployments.preview.late import OnlyInARun, actions_now
 from deployments.preview.rollout import PreviewRollout, StageMemory, StepMemory
+from deployments.preview.whether import Outlook, Verdict
 from deployments.preview.work import WorkPlanned
 from deployments.run_requests import RunRequest
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
@@ -44,6 +45,7 @@ class PreviewedStep:
     warnings: list[str] = field(default_factory=list)
     failure: Failure | None = None
     is_reached: bool = True
+    verdict: Verdict = Verdict()
 
     @property
     def step(self) -> StepExecution:
@@ -87,9 +89,10 @@ class _Preview:
         for position, target in enumerate(self._asked.targets):
             stage = plan.planned_stage(self._execution, self._asked.spec, target, position)
             shared = StageMemory(self._execution, stage, self._caller(stage), Mask(secrets_of(stage)))
+            outlook = Outlook(self._execution, stage, self._asked.unknown)
             for planned in plan.planned_steps(stage, target.spec):
                 if planned.step.section == StepExecution.Section.EXECUTION:
-                    yield self._step(shared, planned)
+                    yield self._step(shared, planned, outlook.of_step(planned.step))
             self._outputs |= shared.outputs()
 
     def _caller(self, stage: StageExecution) -> PreviewCaller:
@@ -98,11 +101,12 @@ class _Preview:
             self._callers[key] = PreviewCaller(_LateDoor(self._open_door), self._budget)
         return self._callers[key]
 
-    def _step(self, shared: StageMemory, planned: plan.PlannedStep) -> PreviewedStep:
+    def _step(self, shared: StageMemory, planned: plan.PlannedStep, verdict: Verdict) -> PreviewedStep:
         memory = StepMemory(planned.step)
         shared.steps.append(memory)
-        step = PreviewedStep(memory, shared.caller, is_reached=not self._is_over)
-        if self._is_over:
+        step = PreviewedStep(memory, shared.caller, is_reached=not self._is_over, verdict=verdict)
+        if self._is_over or is_settled(step):
+            self._is_over = self._is_over or step.failure is not None
             return step
         cast("_LateDoor", shared.caller.caller).step = planned.step
         try:
@@ -111,6 +115,13 @@ class _Preview:
             step.warnings.append(str(unknown))
         self._is_over = step.failure is not None
         return step
+
+
+def is_settled(step: PreviewedStep) -> bool:
+    """Whether a step would do nothing: it is skipped, or its condition has no answer, which fails it."""
+    if step.verdict.wrong:
+        step.failure = Failure("UNCLEAR_CONDITION", step.verdict.wrong)
+    return bool(step.verdict.skipped or step.verdict.wrong)
 
 
 def act_all(

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from deployments import freezes
 from deployments.forms.freezes import FreezeForm, NewFreezeForm, values_of
-from deployments.freezing import next_period, period_at
+from deployments.freezing import next_period, period_at, spoken_times
 from deployments.models import FreezeWindow
 from deployments.views.changes import compared
 from rbac.policy import can_anywhere, require
@@ -30,7 +30,10 @@ def windows(request: PageRequest) -> HttpResponse:
     """This will list freeze windows, and say which are in force."""
     found = visible_here(request, MANAGE, FreezeWindow.objects.select_related("scope"))
     shown, now = keyset(found, request), timezone.now()
-    rows = [(one, one.enabled and period_at(one, now), next_period(one, now)) for one in shown.items]
+    rows = [
+        (one, one.enabled and period_at(one, now), next_period(one, now), spoken_times(one))
+        for one in shown.items
+    ]
     context = {"page": shown, "rows": rows, "may_add": can_anywhere(request.user, MANAGE)}
     return render(request, "deployments/freezes/list.html", context)
 

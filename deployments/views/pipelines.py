@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from deployments import freezes, input_sets, operations, queries
 from deployments.forms.runs import RunForm
@@ -80,3 +80,13 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"pipeline": found, "form": form, "may_keep": may_keep}
     context["frozen"] = freezes.frozen_for(request.user, found)
     return render(request, "deployments/pipelines/run.html", context)
+
+
+@page
+@require_POST
+def plan_of_run(request: PageRequest, pk: int) -> HttpResponse:
+    """This will show the plan of a run again, with what has been entered by now."""
+    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    require(request.user, EXECUTE, found)
+    form = RunForm(request.POST, pipeline=found)
+    return render(request, "deployments/pipelines/_plan.html", {"pipeline": found, "form": form})

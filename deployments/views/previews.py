@@ -3,15 +3,15 @@
 from typing import Any, Final
 
 from django.http import Http404, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
-from django.utils.http import urlencode
+from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from aws.policies import POLICIES, policy_of
-from deployments import previews
+from deployments import input_sets, previews
 from deployments.forms.runs import RunForm
 from deployments.models import Pipeline, PreviewQuestion
 from deployments.preview.documents import ShownPreview
+from deployments.views.pipelines import SETS_SHOWN
 from rbac.policy import require
 from web.pages import PageRequest, get_visible, page
 from web.problems import Problem
@@ -23,13 +23,12 @@ EXECUTE: Final = "core_pipeline_execute"
 @page
 @require_http_methods(["GET", "HEAD", "POST"])
 def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
-    """This will show what a run of this tag would do; a posted tag goes into the address."""
+    """This will show what a run of this tag and these inputs would do; inputs go into no address."""
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     require(request.user, EXECUTE, found)
-    if request.method == "POST":
-        tag = urlencode({"tag": request.POST.get("tag", "")})
-        return redirect(f"{request.path}?{tag}")
-    form = RunForm({"tag": request.GET["tag"]} if request.GET.get("tag") else None, pipeline=found)
+    told = request.POST if request.method == "POST" else request.GET
+    form = RunForm(told if "tag" in told else None, pipeline=found)
+    form.begin_with(input_sets.input_sets_of(found, request.user)[:SETS_SHOWN], told.getlist("set"))
     shown = None
     if not form.problems and (not form.is_bound or form.is_valid()):
         shown = _shown(request, found, form)
@@ -44,7 +43,9 @@ def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
 def _shown(request: PageRequest, pipeline: Pipeline, form: RunForm) -> ShownPreview | PreviewQuestion | None:
     tag = form.cleaned_data["tag"] if form.is_bound else ""
     try:
-        return previews.preview_pipeline(actor=request.user, pipeline=pipeline, artifact_tag=tag)
+        return previews.preview_pipeline(
+            actor=request.user, pipeline=pipeline, artifact_tag=tag, inputs=form.inputs()
+        )
     except Problem as problem:
         form.refuse(problem)
         return None

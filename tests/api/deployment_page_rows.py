@@ -117,8 +117,12 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "preview-pipeline": Row(
         (
             get(Needs("core_pipeline_execute")),
-            Ask("post", Needs("core_pipeline_execute", 302), body=lambda world: {"tag": "v2"}, is_form=True),
+            Ask("post", Needs("core_pipeline_execute"), body=lambda world: {"tag": "v2"}, is_form=True),
         ),
+        of("pipeline"),
+    ),
+    "plan-of-run": Row(
+        (Ask("post", Needs("core_pipeline_execute"), body=lambda world: {"tag": "v2"}, is_form=True),),
         of("pipeline"),
     ),
     "iam-policy": Row((get(SignedIn()),), lambda world: {"identifier": "ecs"}),

@@ -4,11 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
+import yaml
 from django.db import connection
 
 from deployments.approving import approve
 from deployments.engine.failpoints import set_hook
-from deployments.models import Approval, ApprovalDecision
+from deployments.models import Approval, ApprovalDecision, Pipeline
 from deployments.operations import abort_execution, decide
 from rbac.models import AuditEntry, User
 from tests.approvals.conftest import Panel
@@ -122,6 +123,34 @@ def test_an_abort_takes_the_question_back(panel: Panel) -> None:
     )
     panel.drive.until_over(execution)
     assert (execution.status, panel.approval(execution).status) == ("ABORTED", "WITHDRAWN")
+
+
+def test_an_approval_is_for_what_later_stages_would_do_too(panel: Panel) -> None:
+    drive = panel.drive
+    asking, drive.pipeline = drive.pipeline, Pipeline.objects.get(identifier="canary_demo")
+    deployed = drive.run("1.27")
+    assert deployed.status == "SUCCESS", drive.log(deployed)
+    later = yaml.safe_load(drive.pipeline.yaml)["pipeline"]["stages"][0]
+    later["stage"] |= {"identifier": "later", "name": "Later"}
+    drive.pipeline = asking
+    document = yaml.safe_load(asking.yaml)
+    document["pipeline"]["stages"].append(later)
+    asking.yaml = yaml.safe_dump(document, sort_keys=False)
+    asking.save(update_fields=["yaml"])
+    approval = panel.approval(panel.start("1.28"))
+    shown = panel.program(panel.alice).get(f"/api/v1/approvals/{approval.pk}").json()
+    stage = shown["ahead"]["stages"][1]
+    assert (stage["identifier"], stage["tried"]) == ("later", True)
+    assert "CreateService" in [
+        call["operation"] for step in stage["steps"] for call in step["would"]["calls"]
+    ]
+    old, name = approval.diff, "webshop"
+    change = {"cluster": "demo", "service": name, "desiredCount": 5}
+    drive.call("ecs", "UpdateService", change)
+    panel.program(panel.bob).post(f"/api/v1/approvals/{approval.pk}/check")
+    drive.pass_time(2)
+    approval.refresh_from_db()
+    assert approval.diff != old
 
 
 def test_an_approval_is_for_what_was_shown_and_for_nothing_else(panel: Panel) -> None:

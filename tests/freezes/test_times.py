@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from deployments.freezing import Place, holding_back, next_period, period_at
+from deployments.freezing import Place, holding_back, next_period, period_at, spoken_times
 from deployments.models import FreezeWindow
 
 ZURICH = "Europe/Zurich"
@@ -63,3 +63,12 @@ def test_it_holds_back_what_it_concerns_and_nothing_else() -> None:
     assert not holding_back([window], [Place("blog", "live", "Production")], inside)
     window.enabled = False
     assert not holding_back([window], [shop], inside)
+
+
+def test_it_is_spoken_of_by_days_of_the_week_where_it_comes_again() -> None:
+    weekend = _window("2026-01-02T16:00", "2026-01-05T06:00", weekly=True)
+    assert spoken_times(weekend) == "Friday 16:00 to Monday 06:00"
+    assert (
+        spoken_times(_window("2026-01-02T16:00", "2026-01-05T06:00"))
+        == "2026-01-02 16:00 to 2026-01-05 06:00"
+    )

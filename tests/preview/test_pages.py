@@ -5,6 +5,7 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
+import yaml
 from django.test import Client
 
 from aws.policies import POLICIES
@@ -43,7 +44,7 @@ def test_a_bad_tag_is_refused_where_it_was_entered(drive: Drive, browse: Browse)
 def test_the_run_form_leads_to_the_preview_of_its_tag(drive: Drive, browse: Browse) -> None:
     path = f"/pipelines/{drive.pipeline.pk}/preview/"
     answer = browse(drive.deployer).post(path, {"tag": "1.28"})
-    assert answer["Location"] == f"{path}?tag=1.28"
+    assert "library/nginx:1.28" in answer.content.decode()
     assert (
         f'formaction="{path}"'
         in browse(drive.deployer).get(f"/pipelines/{drive.pipeline.pk}/run/").content.decode()
@@ -57,3 +58,28 @@ def test_every_policy_can_be_downloaded_as_iam_takes_it(account: object, admin: 
         assert json.loads(answer.content) == policy.document
         assert policy.title in listed
     assert browse(admin).get("/iam-policies/none.json").status_code == 404
+
+
+def test_the_preview_and_the_plan_take_the_inputs_that_were_entered(drive: Drive, browse: Browse) -> None:
+    document = yaml.safe_load(drive.pipeline.yaml)
+    document["pipeline"]["variables"] = {"color": "<+input>", "token": {"type": "Secret", "required": True}}
+    wait = {"identifier": "wait", "name": "Wait", "type": "Wait", "spec": {"duration": "1m"}}
+    wait["when"] = {"condition": "<+pipeline.variables.color> == 'blue'"}
+    steps = [{"step": {"identifier": "deploy", "type": "EcsRollingDeploy"}}, {"step": wait}]
+    document["pipeline"]["stages"][0]["stage"]["spec"]["execution"] = {
+        "steps": steps,
+        "rollbackSteps": [{"step": {"identifier": "back", "type": "EcsRollingRollback"}}],
+    }
+    document["pipeline"]["stages"][0]["stage"]["spec"].pop("strategy", None)
+    drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
+    drive.pipeline.save()
+    client, address = browse(drive.deployer), f"/pipelines/{drive.pipeline.pk}"
+    rests_on = "&lt;+pipeline.variables.color&gt; == &#x27;blue&#x27;"
+    assert f"only if {rests_on}" in client.get(f"{address}/run/").content.decode()
+    given = {"tag": "1.28", "input.color": "green", "input.token": "hush-hush"}
+    planned = client.post(f"{address}/run/plan/", given).content.decode()
+    assert f"skipped because this is false: {rests_on}" in planned
+    shown = client.post(f"{address}/preview/", given).content.decode()
+    assert f"Skipped because this is false: {rests_on}" in shown
+    assert 'value="green"' in shown
+    assert "hush-hush" not in planned + shown

@@ -37,3 +37,44 @@ def test_a_preview_goes_on_past_steps_that_only_a_run_can_do(write: Write, drive
     assert "<+steps.run.output.time> is not known here" in steps["late"].warnings[0]
     assert site.asked == []
     assert drive.effects(before) == []
+
+
+def test_a_preview_says_what_runs_what_is_skipped_and_what_depends_on_the_run(
+    write: Write, drive: Drive, site: Site
+) -> None:
+    wait = "- step: {{identifier: {}, type: Wait, spec: {{duration: 1m}}, when: {}}}\n"
+    steps = (
+        wait.format("here", "{condition: '<+env.type> == \"PreProduction\"'}")
+        + wait.format("elsewhere", "{condition: '<+env.type> == \"Production\"'}")
+        + wait.format("after_failure", "{stageStatus: Failure}")
+        + script_step("echo hello")
+        + wait.format("told", "{condition: '<+steps.run.output.time> == \"1\"'}")
+        + wait.format("color", "{condition: '<+pipeline.variables.color> == \"blue\"'}")
+        + wait.format("size", "{condition: '<+pipeline.variables.size> > 3'}")
+    )
+    variables = "variables: {color: <+input>, size: <+input>.default(4)}"
+    write(pipeline_text(stage_text(DEPLOY + steps)).replace("variables: {}", variables))
+    found = {one.identifier: one for one in _previewed(drive).steps}
+    assert {
+        name: (one.skipped, one.depends) for name, one in found.items() if name not in ("deploy", "run")
+    } == {
+        "here": ("", ()),
+        "elsewhere": ('because this is false: <+env.type> == "Production"', ()),
+        "after_failure": ("because it runs only after a failure", ()),
+        "told": ("", ('<+steps.run.output.time> == "1"',)),
+        "color": ("", ('<+pipeline.variables.color> == "blue"',)),
+        "size": ("", ()),
+    }
+    given = preview_pipeline(
+        actor=drive.deployer,
+        pipeline=drive.pipeline,
+        artifact_tag="1.28",
+        inputs={"color": "green", "size": 2},
+    )
+    assert isinstance(given, ShownPreview)
+    assert [one.identifier for one in given.steps if one.skipped] == [
+        "elsewhere",
+        "after_failure",
+        "color",
+        "size",
+    ]
