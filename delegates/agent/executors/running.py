@@ -56,7 +56,9 @@ def _run(executor: Executor, held: Held, around: Surroundings) -> Answer:
         return failed("AddressRefused", str(problem))
     except TooMuch as problem:
         return failed("TooMuch", str(problem))
-    except (KeyError, TypeError, ValueError) as problem:
+    except ValueError as problem:
+        return failed("BadParameters", str(problem))
+    except (KeyError, TypeError) as problem:
         return failed("BadParameters", f"the parameters of the task cannot be used: {problem!r}")
     except Exception as problem:
         # A bug in one executor must not leave its task without an answer.
