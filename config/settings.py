@@ -397,6 +397,9 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
         "django.request": {"filters": ["but_probes"]},
+        # They tell every URL, and those of steps may hold secrets.
+        "httpx": {"level": "WARNING"},
+        "httpcore": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},

@@ -45,6 +45,11 @@ def filled_in(
     return {**resolve(_fillable(kind, spec), values, later=later), **scripts}
 
 
+def named_where(kind: StepKind, spec: Mapping[str, Any], where: tuple[str | int, ...]) -> list[str]:
+    """The paths that the expressions at one place of a spec name."""
+    return [path for place, path in named_in(_fillable(kind, spec)) if place == where]
+
+
 def faults(spec: Mapping[str, Any], earlier: Sequence[str], others: Sequence[str]) -> Iterator[Fault]:
     """What is wrong with the steps that a spec names: `earlier` ones are over by then, `others` are not."""
     for where, path in named_in(spec):

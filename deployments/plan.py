@@ -10,7 +10,7 @@ from deployments.actions.base import Action
 from deployments.conditions import read_condition
 from deployments.expressions import BadExpressionError, value_at
 from deployments.inputs import defaults
-from deployments.late import has_late, is_late
+from deployments.late import has_late, is_late, named_where
 from deployments.models import (
     ActionRun,
     Artifact,
@@ -258,7 +258,8 @@ def _refuse_unknown(stage: StageExecution, whens: list[tuple[str, dict[str, Any]
                     value_at(path, stage.values)
             except BadExpressionError as bad:
                 place = f"pipeline.stages.{stage.position}.stage"
-                raise CannotPlanError([Missing(place, f"the condition of {whose}: {bad.message}")]) from bad
+                why = _secret_among(stage, [path]) or bad.message
+                raise CannotPlanError([Missing(place, f"the condition of {whose}: {why}")]) from bad
 
 
 def bad_manifests(pipeline: PipelineSpec, scope: Scope, reader: Principal | None = None) -> list[Missing]:
@@ -283,11 +284,26 @@ def _filled_in(stage: StageExecution, step: StepSpec, scope: Scope) -> StepSpec:
         filled = replace(step, spec=step_manifests.frozen(step.type, step.spec, stage.values, scope))
         step_kind(step.type).spec_from(filled.spec)
     except BadExpressionError as bad:
-        message = f"step {step.identifier}, {'.'.join(map(str, bad.where))}: {bad.message}"
+        named = named_where(step_kind(step.type), step.spec, bad.where)
+        why = _secret_among(stage, named) or bad.message
+        message = f"step {step.identifier}, {'.'.join(map(str, bad.where))}: {why}"
         raise CannotPlanError([Missing(place, message)]) from bad
     except BadStepError as bad:
         raise CannotPlanError([Missing(place, f"step {step.identifier}: {bad}")]) from bad
     return filled
+
+
+def _secret_among(stage: StageExecution, named: Iterable[str]) -> str:
+    """What is said of a secret where its value would be shown; empty where none is named."""
+    hidden = stage.execution.hidden_inputs
+    secret = {f"{place}.{name}" for place in ("pipeline.variables", "variables") for name in hidden}
+    found = next((path for path in named if path in secret), None)
+    if found is None:
+        return ""
+    return (
+        f"<+{found}> is a secret, and people read what stands here. It may stand in the script and the "
+        "variables of ShellScript, in url, headers and requestBody of Http, and in manifests."
+    )
 
 
 def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) -> StepExecution:

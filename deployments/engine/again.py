@@ -100,8 +100,8 @@ def _wait_anew(step: StepExecution) -> None:
 
 def _new_run(step: StepExecution) -> None:
     _queue(step)
-    step.run, step.outputs, step.started_at = step.run + 1, {}, None
-    step.save(update_fields=["run", "outputs", "started_at"])
+    step.run, step.outputs, step.secret_outputs, step.started_at = step.run + 1, {}, "", None
+    step.save(update_fields=["run", "outputs", "secret_outputs", "started_at"])
     for row in step.actions.all():
         row.first_attempt = step.attempt
         _reset(row, step.attempt)

@@ -17,20 +17,19 @@ from deployments.states import TERMINAL, ActionState, Outcome, Status
 
 def fail(shared: Shared, step: StepExecution, row: ActionRun | None, failure: ActionFailed) -> None:
     """The step has failed: say why, and do what the pipeline says of such a failure."""
+    message = shared.mask.text(failure.message)
     notes = {
         "code": failure.code,
-        "message": failure.message,
+        "message": message,
         "step": step.identifier,
         "container": failure.container or None,
         "exit_code": failure.exit_code,
     }
     with shared.lease.commit():
         stop_work(step)
-        say(shared, step, failure.message, "error", row.unit if row else "")
+        say(shared, step, message, "error", row.unit if row else "")
         if row is not None:
-            shared.change(
-                row, state=ActionState.FAILED, ended_at=shared.world.now(), detail=failure.message[:512]
-            )
+            shared.change(row, state=ActionState.FAILED, ended_at=shared.world.now(), detail=message[:512])
             row.save(update_fields=[*shared.touched(row)])
         step.failure = notes
         step.save(update_fields=["failure"])

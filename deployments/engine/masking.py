@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployments.models import StageExecution, StepExecution
+from guards.masks import Mask
 
 HIDDEN = "•••"
 _VALUES_UNDER = ("environment", "environmentFiles", "headers")
@@ -25,18 +26,18 @@ def _secret_outputs(stage: StageExecution) -> tuple[str, ...]:
     return tuple(value for step in steps for value in step.hidden_outputs.values())
 
 
-def preview(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters with every environment value hidden; secrets travel by ARN and stay."""
-    return {key: _masked(key, value) for key, value in params.items() if key not in _WHOLE}
+def preview(params: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
+    """The parameters with every environment value and every known secret hidden; secrets' ARNs stay."""
+    return {key: _masked(key, value, mask) for key, value in params.items() if key not in _WHOLE}
 
 
-def _masked(key: str, value: Any) -> Any:
+def _masked(key: str, value: Any, mask: Mask) -> Any:
     if isinstance(value, Mapping):
         if key in _VALUES_UNDER:
             return dict.fromkeys(value, HIDDEN)
-        return {name: _masked(name, item) for name, item in value.items()}
+        return {name: _masked(name, item, mask) for name, item in value.items()}
     if isinstance(value, list | tuple):
         if key in _VALUES_UNDER:
             return [{**item, "value": HIDDEN} if isinstance(item, Mapping) else HIDDEN for item in value]
-        return [_masked(key, item) for item in value]
-    return value
+        return [_masked(key, item, mask) for item in value]
+    return mask.text(value) if isinstance(value, str) else value

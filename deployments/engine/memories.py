@@ -46,4 +46,4 @@ class EarlierStep:
 
     def know(self, name: str) -> Any:
         """A fact that is among the outputs of that step, or None."""
-        return self._step.outputs.get(name)
+        return self._step.known_outputs.get(name)

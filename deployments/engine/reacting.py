@@ -14,6 +14,8 @@ from deployments.models import StepExecution
 from deployments.states import TERMINAL, ActionState, Status
 
 FOR_A_PERSON = timedelta(seconds=60)
+# Whose failure is told where nothing else has failed: a branch may wait while another is decided about.
+_STILL_FAILED = (Status.INTERVENTION_WAITING, Status.IGNORE_FAILED)
 
 
 def react(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
@@ -125,8 +127,10 @@ def forget_failure(shared: Shared, step: StepExecution, *, outcome: bool = True)
     execution = shared.execution
     if (execution.failure or {}).get("step") not in (None, step.identifier):
         return
-    execution.failure = None
-    if outcome:
+    beside = shared.stage.steps.filter(status__in=_STILL_FAILED).exclude(pk=step.pk).exclude(failure=None)
+    other = beside.order_by("position").first()
+    execution.failure = other.failure if other is not None else None
+    if outcome and other is None:
         execution.outcome = ""
     execution.save(update_fields=["failure", "outcome"])
 

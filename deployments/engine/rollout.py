@@ -161,7 +161,7 @@ class EngineRollout:
         row.service, row.operation, row.is_write = service, operation, changes(service, operation, params)
         row.params_hash = hash_of(service, operation, params)
         row.parameters = sources.to_json(params)
-        row.preview = preview(params)
+        row.preview = preview(params, self.shared.mask)
         row.result = ""
         return row
 
@@ -275,7 +275,7 @@ class EngineRollout:
         return frozen_sources(self.step.type, self.step.spec)
 
     def _learned(self) -> dict[str, Any]:
-        return {**self.step.outputs, **self._facts}
+        return {**self.step.known_outputs, **self._facts}
 
     def earlier(self, step_type: str) -> Earlier | None:
         before = self.shared.stage.steps.filter(
@@ -316,7 +316,7 @@ class EngineRollout:
         return sources.value_of(self.shared.execution, self.shared.stage, path, self._learned())
 
     def know(self, name: str) -> Any:
-        return self._facts.get(name, self.step.outputs.get(name))
+        return self._facts.get(name, self.step.known_outputs.get(name))
 
     def now(self) -> datetime:
         return self.world.now()
@@ -441,7 +441,8 @@ class EngineRollout:
         self._flush_calls()
         self._flush_rest("progress")
         if self._facts:
-            self.step.outputs = {**self.step.outputs, **self._facts}
+            shown = {name: self._shown(name, value) for name, value in self._facts.items()}
+            self.step.outputs = {**self.step.outputs, **shown}
             self.step.save(update_fields=["outputs"])
         if self._secret_outputs:
             kept = {**self.step.hidden_outputs, **self._secret_outputs}
@@ -450,6 +451,15 @@ class EngineRollout:
         self.shared.save_view(self.step, self._counts)
         if self._consumed:
             Call.objects.filter(pk__in=[call.pk for call in self._consumed]).update(result="")
+
+    def _shown(self, name: str, value: Any) -> Any:
+        """A fact as people see it; one that holds a secret is known to later steps alone."""
+        if not isinstance(value, str) or name in self._secret_outputs:
+            return value
+        shown = self.shared.mask.text(value)
+        if shown != value:
+            self._secret_outputs[name] = value
+        return shown
 
     def abandon(self) -> None:
         """This look was cut short: it will be made again, so what it wanted to say is not said."""

@@ -130,10 +130,7 @@ def _task_definition(execution: Execution, rows: Rows, known: Mapping[str, Any])
 def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
     """Everything that an expression can name at this point of the execution."""
     artifact = artifact_values(execution)
-    steps = {
-        step.identifier: {"output": {**step.outputs, **step.hidden_outputs}}
-        for step in _steps_of(execution, stage)
-    }
+    steps = {step.identifier: {"output": step.known_outputs} for step in _steps_of(execution, stage)}
     return {
         **_with_secrets(stage.values, execution.hidden_inputs),
         "primary": {"artifact": artifact},

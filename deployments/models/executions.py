@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -235,6 +235,11 @@ class StepExecution(models.Model):
     def hidden_outputs(self) -> dict[str, str]:
         """The outputs that are secrets, with their values."""
         return dict(json.loads(self.secret_outputs)) if self.secret_outputs else {}
+
+    @property
+    def known_outputs(self) -> dict[str, Any]:
+        """All outputs with their values, as other steps know them."""
+        return {**self.outputs, **self.hidden_outputs}
 
 
 class ActionRun(models.Model):

@@ -16,6 +16,7 @@ from deployments.preview.allowing import decided
 from deployments.preview.comparing import compared, live_definition
 from deployments.preview.running import Failure, PreviewedStep
 from deployments.preview.words import sentence_of
+from guards.masks import Mask
 from web.text_diff import Diff
 
 
@@ -178,7 +179,7 @@ def shown_step(step: PreviewedStep) -> ShownStep:
 
 
 def _shown_call(call: PlannedCall) -> ShownCall:
-    return ShownCall(call.service, call.operation, masked(call.params), sentence_of(call))
+    return ShownCall(call.service, call.operation, masked(call.params, Mask()), sentence_of(call))
 
 
 def _diffs(step: PreviewedStep) -> tuple[tuple[DefinitionDiff, ...], list[str]]:

@@ -67,6 +67,8 @@ export const pauseNotice = (step) =>
 
 export const pausing = (steps) => steps.filter((step) => step.intervention?.kind === "WAITING" && step.intervention.until);
 
-export const waitingStep = (steps) => steps.find((step) => step.intervention && step.intervention.kind !== "WAITING");
+export const deciding = (steps) => steps.filter((step) => step.intervention && step.intervention.kind !== "WAITING");
+
+export const waitingStep = (steps) => deciding(steps)[0];
 
 export const skippable = (steps) => steps.find((step) => step.intervention?.kind === "WAITING" && step.intervention.choices.includes("SKIP"));

@@ -1,7 +1,7 @@
 // Draws the execution document: what is not changed by a new state is left alone.
 
 import { all, chip, copyButton, h, mark, one, shape } from "./dom.js";
-import { decisionNotice, notice, pauseNotice, pausing, retryNotice, skippable, waitingStep } from "./decisions.js";
+import { deciding, decisionNotice, notice, pauseNotice, pausing, retryNotice, skippable, waitingStep } from "./decisions.js";
 import { approvalNotice } from "./approvals.js";
 import { drawChecklist, drawOutputs } from "./results.js";
 import { timeNode, tookNode } from "./times.js";
@@ -50,9 +50,10 @@ function notices(state) {
     found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` Execution ${state.queue.waits_for} is ahead of it.` : "")));
   }
   if (state.waits_for_delegate) found.push(delegateNotice(state.waits_for_delegate));
-  const asking = waitingStep(steps(state));
-  if (asking) found.push(decisionNotice(asking, state.can || {}));
-  else if (state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
+  // Branches may each wait for a person.
+  const asking = deciding(steps(state));
+  for (const step of asking) found.push(decisionNotice(step, state.can || {}));
+  if (!asking.length && state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
   for (const step of pausing(steps(state))) found.push(pauseNotice(step));
   for (const step of steps(state)) if (step.approval?.status === "WAITING") found.push(approvalNotice(step));
   for (const step of steps(state)) if (step.retry_at) found.push(retryNotice(step));

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from deployments.models import Execution, Slot, StepExecution, StepGroup
-from deployments.operations import roll_back_execution
+from deployments.operations import decide, roll_back_execution
 from deployments.queries import execution_document
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
@@ -80,6 +80,37 @@ def test_what_waits_for_a_person_in_one_branch_does_not_hold_up_the_other(write:
     assert steps["deploy"].status == "SUCCESS"
     assert execution.status == "INTERVENTION_WAITING"
     ready.until_over(execution, most_seconds=5000)
+    assert execution.status == "IGNORE_FAILED"
+
+
+def test_people_decide_about_two_branches_that_wait_at_once_each_by_itself(
+    write: Write, drive: Drive
+) -> None:
+    ask = "{type: ManualIntervention, spec: {timeout: 1h, onTimeout: {action: {type: Abort}}}}"
+    asking = f"failureStrategies: [{{onFailure: {{errors: [AllErrors], action: {ask}}}}}]"
+    branches = _parallel(_crashing(drive, "one", asking), _crashing(drive, "other", asking))
+    ready = write(pipeline_text(stage_text(branches + job(drive, "after"))))
+    execution = ready.start("1.27")
+    for _ in range(120):
+        ready.pass_time(1)
+        if sum(step.intervention is not None for step in _steps(execution).values()) == 2:
+            break
+    failed = _steps(execution)
+    assert failed["one"].intervention, drive.log(execution)[-5:]
+    assert failed["other"].intervention, drive.log(execution)[-5:]
+
+    decide(actor=ready.deployer, execution=execution, step="other", decision="MARK_AS_SUCCESS")
+    ready.pass_time(2)
+    execution.refresh_from_db()
+    steps = _steps(execution)
+    assert (steps["one"].status, steps["other"].status) == ("INTERVENTION_WAITING", "SUCCESS")
+    assert (execution.status, steps["after"].status) == ("INTERVENTION_WAITING", "QUEUED")
+    # The failure of the branch that is still open is not forgotten with that of the other.
+    assert execution_document(execution, ready.deployer)["failure"]["step"] == "one"
+
+    decide(actor=ready.deployer, execution=execution, step="one", decision="IGNORE")
+    ready.until_over(execution, most_seconds=300)
+    assert _steps(execution)["after"].status == "SUCCESS"
     assert execution.status == "IGNORE_FAILED"
 
 
