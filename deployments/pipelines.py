@@ -17,6 +17,7 @@ from deployments.pipeline_checks import Problem, nested_steps, problem, problems
 from deployments.pipeline_schema import PIPELINE_SCHEMA
 from deployments.pipeline_words import in_words, unknown_keys
 from deployments.steps.base import Unit, step_kind
+from guards.limits import NAME_CHARACTERS
 
 # After what a step runs that says nothing: forward after success, and a rollback whatever was before it.
 SUCCESS, ALL = "Success", "All"
@@ -195,7 +196,7 @@ def _step(
     strategies = [one for said in (step, *groups) for one in said.get("failureStrategies", ())]
     return StepSpec(
         identifier=step["identifier"],
-        name=step.get("name", kind.title),
+        name=step["name"] if "name" in step else _default_name(leaf, nested, kind.title),
         type=kind.type,
         spec=dict(step.get("spec", {})),
         timeout_seconds=seconds_of(timeout),
@@ -206,6 +207,15 @@ def _step(
         group=leaf.around[-1] if leaf.around else None,
         place=leaf.place,
     )
+
+
+def _default_name(leaf: Leaf, nested: Nested, title: str) -> str:
+    """What a step without a name is called: its kind, told apart from others that are called the same."""
+    usual = (
+        one.step.get("name", title if one.step["type"] == leaf.step["type"] else "") for one in nested.leaves
+    )
+    is_alone = sum(name == title for name in usual) < 2
+    return title if is_alone else f"{title} ({leaf.identifier})"[:NAME_CHARACTERS]
 
 
 def _from_schema(error: ValidationError, document: Document) -> Problem:

@@ -64,8 +64,18 @@ def new_step(stage: Any, type_: str) -> dict[str, Any]:
     kind = known_steps()[type_]
     taken = {str(one.get("identifier")) for one in all_bodies(stage)}
     identifier = identifier_from(type_[:1].lower() + type_[1:], taken)
-    step = {"type": type_, "identifier": identifier, "name": kind.title}
+    step = {"type": type_, "identifier": identifier, "name": _free_name(kind.title, stage)}
     return {"step": {**step, **({"spec": deepcopy(dict(kind.starter))} if kind.starter else {})}}
+
+
+def _free_name(title: str, stage: Any) -> str:
+    """What a new step is called, so that people tell it from the others of its kind."""
+    taken = {str(one.get("name")) for one in all_bodies(stage)}
+    name, number = title, 1
+    while name in taken:
+        number += 1
+        name = f"{title} {number}"
+    return name
 
 
 def set_strategy(tree: Any, stage_at: Path, name: str) -> None:

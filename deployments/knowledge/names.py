@@ -71,6 +71,11 @@ class Known:
         return len(self.whole) > KNOWN_VALUE_CHARACTERS
 
 
+def step_title(name: str, identifier: str) -> str:
+    """How people choose a step: by its name, and by what expressions call it."""
+    return f"Step {name or identifier}" if identifier in name or not name else f"Step {name} ({identifier})"
+
+
 def secret(one: Known) -> Known:
     """The same name with its value kept back."""
     return replace(one, state=State.SECRET, value=STARS)

@@ -6,7 +6,7 @@ from typing import Any
 
 from deployments.engine.masking import HIDDEN, secrets_of
 from deployments.engine.sources import artifact_values
-from deployments.knowledge.names import AFTER_LAST, STARS, Choice, Known, State, leaves, secret
+from deployments.knowledge.names import AFTER_LAST, STARS, Choice, Known, State, leaves, secret, step_title
 from deployments.knowledge.sources import about_of, source_of, unseen_roots
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
 from deployments.states import TERMINAL
@@ -31,7 +31,7 @@ class Moment:
     def choice(self) -> Choice:
         """How people choose it."""
         step = self.step
-        title = f"Step {step.name} ({step.identifier})" if step else AFTER_LAST
+        title = step_title(step.name, step.identifier) if step else AFTER_LAST
         return Choice(self.key, title, self.stage.name)
 
 

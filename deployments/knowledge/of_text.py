@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployments.editing.places import STAGES, Path, body_of, children_of, execution_path, items_of, kind_of
-from deployments.knowledge.names import AFTER_LAST, Choice, Known, State, secret
+from deployments.knowledge.names import AFTER_LAST, Choice, Known, State, secret, step_title
 from deployments.knowledge.sources import source_of
 from deployments.knowledge.words import DIGEST, FIXED
 from deployments.manifests.document import BadDocument, Document, parse
@@ -37,7 +37,7 @@ class Mark:
     @property
     def title(self) -> str:
         """How people choose it."""
-        return f"Step {self.body.get('name') or self.identifier} ({self.identifier})"
+        return step_title(str(self.body.get("name") or ""), self.identifier)
 
     @property
     def is_forward(self) -> bool:

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from deployments.conditions import BadConditionError, UnclearConditionError, read_condition
+from deployments.conditions import BadConditionError, Condition, UnclearConditionError, read_condition
+from deployments.expressions import named_in
 from guards.limits import CONDITION_CHARACTERS
 from tests.fixtures.patience import within_cpu
 
@@ -136,3 +137,98 @@ def test_a_value_is_compared_and_never_read(value: str, other: bool) -> None:
     assert read_condition("<+a.b> == <+a.b>").holds(known)
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
     assert read_condition(f'<+a.b> == "{quoted}"').holds(known)
+
+
+# --- compared with a second, plain reading of the same rules -----------------------------------------
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+_NUMBERS = st.integers(-999, 999)
+_LEAVES = st.sampled_from(["true", "false"])
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@st.composite
+def _tree(draw: st.DrawFn, depth: int = 3) -> tuple[str, bool]:
+    """A condition in full parentheses, and what it comes to by the rules of Python."""
+    kind = draw(
+        st.sampled_from(["leaf", "order", "same", "not", "and", "or"] if depth else ["leaf", "order"])
+    )
+    if kind == "leaf":
+        said = draw(_LEAVES)
+        return said, said == "true"
+    if kind == "order":
+        one, other = draw(_NUMBERS), draw(_NUMBERS)
+        sign = draw(st.sampled_from(["<", "<=", ">", ">=", "==", "!="]))
+        answers = {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}
+        return f"({one} {sign} {other})", {**answers, "==": one == other, "!=": one != other}[sign]
+    if kind == "same":
+        first, second = draw(_TEXT), draw(_TEXT)
+        return f"({_quoted(first)} == {_quoted(second)})", first == second
+    left, is_left = draw(_tree(depth=depth - 1))
+    if kind == "not":
+        return f"(!{left})", not is_left
+    right, is_right = draw(_tree(depth=depth - 1))
+    both = is_left and is_right if kind == "and" else is_left or is_right
+    return f"({left} {'&&' if kind == 'and' else '||'} {right})", both
+
+
+@settings(max_examples=400, deadline=None)
+@given(_tree())
+def test_every_condition_comes_to_what_its_parts_come_to(tree: tuple[str, bool]) -> None:
+    text, answer = tree
+    assume(len(text) <= CONDITION_CHARACTERS)
+    assert read_condition(text).holds({}) is answer
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(_LEAVES, st.sampled_from(["&&", "||"])), min_size=1, max_size=8))
+def test_and_binds_closer_than_or(parts: list[tuple[str, str]]) -> None:
+    text = " ".join(f"{leaf} {sign}" for leaf, sign in parts) + " true"
+    python = text.replace("&&", "and").replace("||", "or").replace("true", "True").replace("false", "False")
+    groups = [all(one.strip() == "True" for one in part.split("and")) for part in python.split("or")]
+    assert read_condition(text).holds({}) is any(groups)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_TEXT, st.booleans(), _NUMBERS)
+def test_a_text_is_a_number_or_a_truth_only_beside_one(text: str, truth: bool, number: int) -> None:
+    known = {"v": {"text": text, "truth": truth, "number": number, "told": str(number)}}
+
+    def holds(condition: str) -> bool:
+        return read_condition(condition).holds(known)
+
+    assert holds("<+v.told> == <+v.number> && <+v.number> == <+v.told>")
+    assert holds(f"<+v.truth> == {_quoted(str(truth).lower())}")
+    assert not holds("<+v.truth> == <+v.number>")
+    # Beside a text, a text is what it is: 1.0 is not 1.
+    assert not holds(f"<+v.told> == {_quoted(f'{number}.0')}")
+    assert holds(f"<+v.number> == {_quoted(f'{number}.0')}")
+    for one in ("text", "truth", "number", "told"):
+        for other in ("text", "truth", "number", "told"):
+            same = holds(f"<+v.{one}> == <+v.{other}>")
+            assert same is holds(f"<+v.{other}> == <+v.{one}>")
+            assert same is not holds(f"<+v.{one}> != <+v.{other}>")
+            assert same is holds(f"<+v.{one}> in [<+v.{other}>]")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(PIECES + WORDS), max_size=12).map(" ".join))
+def test_a_condition_says_what_it_names_and_is_the_same_with_other_spaces(text: str) -> None:
+    try:
+        found = read_condition(text)
+    except BadConditionError:
+        return
+    assert set(found.paths) == {path for _, path in named_in(text)}
+    wide = read_condition(f"  {text.replace(' ', '   ')}\t") if len(text) < 300 else found
+    assert wide.paths == found.paths
+    assert _answer(wide) == _answer(found)
+
+
+def _answer(condition: Condition) -> bool | str:
+    try:
+        return condition.holds(KNOWN)
+    except UnclearConditionError as unclear:
+        return str(unclear)

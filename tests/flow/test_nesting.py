@@ -6,7 +6,7 @@ import pytest
 
 from deployments.graph import graph_of
 from deployments.pipelines import BadPipelineError, StageSpec, read_pipeline
-from tests.flow.conftest import pipeline_text, stage_text
+from tests.flow.conftest import DEPLOY, pipeline_text, stage_text
 
 _SPEC = "spec: {duration: 1m}"
 _WHEN = "steps.0.step.when"
@@ -153,3 +153,10 @@ def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between
     # Into the parallel, and out of it: none from branch to branch.
     assert len(arrows) == 2
     assert all(step.y + step.height < stage.y + stage.height for step in stage.steps)
+
+
+def test_steps_without_a_name_are_told_apart() -> None:
+    waits = "".join(f"- step: {{identifier: {name}, type: Wait, spec: {{duration: 1m}}}}\n" for name in "ab")
+    named = "- step: {identifier: c, name: Wait, type: Wait, spec: {duration: 1m}}\n"
+    (stage,) = read_pipeline(pipeline_text(stage_text(f"{waits}{named}{DEPLOY}"))).stages
+    assert [step.name for step in stage.steps] == ["Wait (a)", "Wait (b)", "Wait", "ECS Rolling Deploy"]

@@ -1,0 +1,138 @@
+"""What always holds of expressions, compared with a second, plain reading of the same rules."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from deployments.actions.naming import Environment
+from deployments.expressions import BadExpressionError, is_path, named_in, paths, resolve, value_at
+from deployments.knowledge.names import leaves
+
+NAMES = st.from_regex(r"[A-Za-z_$][A-Za-z0-9_$-]{0,6}", fullmatch=True)
+# As what comes from people and from AWS: with brackets, so that a second reading would show.
+STRINGS = st.text(max_size=12) | st.sampled_from(
+    ["<+a>", "<+", ">", "<+a.b>x", "$(id)", "'; id; '", "<+secrets.x>"]
+)
+SCALARS = (
+    STRINGS | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none()
+)
+VALUES = SCALARS | st.lists(SCALARS, max_size=3)
+KNOWN = st.recursive(
+    st.dictionaries(NAMES, VALUES, min_size=1, max_size=3),
+    lambda inner: st.dictionaries(NAMES, VALUES | inner, min_size=1, max_size=3),
+    max_leaves=6,
+)
+AROUND = st.text(st.characters(exclude_characters="<>+", exclude_categories=["Cs"]), max_size=8)
+
+
+def _walk(path: str, known: Any) -> Any:
+    for part in path.split("."):
+        known = known[part]
+    return known
+
+
+def _spoken(value: Any) -> str:
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+@st.composite
+def _known_and_path(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
+    known = draw(KNOWN)
+    return known, draw(st.sampled_from(sorted(paths(known))))
+
+
+@settings(max_examples=150, deadline=None)
+@given(_known_and_path(), st.sampled_from(["", " ", "\t "]))
+def test_a_lone_expression_is_its_value_with_its_type(known_and_path: tuple[dict[str, Any], str], space: str):
+    known, path = known_and_path
+    filled = resolve(f"<+{space}{path}{space}>", known)
+    assert filled == _walk(path, known)
+    assert type(filled) is type(_walk(path, known))
+
+
+@settings(max_examples=150, deadline=None)
+@given(_known_and_path(), st.lists(AROUND, min_size=2, max_size=4))
+def test_inside_a_text_each_is_put_in_once_and_what_came_in_stays(
+    known_and_path: tuple[dict[str, Any], str], around: list[str]
+):
+    known, path = known_and_path
+    assume(any(around))
+    value = _walk(path, known)
+    text = f"<+{path}>".join(around)
+    if isinstance(value, str | int | float):
+        assert resolve(text, known) == _spoken(value).join(around)
+    else:
+        with pytest.raises(BadExpressionError, match="cannot stand inside a text"):
+            resolve(text, known)
+
+
+@settings(max_examples=100, deadline=None)
+@given(_known_and_path(), st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3), max_leaves=4))
+def test_a_document_keeps_its_shape_and_nothing_that_was_given_changes(
+    known_and_path: tuple[dict[str, Any], str], plain: Any
+):
+    known, path = known_and_path
+    assume("<+" not in json.dumps(plain))
+    document = {"plain": plain, "<+key>": [1, {"here": f"<+{path}>"}], "none": None}
+    before = deepcopy((document, known))
+    filled = resolve(document, known)
+    assert filled == {"plain": plain, "<+key>": [1, {"here": _walk(path, known)}], "none": None}
+    assert (document, known) == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(_known_and_path(), AROUND)
+def test_what_is_left_for_later_is_filled_in_later_as_if_at_once(
+    known_and_path: tuple[dict[str, Any], str], around: str
+):
+    known, path = known_and_path
+    assume(isinstance(_walk(path, known), str | int | float))
+    first = {**known, "now": {"it": "N"}}
+    text = f"{around}<+now.it>{around}<+{path}>{around}"
+    assume(path.partition(".")[0] != "now")
+    once = resolve(text, first, later=lambda one: one == path)
+    assert once == f"{around}N{around}<+{path}>{around}"
+    assert resolve(once, first) == resolve(text, first)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_known_and_path(), st.data())
+def test_a_name_with_a_letter_too_few_leads_to_the_right_one(
+    known_and_path: tuple[dict[str, Any], str], data: st.DataObject
+):
+    known, path = known_and_path
+    known = {"surely_there": {"cluster_name": 1}, **known}
+    wrong = f"surely_there.{data.draw(st.sampled_from(['cluster_nam', 'clustername', 'cluster_names']))}"
+    with pytest.raises(BadExpressionError) as refused:
+        resolve({"a": [f"<+{wrong}>"]}, {"surely_there": {"cluster_name": 1}, "x": known})
+    assert (
+        refused.value.message == f"<+{wrong}> is not known here. Did you mean <+surely_there.cluster_name>?"
+    )
+    assert refused.value.where == ("a", 0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(KNOWN)
+def test_every_path_that_is_listed_can_be_named_and_nothing_is_left_out(known: dict[str, Any]):
+    listed = dict(leaves(known, ""))
+    assert all(is_path(path) for path in listed)
+    assert all(value_at(path, known) == value for path, value in listed.items())
+    assert set(listed) == set(paths(known))
+    document = [f"<+{path}>" for path in listed]
+    assert [path for _, path in named_in(document)] == list(listed)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(NAMES, STRINGS, min_size=1, max_size=3), AROUND)
+def test_no_value_becomes_a_part_of_a_script(values: dict[str, str], around: str):
+    script = f"{around}\n" + "\n".join(f'echo "<+a.{name}>"' for name in values)
+    environment = Environment(lambda path: value_at(path, {"a": values}))
+    ready = environment.taken_out_of(script)
+    assert "<+" not in ready
+    wanted = [f'echo "${{SLIPWAY_VALUE_{number}}}"' for number in range(1, len(values) + 1)]
+    assert ready == "\n".join([around, *wanted])
+    assert list(environment.values.values()) == list(values.values())
