@@ -11,6 +11,8 @@ from guards.addresses import Reach, networks
 
 ENV = read_environment()
 HOME = ENV.home
+# Commits of repositories that this Slipway itself has fetched.
+GIT_CACHE = HOME / "repositories"
 EMBEDDED = ENV.embedded
 
 # --- Django ---------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
+from django.conf import settings
+
 from delegates.agent.executors import Answer, Surroundings, execute
 from delegates.agent.work import Held, Task
 from delegates.owners import Payload
@@ -25,7 +27,10 @@ def do_here(kind: str, payload: Payload, *, seconds: float) -> Answer:
         timeout_seconds=seconds,
         mask=payload.mask,
     )
-    return execute(Held(task), Surroundings(_Nowhere(), blocks_shell=True, reach=own_reach()))
+    return execute(
+        Held(task),
+        Surroundings(_Nowhere(), blocks_shell=True, reach=own_reach(), git_cache=settings.GIT_CACHE),
+    )
 
 
 class _Nowhere:

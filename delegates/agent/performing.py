@@ -40,7 +40,10 @@ def perform(agent: Agent, held: Held) -> None:
 
 
 def _surroundings(agent: Agent, lines: Lines) -> Surroundings:
-    return Surroundings(lines, agent.settings.blocks_shell, agent.settings.allowed_operations)
+    said = agent.settings
+    return Surroundings(
+        lines, said.blocks_shell, said.allowed_operations, git_cache=said.home / "repositories"
+    )
 
 
 def _complete(agent: Agent, held: Held, body: dict[str, Any]) -> None:

@@ -99,7 +99,8 @@ def run(task_id: UUID) -> bool:
 
 def _surroundings(lines: "_Lines") -> Surroundings:
     """A script on the manager would have what the manager has: its keys, its network, everybody's secrets."""
-    return Surroundings(lines, blocks_shell=not settings.EMBEDDED, reach=own_reach())
+    blocks_shell = not settings.EMBEDDED
+    return Surroundings(lines, blocks_shell, reach=own_reach(), git_cache=settings.GIT_CACHE)
 
 
 def _tell(

@@ -1,19 +1,25 @@
 """Files from git: one commit of a repository on loopback, and nothing that it could run."""
 
+import gzip
+import os
 import random
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from string import ascii_letters
 from typing import Any
 
 import asyncssh
 import pytest
 
-from delegates.agent.executors import Surroundings, execute, git_program
+from delegates.agent.executors import Surroundings, execute, git_cache, git_program
+from delegates.agent.executors.git_cache import GitCache
 from guards.host_keys import read_host_keys
 from guards.limits import Limit
 from tests.agent.places import place
 from tests.agent.tasks import Said, error_of, held_task, run
-from tests.fixtures.git import GitServer
+from tests.fixtures.git import GitServer, http_backend
 from tests.fixtures.ssh import SshServer, new_key, public
 from tests.watching.marker import planted
 
@@ -179,3 +185,92 @@ def test_a_key_that_the_server_does_not_know_is_refused_in_its_words(
     error = error_of(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=stranger))
     assert "Permission denied" in error["message"]
     assert error["capability"] is False
+
+
+class Counting:
+    """Answers for a Git server, and counts how often a pack was asked for."""
+
+    def __init__(self, git_server: GitServer) -> None:
+        self.packs = 0
+        self._root = git_server.bare.parent
+
+    def __call__(self, request: Any) -> tuple[int, dict[str, str], bytes]:
+        self.packs += b"command=fetch" in gunzipped(request)
+        path, _, query = request.path.partition("?")
+        return http_backend(request, self._root, query, path)
+
+
+def gunzipped(request: Any) -> bytes:
+    is_packed = request.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(request.body) if is_packed else bytes(request.body)
+
+
+def kept(folder: Path, url: str, ref: str = "refs/heads/main") -> Any:
+    held = held_task("git", {"url": f"{url}/app.git", "ref": ref, "paths": ["a"]})
+    return execute(held, Surroundings(Said(), git_cache=folder))
+
+
+def test_a_commit_is_fetched_once(git_server: GitServer, tmp_path: Path) -> None:
+    first, server = git_server.commit({"a": "1"}), Counting(git_server)
+    git_server.git("tag", "-am", "v1", "v1")
+    git_server.git("push", "-q", str(git_server.bare), "v1")
+    with place(server) as url:
+        answers = [kept(tmp_path / "kept", url, ref) for ref in ("refs/heads/main", first, "refs/tags/v1")]
+        assert [one.result for one in answers] == [{"commit": first, "files": {"a": "1"}}] * 3
+        assert server.packs == 1
+        second = git_server.commit({"a": "2"})
+        assert kept(tmp_path / "kept", url).result == {"commit": second, "files": {"a": "2"}}
+        assert server.packs == 2
+
+
+def test_two_who_want_the_same_commit_at_once_fetch_it_once(git_server: GitServer, tmp_path: Path) -> None:
+    commit, server = git_server.commit({"a": "1"}), Counting(git_server)
+    with place(server) as url, ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: kept(tmp_path / "kept", url), range(4)))
+    assert [one.result["commit"] for one in answers] == [commit] * 4
+    assert server.packs == 1
+
+
+def test_who_may_not_see_a_repository_gets_nothing_that_was_kept(
+    git_server: GitServer, tmp_path: Path
+) -> None:
+    commit = git_server.commit({"a": "1"})
+    around = Surroundings(Said(), git_cache=tmp_path / "kept")
+    right = {"url": git_server.private_url, "ref": commit, "paths": ["a"], "username": "me"}
+    held = held_task("git", {**right, "password": planted("s3cr3t-pass")})
+    assert execute(held, around).status == "SUCCEEDED"
+    assert execute(held_task("git", {**right, "password": "wrong"}), around).status == "FAILED"
+
+
+def test_what_is_damaged_or_cannot_be_kept_is_fetched_anew(git_server: GitServer, tmp_path: Path) -> None:
+    git_server.commit({"a": "1"})
+    folder = tmp_path / "kept"
+    assert kept(folder, git_server.account).status == "SUCCEEDED"
+    for pack in folder.rglob("*.pack"):
+        pack.chmod(0o600)
+        pack.write_bytes(b"nonsense")
+    assert kept(folder, git_server.account).result["files"] == {"a": "1"}
+    (tmp_path / "file").write_text("")
+    assert kept(tmp_path / "file", git_server.account).result["files"] == {"a": "1"}
+
+
+def test_what_is_kept_is_bounded_by_size_and_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_cache, "GIT_CACHE_BYTES", 1000)
+    cache = GitCache(tmp_path)
+
+    def put(commit: str, age: float, size: int = 400) -> Path:
+        def fill(at: Path) -> str:
+            (at / "pack").write_bytes(b"x" * size)
+            return commit
+
+        with cache.held("url", commit, fill=fill, wait=lambda: None) as at:
+            os.utime(at, (time.time() - age, time.time() - age))
+            return at
+
+    old, first, second, third = put("old", 8 * 24 * 3600), put("1", 300), put("2", 200), put("3", 100)
+    assert [one.exists() for one in (old, first, second, third)] == [False, False, True, True]
+    abandoned = tmp_path / "begun-x"
+    abandoned.mkdir()
+    os.utime(abandoned, (1, 1))
+    put("4", 0, size=10)
+    assert not abandoned.exists()

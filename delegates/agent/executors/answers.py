@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from guards.addresses import PRIVATE_TOO, Reach
@@ -26,6 +27,7 @@ class Surroundings:
     allowed_operations: frozenset[str] = frozenset()
     mask: Mask = NOTHING_SECRET
     reach: Reach = PRIVATE_TOO
+    git_cache: Path | None = None
 
     @property
     def way(self) -> Way:

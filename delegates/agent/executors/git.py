@@ -1,5 +1,6 @@
 """Fetches files of one commit, or lists refs, with the git program: nothing is checked out, nothing run."""
 
+import logging
 import re
 import tempfile
 import time
@@ -9,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed, succeeded
+from delegates.agent.executors.git_cache import GitCache
 from delegates.agent.executors.git_login import UNKNOWN_KEY, Login, find_entrance
 from delegates.agent.executors.git_program import GitFailed, GitProgram, GitStopped
 from delegates.agent.work import Held
 from guards.host_keys import read_host_keys
 from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES, GIT_REFS
 
+log = logging.getLogger("slipway.delegate")
 LONGEST_SECONDS = 60.0
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _REF = re.compile(r"[\w./@+-]{1,255}\Z", re.ASCII)
 _UNREACHED = (
     "Could not resolve",
@@ -43,7 +47,8 @@ def run_git(held: Held, around: Surroundings) -> Answer:
         home.mkdir(mode=0o700)
         login = Login(home, entrance, known)
         git = GitProgram(held, login.environment(params), entrance.options, time.monotonic() + seconds)
-        repository = _Repository(Path(folder), git, entrance.url)
+        cache = GitCache(around.git_cache) if around.git_cache else None
+        repository = _Repository(Path(folder), git, entrance.url, cache)
         try:
             if params.get("refs"):
                 result = repository.refs()
@@ -87,12 +92,55 @@ class _Repository:
     folder: Path
     git: GitProgram
     url: str
+    cache: GitCache | None = None
 
     def fetch(self, ref: str, paths: Sequence[str]) -> dict[str, Any]:
+        if self.cache is not None and (commit := self._commit_now(ref)):
+            found = self._kept(self.cache, ref, commit, paths)
+            if found is not None:
+                return found
+        self._fill(ref)
+        return self._read(paths)
+
+    def _kept(self, cache: GitCache, ref: str, commit: str, paths: Sequence[str]) -> dict[str, Any] | None:
+        """The files by way of the cache; None where it cannot give them."""
+        try:
+            with cache.held(
+                self.url, commit, fill=lambda at: self._at(at)._fill(ref), wait=self.git.refuse_late
+            ) as at:
+                return self._at(at)._read(paths)
+        except GitFailed:
+            # Damaged, or not there: the server itself has the last word.
+            return None
+        except OSError as problem:
+            log.warning("Commits cannot be kept in %s: %s", cache.folder, problem)
+            return None
+
+    def _at(self, folder: Path) -> "_Repository":
+        return replace(self, folder=folder)
+
+    def _fill(self, ref: str) -> str:
         self._run("init", "--quiet", "--bare")
         self._run("fetch", "--quiet", "--no-tags", "--depth", "1", self.url, ref)
-        commit = self._run("rev-parse", "FETCH_HEAD").decode().strip()
+        return self._commit()
+
+    def _commit(self) -> str:
+        return self._run("rev-parse", "FETCH_HEAD^{commit}").decode().strip()
+
+    def _read(self, paths: Sequence[str]) -> dict[str, Any]:
+        commit = self._commit()
         return {"commit": commit, "files": self._files(commit, paths)}
+
+    def _commit_now(self, ref: str) -> str:
+        """The commit that a ref means now; nothing where only fetching tells. The server is always asked."""
+        if _COMMIT.match(ref):
+            self._run("ls-remote", "--quiet", self.url, "HEAD")
+            return ref
+        if not ref.startswith(("refs/heads/", "refs/tags/")):
+            return ""
+        listed = self._run("ls-remote", "--quiet", self.url, ref, f"{ref}^{{}}")
+        found = dict(line.split("\t", 1)[::-1] for line in listed.decode("utf-8", "replace").splitlines())
+        return found.get(f"{ref}^{{}}") or found.get(ref, "")
 
     def refs(self) -> dict[str, Any]:
         """The names of branches and of tags, as many of each as are taken."""

@@ -76,10 +76,14 @@ class GitProgram:
             self._refuse_failure(process.returncode, arguments[0], said.taken.decode("utf-8", "replace"))
         return printed.taken
 
+    def refuse_late(self) -> None:
+        """Raises `GitStopped` where nobody waits any more."""
+        if self.held.stopped.is_set() or time.monotonic() > self.until:
+            raise GitStopped
+
     def _wait(self, process: "subprocess.Popen[bytes]", printed: "_Reader", said: "_Reader") -> None:
         while not _has_ended(process):
-            if self.held.stopped.is_set() or time.monotonic() > self.until:
-                raise GitStopped
+            self.refuse_late()
             if printed.is_full or said.is_full:
                 return
             if printed.ended.wait(_LOOK_SECONDS) and said.ended.wait(_LOOK_SECONDS):
