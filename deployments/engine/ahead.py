@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aws.caller import Caller
 from delegates.doors import DoorClosed
+from deployments.engine.flow import flow_of
 from deployments.engine.world import Door
 from deployments.models import StageExecution, StepExecution
 from deployments.states import Status
@@ -83,8 +84,13 @@ def _stages_from(step: StepExecution) -> list[StageExecution]:
 
 def _stage(stage: StageExecution, asking: StepExecution) -> dict[str, Any]:
     is_own = stage.pk == asking.stage_id
+    beside = flow_of(stage).beside(asking) if is_own else set()
     steps = sorted(
-        (one for one in stage.steps.all() if _is_ahead(one, asking if is_own else None)),
+        (
+            one
+            for one in stage.steps.all()
+            if one.pk not in beside and _is_ahead(one, asking if is_own else None)
+        ),
         key=lambda one: one.position,
     )
     return {

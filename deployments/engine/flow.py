@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from deployments.models import StageExecution, StepExecution, StepGroup
 from deployments.states import TERMINAL, Status
@@ -37,6 +38,19 @@ class Flow:
             found.insert(0, self.groups[key])
             key = found[0].parent_id
         return found
+
+    def beside(self, step: StepExecution) -> set[int]:
+        """The steps in other branches of the parallels around a step: none of them waits for it."""
+        found: set[int] = set()
+        chain: list[Node] = [*self.around(step), step]
+        for outer, inner in pairwise(chain):
+            if isinstance(outer, StepGroup) and outer.kind == StepGroup.Kind.PARALLEL:
+                own = {inner.pk} if isinstance(inner, StepExecution) else self._steps_inside(inner)
+                found |= self._steps_inside(outer) - own
+        return found
+
+    def _steps_inside(self, group: StepGroup) -> set[int]:
+        return {node.pk for node in self.inside(group) if isinstance(node, StepExecution)}
 
     def inside(self, group: StepGroup) -> Iterator[Node]:
         """All steps and groups within a group, however deep."""

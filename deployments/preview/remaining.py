@@ -9,6 +9,7 @@ from aws.caller import Caller
 from aws.preview import Budget, PreviewCaller
 from deployments.actions.base import UnknownActionError, load_action
 from deployments.engine.ahead import Would
+from deployments.engine.flow import flow_of
 from deployments.engine.masking import secrets_of
 from deployments.models import Memory, StageExecution, StepExecution
 from deployments.plan import PlannedStep
@@ -41,6 +42,8 @@ class _Remaining:
         self.shown: Would = {}
         self.exact: list[Any] = []
         self._asking = asking
+        # They go on whatever is decided; what comes after them needs to know what they would do.
+        self._beside = flow_of(asking.stage).beside(asking)
         self._budget = Budget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
         self._callers: dict[tuple[int, str], PreviewCaller] = {}
         self._outputs: dict[str, Any] = {}
@@ -66,6 +69,8 @@ class _Remaining:
     def _try(self, shared: StageMemory, step: StepExecution, verdict: Verdict) -> None:
         previewed = _previewed(shared, step, verdict, self._outputs, is_reached=not self._is_over)
         self._is_over = self._is_over or previewed.failure is not None
+        if step.pk in self._beside:
+            return
         shown = _document(shown_step(previewed))
         self.shown[step.stage.identifier, step.identifier] = shown
         calls = [[call.service, call.operation, call.params] for call in previewed.writes]
