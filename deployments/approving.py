@@ -12,11 +12,15 @@ from delegates.clock import database_now
 from deployments.approval_news import approvals_changed
 from deployments.engine.interrupts import is_abort_waiting
 from deployments.engine.lease import wake
+from deployments.engine.masking import secrets_of
+from deployments.log import NewLine, store
 from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
 from deployments.states import TERMINAL
+from deployments.steps.approval import UNIT
 from deployments.tasks import wake_soon
 from deployments.verdicts import tally
 from guards.limits import APPROVAL_COMMENT_CHARACTERS, APPROVAL_INPUT_CHARACTERS
+from guards.masks import Mask
 from rbac.audit import record
 from rbac.busy import keep_from_archiving
 from rbac.models import User
@@ -104,7 +108,7 @@ def _decide(
         # The engine's commits and other people's decisions wait here, or are seen below.
         execution = Execution.objects.select_for_update().get(pk=approval.execution_id)
         now = database_now()
-        row = Approval.objects.select_related("execution", "step").get(pk=approval.pk)
+        row = Approval.objects.select_related("execution", "step__stage").get(pk=approval.pk)
         if refusal := why_not(actor, row):
             raise NotAnApprover(refusal)
         _refuse_late(row, execution, now)
@@ -122,12 +126,30 @@ def _decide(
             diff=diff,
             at=now,
         )
+        _say(row, decision, len(earlier) + 1)
         after = {"diff": diff, "comment": comment, "inputs": given}
         record(actor=actor, action=f"approval.{verdict.lower()}", thing=row, after=after)
         approvals_changed()
         wake(row.execution_id, now)
         transaction.on_commit(lambda: wake_soon(row.execution_id))
     return decision
+
+
+def _say(row: Approval, decision: ApprovalDecision, number: int) -> None:
+    """Write the decision into the log of the step."""
+    comment = f": {_in_a_line(decision.comment)}" if decision.comment else ""
+    if decision.verdict == Verdict.REJECT:
+        texts = [f"{decision.by_name} rejects this{comment}"]
+    else:
+        texts = [f"{decision.by_name} approves this ({number} of {row.minimum}){comment}"]
+        texts += [f"{name}: {_in_a_line(value)}" for name, value in decision.inputs.items()]
+    step = row.step
+    lines = [NewLine(decision.at, step.pk, step.identifier, UNIT, "info", text) for text in texts]
+    store(row.execution_id, lines, mask=Mask(secrets_of(step.stage)))
+
+
+def _in_a_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _refuse_late(row: Approval, execution: Execution, now: datetime) -> None:

@@ -11,6 +11,7 @@ from deployments.steps.columns import Column
 
 # The type keeps the name that pipelines of this kind are written with (REQUIREMENTS 6).
 APPROVAL = "HarnessApproval"
+UNIT = "Approval"
 DAY_MINUTES = 24 * 60
 _STARTER = {
     "approvalMessage": "Deploy <+service.name> to <+env.name>?",
@@ -57,7 +58,7 @@ class ApprovalSpec:
 def approval(spec: ApprovalSpec) -> Plan:
     """Wait until enough members of the groups have approved what the steps after this one would do."""
     yield unit(
-        "Approval",
+        UNIT,
         AskForApproval(
             message=spec.approvalMessage,
             groups=list(spec.approvers.userGroups),

@@ -34,6 +34,7 @@ def test_a_run_waits_until_a_member_of_the_group_approves_on_the_page(panel: Pan
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), panel.drive.log(execution)
     step = execution.stages.get().steps.get(identifier="ask")
     assert step.outputs["approvers"] == ["alice"]
+    assert "alice approves this (1 of 1): looks right" in panel.drive.log(execution)
     assert str(approval.pk) not in browser.get("/approvals/").content.decode()
     actions = AuditEntry.objects.filter(action__startswith="approval.").values_list("action", "actor_name")
     assert set(actions) == {
@@ -50,6 +51,7 @@ def test_a_rejection_ends_the_run_before_anything_was_done(panel: Panel) -> None
     assert answer.status_code == 202, answer.json()
     panel.drive.until_over(execution)
     assert execution.status == "APPROVAL_REJECTED"
+    assert "bob rejects this: not on a Friday" in panel.drive.log(execution)
     assert execution.failure["message"] == "bob rejected this: not on a Friday"
     assert panel.drive.effects(after=mark) == []
     assert ApprovalDecision.objects.get().verdict == "REJECT"
