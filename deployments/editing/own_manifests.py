@@ -36,7 +36,7 @@ _ASKED = {
 class OwnManifest:
     """One mapping of `type` and `spec`; of the cells only those count that the store asks for."""
 
-    style = "manifest"
+    style = "own-manifest"
 
     def __init__(self, *, is_needed: bool) -> None:
         self.is_needed = is_needed

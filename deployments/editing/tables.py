@@ -176,13 +176,19 @@ def _row(name: str, table: Table, number: str, cells: Cells, errors: Mapping[str
     )
 
 
+def _nothing_chosen(column: Column) -> str:
+    if column.is_needed:
+        return "Choose one"
+    return f"Default: {column.default}" if column.default else "None"
+
+
 def cell(column: Column, name: str, value: str, errors: Mapping[str, str]) -> StepField:
     """The control of one cell."""
     kind, choices = column.kind, tuple((one, one) for one in column.choices)
     if kind == "flag":
         kind, choices = "choice", (("", "Default: no"), ("true", "Yes"), ("false", "No"))
-    elif kind == "choice" and not column.is_needed:
-        choices = (("", f"Default: {column.default}" if column.default else "Not chosen"), *choices)
+    elif kind == "choice" and not (column.is_needed and value):
+        choices = (("", _nothing_chosen(column)), *choices)
     if kind == "choice" and value and value not in dict(choices):
         choices = (*choices, (value, value))
     if kind == "checks":

@@ -197,6 +197,11 @@ def test_dimensions_and_names_are_written_one_in_each_line():
     assert spec["metrics"][0]["threshold"] == 80.5
 
 
+def test_a_step_whose_manifest_is_not_chosen_yet_can_be_named():
+    text = TEXT[: TEXT.index("                  # Who")].replace("type: Http", "type: EcsRunTask")
+    assert changed(text, name="Migrate") == text + "                  name: Migrate\n"
+
+
 def test_delegate_selectors_are_names_of_stages_groups_and_steps():
     assert "delegateSelectors:" in changed(TEXT, delegateSelectors="prod\neu")
     stage = fields_at(TEXT, "pipeline.stages.0")
