@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from deployments.steps.approval import APPROVAL
+
 _SERVICE = {
     "serviceName": "The name of the ECS service.",
     "serviceArn": "The ARN of the ECS service.",
@@ -56,7 +58,7 @@ _OUTPUTS: Mapping[str, Mapping[str, str]] = {
         "waitsUntil": "When the watch ends.",
     },
     "Wait": {"waitsUntil": "When the wait ends."},
-    "Approval": {
+    APPROVAL: {
         "approvers": "Who approved, a list.",
         "approverInputs": "What approvers entered, by name.",
     },
@@ -80,7 +82,7 @@ def outputs_of(type_: str, spec: Any) -> dict[str, str]:
         name = one.get("name") if isinstance(one, Mapping) else None
         if isinstance(name, str):
             found[name] = "An output variable of the step."
-    if type_ == "Approval":
+    if type_ == APPROVAL:
         found |= {f"approverInputs.{name}": "What an approver entered." for name in _asked(spec)}
     return found
 

@@ -1,0 +1,46 @@
+"""What steps are said to find out is what their actions learn."""
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import deployments.actions
+from deployments.steps.base import known_steps
+from deployments.steps.outputs import outputs_of
+
+ACTIONS = Path(deployments.actions.__path__[0])
+
+
+def _learned() -> Iterator[str]:
+    """The names under which actions hand facts to `learn`: words as they are, constants by their value."""
+    for file in sorted(ACTIONS.rglob("*.py")):
+        place = ".".join(file.relative_to(ACTIONS.parent.parent).with_suffix("").parts)
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not (isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "learn"):
+                continue
+            for word in node.keywords:
+                if word.arg is not None:
+                    yield word.arg
+                elif isinstance(word.value, ast.Dict):
+                    names = (key.id for key in word.value.keys if isinstance(key, ast.Name))
+                    yield from (getattr(import_module(place), name) for name in names)
+
+
+def test_everything_that_actions_learn_is_listed_as_an_output_of_some_step() -> None:
+    listed = {name for kind in known_steps() for name in outputs_of(kind, {})}
+    # What only an undo learns, and what a step that failed left behind.
+    only_backward = {"rollbackDeploymentId", "leftTasks"}
+    learned = set(_learned())
+    assert {"serviceName", "waitsUntil", "oldServiceName"} <= learned
+    assert learned - only_backward <= listed
+
+
+def test_only_kinds_of_step_that_exist_are_described() -> None:
+    assert all(outputs_of(kind, {}) or kind.endswith(("Rollback", "ShellScript")) for kind in known_steps())
+
+
+def test_what_a_spec_names_is_an_output_however_it_is_written() -> None:
+    assert "build" in outputs_of("ShellScript", {"outputVariables": [{"name": "build"}, 7, {"name": []}]})
+    assert "approverInputs.ticket" in outputs_of("HarnessApproval", {"approverInputs": [{"name": "ticket"}]})
+    assert outputs_of("Nothing", None) == {}
