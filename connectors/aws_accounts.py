@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 
 from aws.credentials import AccessKey, AssumedRole, Credentials, DefaultChain
-from connectors.delegate_tags import tag_problems
 from connectors.models import Connector
+from connectors.specs import ConnectorSpec, problem
 from guards.addresses import PRIVATE_TOO, Reach
 from guards.places import url_problem
 from web.outgoing import own_reach
@@ -17,8 +17,6 @@ from web.outgoing import own_reach
 ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN = "AccessKey", "AssumeRole", "DefaultChain"
 OF_DELEGATE = "Delegate"
 """Credentials: those that the delegate finds where it runs."""
-SLIPWAY, DELEGATE = "Slipway", "Delegate"
-"""Who makes the calls: this Slipway, or a delegate (R051)."""
 
 _NOT_LENT = (
     "This installation does not lend its own AWS credentials: give an access key, or set "
@@ -35,33 +33,19 @@ class ConnectorIncomplete(Exception):
 
 
 @dataclass(frozen=True)
-class AwsSpec:
+class AwsSpec(ConnectorSpec):
     """The spec of an AWS connector.
 
     AssumeRole starts from the access key if there is one; else from the credentials that whoever makes the
-    calls has of its own. `delegate_selectors` are tags that a delegate must all have (R050); with none any
-    delegate will do.
+    calls has of its own.
     """
 
     credentials: str = DEFAULT_CHAIN
-    connect_through: str = SLIPWAY
-    delegate_selectors: tuple[str, ...] = ()
     access_key_id: str = ""
     role_arn: str = ""
     external_id: str = ""
     test_region: str = "us-east-1"
     endpoint_url: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        found = asdict(self) | {"delegate_selectors": list(self.delegate_selectors)}
-        if not self.is_remote:
-            del found["connect_through"]
-        return {key: value for key, value in found.items() if value}
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether a delegate makes the calls."""
-        return self.connect_through == DELEGATE
 
     @property
     def needs_secret(self) -> bool:
@@ -71,23 +55,12 @@ class AwsSpec:
 
 def read_spec(spec: Mapping[str, Any]) -> AwsSpec:
     """The spec of a connector, with unknown keys left out; `spec_problems` is for telling people."""
-    known = {one.name for one in fields(AwsSpec)} - {"delegate_selectors"}
-    texts = {key: str(value) for key, value in spec.items() if key in known and value}
-    tags = dict.fromkeys(str(tag).strip() for tag in spec.get("delegate_selectors") or ())
-    return AwsSpec(**texts, delegate_selectors=tuple(tag for tag in tags if tag))
+    return AwsSpec.from_json(spec)
 
 
 def spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
     """Everything that is wrong with a spec, each as {"path", "message"}."""
-    known = [one.name for one in fields(AwsSpec)]
-    found = [_problem(key, f"Unknown; known are {', '.join(known)}.") for key in spec if key not in known]
-    found += [
-        _problem(key, "This must be text.")
-        for key, value in spec.items()
-        if key in known and key != "delegate_selectors" and not isinstance(value, str | None)
-    ]
-    found += [_problem("delegate_selectors", text) for text in tag_problems(spec.get("delegate_selectors"))]
-    if found:
+    if found := AwsSpec.shape_problems(spec):
         return found
     read = read_spec(spec)
     return [*_delegate_problems(read), *_field_problems(read), *_credential_problems(read, has_secret)]
@@ -140,48 +113,41 @@ def endpoint_of(connector: Connector) -> str | None:
 
 
 def _delegate_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
-    if spec.connect_through not in (SLIPWAY, DELEGATE):
-        yield _problem("connect_through", "Use Slipway or Delegate.")
-    elif spec.is_remote and spec.credentials == DEFAULT_CHAIN:
-        yield _problem("credentials", "A delegate does not have this Slipway's credentials: use Delegate.")
+    yield from spec.route_problems()
+    if spec.is_remote and spec.credentials == DEFAULT_CHAIN:
+        yield problem("credentials", "A delegate does not have this Slipway's credentials: use Delegate.")
     elif not spec.is_remote and spec.credentials == OF_DELEGATE:
-        yield _problem("credentials", "Only calls through a delegate can use the delegate's credentials.")
-    if spec.delegate_selectors and not spec.is_remote:
-        yield _problem("delegate_selectors", "Tags choose among delegates: set connect_through to Delegate.")
+        yield problem("credentials", "Only calls through a delegate can use the delegate's credentials.")
 
 
 def _field_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
     if spec.credentials not in (ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN, OF_DELEGATE):
-        yield _problem("credentials", "Use AccessKey, AssumeRole, Delegate or DefaultChain.")
+        yield problem("credentials", "Use AccessKey, AssumeRole, Delegate or DefaultChain.")
     elif not (spec.needs_secret or spec.is_remote or settings.ALLOW_MANAGER_CREDENTIALS):
-        yield _problem("access_key_id" if spec.credentials == ASSUME_ROLE else "credentials", _NOT_LENT)
+        yield problem("access_key_id" if spec.credentials == ASSUME_ROLE else "credentials", _NOT_LENT)
     if not _REGION.match(spec.test_region):
-        yield _problem("test_region", "This is not the name of a region, such as us-east-1.")
+        yield problem("test_region", "This is not the name of a region, such as us-east-1.")
     if spec.endpoint_url and not settings.ALLOW_AWS_ENDPOINTS:
-        yield _problem("endpoint_url", "This installation does not allow endpoints of one's own.")
+        yield problem("endpoint_url", "This installation does not allow endpoints of one's own.")
     elif spec.endpoint_url and (why := url_problem(spec.endpoint_url, _reach(spec))):
-        yield _problem("endpoint_url", f"This cannot be asked: {why}.")
+        yield problem("endpoint_url", f"This cannot be asked: {why}.")
 
 
 def _credential_problems(spec: AwsSpec, has_secret: bool) -> Iterator[dict[str, str]]:
     if spec.needs_secret and not _ACCESS_KEY_ID.match(spec.access_key_id):
-        yield _problem("access_key_id", "Give the access key's id, such as AKIAIOSFODNN7EXAMPLE.")
+        yield problem("access_key_id", "Give the access key's id, such as AKIAIOSFODNN7EXAMPLE.")
     if spec.needs_secret and not has_secret:
-        yield _problem("secret", "An access key needs its secret: create a secret and choose it.")
+        yield problem("secret", "An access key needs its secret: create a secret and choose it.")
     if spec.credentials in (DEFAULT_CHAIN, OF_DELEGATE) and spec.access_key_id:
-        yield _problem("access_key_id", "These credentials come with their own key; leave this empty.")
+        yield problem("access_key_id", "These credentials come with their own key; leave this empty.")
     if spec.credentials == ASSUME_ROLE and not _ROLE.match(spec.role_arn):
-        yield _problem("role_arn", "Give the role's ARN, such as arn:aws:iam::123456789012:role/deployer.")
+        yield problem("role_arn", "Give the role's ARN, such as arn:aws:iam::123456789012:role/deployer.")
     if spec.credentials != ASSUME_ROLE and (spec.role_arn or spec.external_id):
-        yield _problem("role_arn", "A role belongs to AssumeRole credentials.")
+        yield problem("role_arn", "A role belongs to AssumeRole credentials.")
     if spec.external_id and not _EXTERNAL_ID.match(spec.external_id):
-        yield _problem("external_id", "Use 2 to 1224 letters, digits and + = , . @ : / - _.")
+        yield problem("external_id", "Use 2 to 1224 letters, digits and + = , . @ : / - _.")
 
 
 def _reach(spec: AwsSpec) -> Reach:
     """Private networks are what delegates are for; this Slipway itself goes only where it is set."""
     return PRIVATE_TOO if spec.is_remote else own_reach()
-
-
-def _problem(path: str, message: str) -> dict[str, str]:
-    return {"path": path, "message": message}

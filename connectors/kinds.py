@@ -1,26 +1,15 @@
 """Reads the spec of a connector of any kind, and says what is wrong with one."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from connectors.aws_accounts import read_spec, spec_problems
 from connectors.models import Connector
 from connectors.sites import read_site, site_problems
+from connectors.specs import ConnectorSpec
 
 
-class AnySpec(Protocol):
-    """What the specs of all kinds have in common."""
-
-    @property
-    def is_remote(self) -> bool: ...
-    @property
-    def needs_secret(self) -> bool: ...
-    @property
-    def delegate_selectors(self) -> tuple[str, ...]: ...
-    def to_json(self) -> dict[str, Any]: ...
-
-
-def read_any(kind: str, spec: Mapping[str, Any]) -> AnySpec:
+def read_any(kind: str, spec: Mapping[str, Any]) -> ConnectorSpec:
     """The spec of a connector of this kind, with unknown keys left out."""
     return read_spec(spec) if kind == Connector.Kind.AWS else read_site(spec)
 

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from connectors.aws_accounts import DELEGATE, SLIPWAY
-from connectors.delegate_tags import tag_problems
 from connectors.models import Connector
+from connectors.specs import ConnectorSpec, problem
 from guards.addresses import PRIVATE_TOO
 from guards.host_keys import BadHostKey, read_host_keys
 from guards.places import url_problem
@@ -26,7 +25,7 @@ MOST_URL: Final = 500
 
 
 @dataclass(frozen=True)
-class SiteSpec:
+class SiteSpec(ConnectorSpec):
     """The spec of a connector to a Git server or a registry.
 
     `url` is that of one repository, or of an account whose repositories manifests name. `test_repository`
@@ -36,21 +35,8 @@ class SiteSpec:
     url: str = ""
     authentication: str = ANONYMOUS
     username: str = ""
-    connect_through: str = SLIPWAY
-    delegate_selectors: tuple[str, ...] = ()
     test_repository: str = ""
     host_key: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        found = asdict(self) | {"delegate_selectors": list(self.delegate_selectors)}
-        if not self.is_remote:
-            del found["connect_through"]
-        return {key: value for key, value in found.items() if value}
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether a delegate goes there."""
-        return self.connect_through == DELEGATE
 
     @property
     def needs_secret(self) -> bool:
@@ -64,23 +50,12 @@ class SiteSpec:
 
 def read_site(spec: Mapping[str, Any]) -> SiteSpec:
     """The spec of a connector, with unknown keys left out; `site_problems` is for telling people."""
-    known = {one.name for one in fields(SiteSpec)} - {"delegate_selectors"}
-    texts = {key: str(value).strip() for key, value in spec.items() if key in known and value}
-    tags = dict.fromkeys(str(tag).strip() for tag in spec.get("delegate_selectors") or ())
-    return SiteSpec(**texts, delegate_selectors=tuple(tag for tag in tags if tag))
+    return SiteSpec.from_json(spec)
 
 
 def site_problems(kind: str, spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
     """Everything that is wrong with a spec, each as {"path", "message"}."""
-    known = [one.name for one in fields(SiteSpec)]
-    found = [_problem(key, f"Unknown; known are {', '.join(known)}.") for key in spec if key not in known]
-    found += [
-        _problem(key, "This must be text.")
-        for key, value in spec.items()
-        if key in known and key != "delegate_selectors" and not isinstance(value, str | None)
-    ]
-    found += [_problem("delegate_selectors", text) for text in tag_problems(spec.get("delegate_selectors"))]
-    if found:
+    if found := SiteSpec.shape_problems(spec):
         return found
     read = read_site(spec)
     entrance = [*_entrance_problems(kind, read, has_secret), *_host_key_problems(read)]
@@ -96,13 +71,10 @@ def repository_problem(name: str) -> str:
 
 def _place_problems(kind: str, spec: SiteSpec) -> Iterator[dict[str, str]]:
     if why := _url_problem(kind, spec):
-        yield _problem("url", why)
+        yield problem("url", why)
     if spec.test_repository and (why := repository_problem(spec.test_repository)):
-        yield _problem("test_repository", f"This {why}.")
-    if spec.connect_through not in (SLIPWAY, DELEGATE):
-        yield _problem("connect_through", "Use Slipway or Delegate.")
-    if spec.delegate_selectors and not spec.is_remote:
-        yield _problem("delegate_selectors", "Tags choose among delegates: set connect_through to Delegate.")
+        yield problem("test_repository", f"This {why}.")
+    yield from spec.route_problems()
 
 
 def _url_problem(kind: str, spec: SiteSpec) -> str:
@@ -143,29 +115,25 @@ def _ssh_problem(url: str) -> str:
 
 def _host_key_problems(spec: SiteSpec) -> Iterator[dict[str, str]]:
     if spec.host_key and scheme_of(spec.url) != "ssh":
-        yield _problem("host_key", "A host key belongs to a URL of ssh://.")
+        yield problem("host_key", "A host key belongs to a URL of ssh://.")
         return
     try:
         read_host_keys(spec.host_key)
     except BadHostKey as bad:
-        yield _problem("host_key", f"This cannot be read: {bad}.")
+        yield problem("host_key", f"This cannot be read: {bad}.")
 
 
 def _entrance_problems(kind: str, spec: SiteSpec, has_secret: bool) -> Iterator[dict[str, str]]:
     ways = _WAYS[Connector.Kind(kind)]
     is_ssh = scheme_of(spec.url) == "ssh"
     if spec.authentication not in ways:
-        yield _problem("authentication", f"Use {', '.join(ways)}.")
+        yield problem("authentication", f"Use {', '.join(ways)}.")
     elif spec.url and is_ssh != (spec.authentication == SSH_KEY):
         text = "An address of SSH is entered with SshKey." if is_ssh else "SshKey belongs to a URL of ssh://."
-        yield _problem("authentication", text)
+        yield problem("authentication", text)
     elif spec.needs_secret and not has_secret:
-        yield _problem("secret", "This way of entering needs a secret: create one and choose it.")
+        yield problem("secret", "This way of entering needs a secret: create one and choose it.")
     if spec.authentication == PASSWORD and not _USERNAME.match(spec.username):
-        yield _problem("username", "Give the user name that goes with the password or token.")
+        yield problem("username", "Give the user name that goes with the password or token.")
     if spec.authentication != PASSWORD and spec.username:
-        yield _problem("username", "A user name belongs to UsernamePassword.")
-
-
-def _problem(path: str, message: str) -> dict[str, str]:
-    return {"path": path, "message": message}
+        yield problem("username", "A user name belongs to UsernamePassword.")

@@ -7,79 +7,42 @@ from django import forms
 from django.conf import settings
 
 from aws.regions import regions
-from connectors.aws_accounts import (
-    ACCESS_KEY,
-    ASSUME_ROLE,
-    DEFAULT_CHAIN,
-    DELEGATE,
-    OF_DELEGATE,
-    SLIPWAY,
-    read_spec,
-)
-from connectors.delegate_tags import tags_in
-from connectors.models import Connector, Secret
+from connectors.aws_accounts import ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN, OF_DELEGATE, read_spec
+from connectors.forms.entrances import MONO, EntranceForm, MadeInScope, SecretField, Versioned, begun_with
+from connectors.models import Connector
+from connectors.specs import SLIPWAY
 from rbac.models import Scope
-from rbac.policy import Principal, visible_to
-from web.page_forms import PageForm, ScopeField, identifier_from
-
-EDIT = "core_connector_edit"
-_MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+from rbac.policy import Principal
 
 
-class SecretField(forms.ModelChoiceField):
-    """A secret that the person may use, named by where it lies."""
-
-    def label_from_instance(self, obj: Any) -> str:
-        return f"{obj.name} ({obj.scope.path}/{obj.identifier})"
-
-
-class ConnectorForm(PageForm):
+class ConnectorForm(EntranceForm):
     """How an AWS account is entered; `spec` gives it as a connector keeps it."""
 
     depending = frozenset({"role_arn", "access_key_id", "secret", "secret_value"})
 
     name = forms.CharField(max_length=128, help_text="Such as “Production, Ireland”.")
-    connect_through = forms.ChoiceField(
-        label="Calls go out from",
-        choices=[(SLIPWAY, "This Slipway"), (DELEGATE, "A delegate")],
-        initial=SLIPWAY,
-        required=False,
-        widget=forms.RadioSelect,
-    )
-    delegate_selectors = forms.CharField(
-        required=False,
-        max_length=3000,
-        label="Only delegates with all of these tags",
-        help_text="With commas between them. Empty: any delegate that may work here.",
-        widget=forms.TextInput(attrs={**_MONO, "placeholder": "prod, eu-central"}),
-    )
     credentials = forms.ChoiceField(label="Credentials", widget=forms.RadioSelect)
     role_arn = forms.CharField(
         required=False,
         max_length=600,
         label="Role",
         help_text="The ARN of the role in the account to deploy to.",
-        widget=forms.TextInput(attrs={**_MONO, "placeholder": "arn:aws:iam::123456789012:role/deployer"}),
+        widget=forms.TextInput(attrs={**MONO, "placeholder": "arn:aws:iam::123456789012:role/deployer"}),
     )
     external_id = forms.CharField(
         required=False,
         max_length=1224,
         label="External id",
         help_text="Name it in the role's trust policy: then no other connector can assume the role.",
-        widget=forms.TextInput(attrs=_MONO),
+        widget=forms.TextInput(attrs=MONO),
     )
     access_key_id = forms.CharField(
         required=False,
         max_length=128,
         label="Access key id",
-        widget=forms.TextInput(attrs={**_MONO, "placeholder": "AKIAIOSFODNN7EXAMPLE"}),
+        widget=forms.TextInput(attrs={**MONO, "placeholder": "AKIAIOSFODNN7EXAMPLE"}),
     )
-    secret = SecretField(
-        queryset=Secret.objects.none(),
-        required=False,
-        empty_label="Choose a secret",
-        label="Secret with the secret access key",
-    )
+    secret = SecretField(label="Secret with the secret access key")
     secret_value = forms.CharField(
         required=False,
         strip=True,
@@ -93,22 +56,20 @@ class ConnectorForm(PageForm):
         max_length=200,
         label="Endpoint instead of AWS",
         help_text="Where calls go instead of AWS, such as a pretend account. Empty for AWS.",
-        widget=forms.TextInput(attrs=_MONO),
+        widget=forms.TextInput(attrs=MONO),
     )
 
     def __init__(self, *args: Any, person: Principal, connector: Connector | None = None, **kwargs: Any):
         given = kwargs.pop("initial", {})
         super().__init__(*args, auto_id="connector-%s", initial=_initial(connector) | given, **kwargs)
-        self._offer(person, connector)
+        self._offer(person)
         if not settings.ALLOW_AWS_ENDPOINTS:
             del self.fields["endpoint_url"]
         self.lends_own = bool(settings.ALLOW_MANAGER_CREDENTIALS)
 
-    def _offer(self, person: Principal, connector: Connector | None) -> None:
-        usable = visible_to(person, "core_secret_access", Secret.objects.defer("value"))
-        choice, credentials, region = (self.fields[one] for one in ("secret", "credentials", "test_region"))
-        if isinstance(choice, SecretField):
-            choice.queryset = usable.select_related("scope").order_by("scope__path", "identifier")
+    def _offer(self, person: Principal) -> None:
+        self.offer_secrets(person)
+        credentials, region = self.fields["credentials"], self.fields["test_region"]
         if isinstance(credentials, forms.ChoiceField):
             credentials.choices = _ways()
         if isinstance(region, forms.ChoiceField):
@@ -117,14 +78,12 @@ class ConnectorForm(PageForm):
     def spec(self) -> dict[str, Any]:
         """What the connector keeps: only what its way of entering the account asks for."""
         way = self.cleaned_data["credentials"]
-        wanted = ["test_region", "endpoint_url", "connect_through"]
+        wanted = ["test_region", "endpoint_url"]
         if way in (ACCESS_KEY, ASSUME_ROLE):
             wanted.append("access_key_id")
         if way == ASSUME_ROLE:
             wanted += ["role_arn", "external_id"]
-        found = {name: self.cleaned_data.get(name, "") for name in wanted}
-        if found["connect_through"] == DELEGATE:
-            found["delegate_selectors"] = tags_in(self.cleaned_data.get("delegate_selectors", ""))
+        found = {name: self.cleaned_data.get(name, "") for name in wanted} | self.routing()
         return {"credentials": way, **{name: value for name, value in found.items() if value}}
 
     @property
@@ -133,30 +92,15 @@ class ConnectorForm(PageForm):
         return read_spec(self.spec()).needs_secret
 
 
-class NewConnectorForm(ConnectorForm):
+class NewConnectorForm(MadeInScope, ConnectorForm):
     """A connector that is not there yet."""
-
-    in_scope = ScopeField(help_text="Things in this scope and below it can use the connector.")
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="What pipelines call it; made from the name if empty.",
-        widget=forms.TextInput(attrs=_MONO),
-    )
 
     field_order = ("in_scope", "name", "identifier")
 
     def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
         begun = {"credentials": ASSUME_ROLE, "external_id": f"slipway-{randoms.token_hex(8)}"}
         super().__init__(*args, person=person, initial=begun, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.offer(person, EDIT, scope)
-
-    def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
-        given = str(self.cleaned_data["identifier"])
-        return given or identifier_from(str(self.cleaned_data.get("name", "")))
+        self.offer_scopes(person, scope)
 
 
 def _ways() -> list[tuple[str, str]]:
@@ -175,26 +119,15 @@ def _initial(connector: Connector | None) -> dict[str, Any]:
         return {"test_region": "us-east-1", "connect_through": SLIPWAY}
     spec = read_spec(connector.spec)
     return {
-        "name": connector.name,
-        "connect_through": spec.connect_through,
-        "delegate_selectors": ", ".join(spec.delegate_selectors),
+        **begun_with(connector, spec),
         "credentials": spec.credentials,
         "role_arn": spec.role_arn,
         "external_id": spec.external_id,
         "access_key_id": spec.access_key_id,
-        "secret": connector.secret_id,
         "test_region": spec.test_region,
         "endpoint_url": spec.endpoint_url,
-        "version": version_of(connector),
     }
 
 
-def version_of(connector: Connector) -> str:
-    """What tells one state of a connector from the next."""
-    return f"{connector.updated_at.timestamp():.6f}"
-
-
-class EditConnectorForm(ConnectorForm):
-    """A connector that is there; `version` is the one that the person saw."""
-
-    version = forms.CharField(max_length=32, widget=forms.HiddenInput)
+class EditConnectorForm(Versioned, ConnectorForm):
+    """A connector that is there."""

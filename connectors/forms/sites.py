@@ -4,17 +4,14 @@ from typing import Any
 
 from django import forms
 
-from connectors.aws_accounts import DELEGATE, SLIPWAY
-from connectors.delegate_tags import tags_in
-from connectors.forms.connectors import EDIT, SecretField, version_of
+from connectors.forms.entrances import MONO, EntranceForm, MadeInScope, SecretField, Versioned, begun_with
 from connectors.forms.secrets import Unechoed
-from connectors.models import Connector, Secret
+from connectors.models import Connector
 from connectors.sites import ANONYMOUS, PASSWORD, SSH_KEY, read_site
+from connectors.specs import SLIPWAY
 from rbac.models import Scope
-from rbac.policy import Principal, visible_to
-from web.page_forms import PageForm, ScopeField, identifier_from
+from rbac.policy import Principal
 
-_MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
 _WAYS = {
     Connector.Kind.GIT: [
         (ANONYMOUS, "Anonymous"),
@@ -40,37 +37,18 @@ _HINTS = {
 }
 
 
-class SiteForm(PageForm):
+class SiteForm(EntranceForm):
     """Where a Git server or a registry is and how it is entered; `spec` gives it as a connector keeps it."""
 
     depending = frozenset({"username", "secret", "secret_value", "host_key", "test_repository"})
 
     name = forms.CharField(max_length=128, help_text="Such as “Team repositories”.")
-    connect_through = forms.ChoiceField(
-        label="Calls go out from",
-        choices=[(SLIPWAY, "This Slipway"), (DELEGATE, "A delegate")],
-        initial=SLIPWAY,
-        required=False,
-        widget=forms.RadioSelect,
-    )
-    delegate_selectors = forms.CharField(
-        required=False,
-        max_length=3000,
-        label="Only delegates with all of these tags",
-        help_text="With commas between them. Empty: any delegate that may work here.",
-        widget=forms.TextInput(attrs={**_MONO, "placeholder": "prod, eu-central"}),
-    )
-    url = forms.CharField(max_length=500, label="URL", widget=forms.TextInput(attrs=_MONO))
+    url = forms.CharField(max_length=500, label="URL", widget=forms.TextInput(attrs=MONO))
     authentication = forms.ChoiceField(label="Authentication", widget=forms.RadioSelect)
     username = forms.CharField(
-        required=False, max_length=255, label="User name", widget=forms.TextInput(attrs=_MONO)
+        required=False, max_length=255, label="User name", widget=forms.TextInput(attrs=MONO)
     )
-    secret = SecretField(
-        queryset=Secret.objects.none(),
-        required=False,
-        empty_label="Choose a secret",
-        label="Secret with the token, password or private key",
-    )
+    secret = SecretField(label="Secret with the token, password or private key")
     secret_value = forms.CharField(
         required=False,
         strip=True,
@@ -91,19 +69,17 @@ class SiteForm(PageForm):
         max_length=10_000,
         label="Host keys of the server",
         help_text="What ssh-keyscan prints, one key a line. Empty: the key of the first connection is kept.",
-        widget=forms.Textarea(attrs={**_MONO, "rows": 2, "placeholder": "ssh-ed25519 AAAA…"}),
+        widget=forms.Textarea(attrs={**MONO, "rows": 2, "placeholder": "ssh-ed25519 AAAA…"}),
     )
-    test_repository = forms.CharField(required=False, max_length=255, widget=forms.TextInput(attrs=_MONO))
+    test_repository = forms.CharField(required=False, max_length=255, widget=forms.TextInput(attrs=MONO))
 
     def __init__(
         self, *args: Any, person: Principal, kind: str, connector: Connector | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, auto_id="connector-%s", initial=_initial(connector), **kwargs)
         self.kind = Connector.Kind(kind)
-        usable = visible_to(person, "core_secret_access", Secret.objects.defer("value"))
-        choice, ways = self.fields["secret"], self.fields["authentication"]
-        if isinstance(choice, SecretField):
-            choice.queryset = usable.select_related("scope").order_by("scope__path", "identifier")
+        self.offer_secrets(person)
+        ways = self.fields["authentication"]
         if isinstance(ways, forms.ChoiceField):
             ways.choices = _WAYS[self.kind]
         help_text, placeholder, label, about = _HINTS[self.kind]
@@ -114,14 +90,12 @@ class SiteForm(PageForm):
     def spec(self) -> dict[str, Any]:
         """What the connector keeps: only what its way of entering asks for."""
         given = self.cleaned_data
-        wanted = ["url", "authentication", "connect_through", "test_repository"]
+        wanted = ["url", "authentication", "test_repository"]
         if given["authentication"] == PASSWORD:
             wanted.append("username")
-        found = {name: given.get(name, "") for name in wanted}
+        found = {name: given.get(name, "") for name in wanted} | self.routing()
         if given["authentication"] == SSH_KEY:
             found["host_key"] = given.get("host_key", "")
-        if found["connect_through"] == DELEGATE:
-            found["delegate_selectors"] = tags_in(given.get("delegate_selectors", ""))
         return {name: value for name, value in found.items() if value}
 
     @property
@@ -130,35 +104,18 @@ class SiteForm(PageForm):
         return read_site(self.spec()).needs_secret
 
 
-class NewSiteForm(SiteForm):
+class NewSiteForm(MadeInScope, SiteForm):
     """A connector that is not there yet."""
-
-    in_scope = ScopeField(help_text="Things in this scope and below it can use the connector.")
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="What manifests and pipelines call it; made from the name if empty.",
-        widget=forms.TextInput(attrs=_MONO),
-    )
 
     field_order = ("in_scope", "name", "identifier")
 
     def __init__(self, *args: Any, person: Principal, kind: str, scope: Scope | None, **kwargs: Any) -> None:
         super().__init__(*args, person=person, kind=kind, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.offer(person, EDIT, scope)
-
-    def clean_identifier(self) -> str:
-        """The identifier, made from the name where none was given."""
-        given = str(self.cleaned_data["identifier"])
-        return given or identifier_from(str(self.cleaned_data.get("name", "")))
+        self.offer_scopes(person, scope)
 
 
-class EditSiteForm(SiteForm):
-    """A connector that is there; `version` is the one that the person saw."""
-
-    version = forms.CharField(max_length=32, widget=forms.HiddenInput)
+class EditSiteForm(Versioned, SiteForm):
+    """A connector that is there."""
 
 
 def _initial(connector: Connector | None) -> dict[str, Any]:
@@ -166,14 +123,10 @@ def _initial(connector: Connector | None) -> dict[str, Any]:
         return {"connect_through": SLIPWAY, "authentication": ANONYMOUS}
     site = read_site(connector.spec)
     return {
-        "name": connector.name,
-        "connect_through": site.connect_through,
-        "delegate_selectors": ", ".join(site.delegate_selectors),
+        **begun_with(connector, site),
         "url": site.url,
         "authentication": site.authentication,
         "username": site.username,
-        "secret": connector.secret_id,
         "host_key": site.host_key,
         "test_repository": site.test_repository,
-        "version": version_of(connector),
     }

@@ -10,7 +10,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from connectors.downstream import lacking, needs_of_connector
-from connectors.forms.connectors import ConnectorForm, EditConnectorForm, NewConnectorForm, version_of
+from connectors.forms.connectors import ConnectorForm, EditConnectorForm, NewConnectorForm
+from connectors.forms.entrances import version_of
 from connectors.forms.sites import EditSiteForm, NewSiteForm, SiteForm
 from connectors.host_keys import is_ssh, known_server
 from connectors.models import Connector, Secret
