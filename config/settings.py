@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "connectors",
     "delegates",
     "deployments",
+    "instances",
     "ops",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -202,6 +203,8 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE = {
     "dispatch": {"task": "deployments.tasks.dispatch", "schedule": 1.0, "options": {"expires": 3}},
+    "instances": {"task": "instances.tasks.tick", "schedule": 5.0, "options": {"expires": 10}},
+    "prune-instances": {"task": "instances.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
     "delegates": {"task": "delegates.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},
     "prune-sessions": {
         "task": "access.tasks.prune_sessions",

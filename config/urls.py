@@ -17,6 +17,7 @@ urlpatterns = [
     path("", include("access.urls")),
     path("", include("access.people_urls")),
     path("", include("deployments.urls")),
+    path("", include("instances.urls")),
     path("", include("delegates.urls")),
     path("", include("connectors.urls")),
     path("", include("ops.urls")),
@@ -28,6 +29,7 @@ urlpatterns = [
     path("api/v1/", include("connectors.api_urls")),
     path("api/v1/", include("delegates.api_urls")),
     path("api/v1/", include("deployments.api_urls")),
+    path("api/v1/", include("instances.api_urls")),
 ]
 
 handler400 = "web.views.handler400"

@@ -195,6 +195,8 @@ def planned_stage(
         position=position,
         identifier=target.spec.identifier,
         name=target.spec.name,
+        service=target.service,
+        infrastructure=target.infrastructure,
         connector=target.infrastructure.connector,
         region=target.infrastructure.region,
         cluster=target.infrastructure.cluster,

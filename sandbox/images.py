@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 
@@ -86,6 +87,11 @@ def is_delegate(image: str) -> bool:
     name = name_of(image)
     own = [name_of(os.environ.get(variable, "")) for variable in IMAGE_VARIABLES]
     return name in (*DELEGATES, *own) or name.endswith(tuple(f"/{d}" for d in DELEGATES))
+
+
+def digest_of(image: str) -> str:
+    """The digest that a pull finds: the one that the reference names, or one of its name."""
+    return image.partition("@")[2] or f"sha256:{sha256(image.encode()).hexdigest()}"
 
 
 def behavior_of(image: str) -> Behavior:

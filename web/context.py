@@ -24,6 +24,7 @@ ENTRIES: Final = (
     Entry("Pipelines", "/pipelines/", "pipelines", "p"),
     Entry("Services", "/services/", "services", "s"),
     Entry("Environments", "/environments/", "environments", "v"),
+    Entry("Instances", "/instances/", "instances", "n"),
     Entry("Delegates", "/delegates/", "delegates", "d"),
     Entry("Connectors", "/connectors/", "connectors", "c"),
     Entry("Secrets", "/secrets/", "secrets", "k"),

@@ -12,6 +12,8 @@ from django.db.models.fields.json import KT
 from connectors.encryption import EncryptedTextField
 from connectors.models import Connector
 from deployments.models.pipelines import Pipeline
+from deployments.models.places import Infrastructure
+from deployments.models.services import Service
 from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
 from rbac.models import Scope
 
@@ -124,6 +126,11 @@ class StageExecution(models.Model):
     identifier = models.CharField(max_length=128)
     name = models.CharField(max_length=128)
     status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
+    # What is deployed and where; the values below stay as they were when both are deleted.
+    service = models.ForeignKey(Service, null=True, on_delete=models.SET_NULL, related_name="stages")
+    infrastructure = models.ForeignKey(
+        Infrastructure, null=True, on_delete=models.SET_NULL, related_name="stages"
+    )
     connector = models.ForeignKey(Connector, on_delete=models.PROTECT, related_name="+")
     region = models.CharField(max_length=64)
     cluster = models.CharField(max_length=255)
@@ -142,6 +149,13 @@ class StageExecution(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["execution", "position"], name="stage_position_unique")
+        ]
+        indexes = [
+            # What sync asks for: whose an ECS service is, and who made one of its deployments.
+            models.Index(
+                fields=["cluster", "ecs_service"], name="stage_ecs_service", condition=~Q(ecs_service="")
+            ),
+            models.Index(fields=["deployment_id"], name="stage_deployment", condition=~Q(deployment_id="")),
         ]
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox.clock import CLOCK
 from sandbox.ecs import containers, output, secret_values, targets
 from sandbox.ecs.records import Task
-from sandbox.images import BEHAVIORS, RUNS, Behavior
+from sandbox.images import BEHAVIORS, RUNS, Behavior, digest_of
 from sandbox.images import behavior_of as image_behavior
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ def _activated(backend: "SandboxEcs", task: Task) -> None:
     task.running_since = CLOCK.elapsed
     for container in task.containers:
         container["lastStatus"] = "RUNNING"
+        container["imageDigest"] = digest_of(container["image"])
     targets.register(backend, task)
     exits_after = behavior_of(task).exits_after
     judged_by_health = not behavior_of(task).healthy and _is_checked(backend, task)

@@ -32,6 +32,8 @@ FREEZE_FORM = {
 }
 
 DEPLOYMENT_PAGES: dict[str, Row] = {
+    "instances": only(Lists("core_environment_view")),
+    "service-instances": only(Needs("core_service_view"), of("service")),
     "executions": only(Lists("core_pipeline_view")),
     "execution": only(Needs("core_pipeline_view"), of("execution")),
     "abort-execution": Row((Ask("post", Needs("core_pipeline_abort", 302), is_form=True),), of("execution")),

@@ -25,6 +25,12 @@ from tests.api.world import PIPELINE
 FREEZE = {"name": "X", "begins": "2020-01-01T00:00", "ends": "2020-01-02T00:00"}
 
 DEPLOYMENTS: dict[str, Row] = {
+    # What runs where.
+    "api-service-instances": Row((get(Needs("core_service_view")),), of("service")),
+    "api-infrastructure-sync": Row(
+        (get(Needs("core_environment_view")), Ask("post", Needs("core_environment_access", 202))),
+        of("infrastructure"),
+    ),
     # Deployments.
     "api-services": Row(
         (

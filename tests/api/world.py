@@ -36,6 +36,7 @@ from rbac.models import (
 )
 from rbac.models.api_key import hash_of
 from rbac.operations.keys import create_api_key
+from tests.api.running import what_runs
 from tests.delegates.making import make_token, one_of_everything
 from tests.watching.marker import planted
 
@@ -157,6 +158,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         diff="d" * 64,
         checks_made=1,
     )
+    what_runs(service, infrastructure, execution, CANARY)
     freeze = FreezeWindow.objects.create(
         scope=scope,
         identifier="holidays",

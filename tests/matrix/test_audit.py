@@ -23,7 +23,16 @@ from tests.watching.marker import planted
 pytestmark = pytest.mark.django_db
 ASKS = [(name, ask) for name, row in ROWS.items() for ask in row.asks if ask.method != "get"]
 WRITE = re.compile(r'^\s*(?:INSERT (?:OR IGNORE )?INTO|UPDATE|DELETE FROM) "?(\w+)"?', re.IGNORECASE)
-OURS = ("rbac_", "connectors_", "delegates_", "deployments_", "mfa_", "account_", "socialaccount_")
+OURS = (
+    "rbac_",
+    "connectors_",
+    "delegates_",
+    "deployments_",
+    "instances_",
+    "mfa_",
+    "account_",
+    "socialaccount_",
+)
 # A question and its answer change nothing of what was asked about.
 QUESTIONS = {"deployments_previewquestion", "delegates_inquiry", "delegates_delegatetask"}
 CHANGING_NOTHING = {"approval.check", "delegatetoken.reveal", "user.sign_out"}

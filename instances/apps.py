@@ -1,0 +1,18 @@
+"""The Django app of what runs where."""
+
+from django.apps import AppConfig
+
+
+class InstancesConfig(AppConfig):
+    """Instances."""
+
+    name = "instances"
+    verbose_name = "Instances"
+
+    def ready(self) -> None:
+        # Says what becomes of a sync's call as a delegate takes it, answers or is lost.
+        from delegates.owners import register_owner
+        from instances.delegated import OWNER, SyncOwner
+        from instances.tasks import sync_soon
+
+        register_owner(OWNER, SyncOwner(sync_soon))

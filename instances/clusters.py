@@ -1,0 +1,59 @@
+"""Which clusters are kept in step: those of infrastructures, and for two weeks after their last task."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from connectors.models import Connector
+from deployments.models import Infrastructure
+from instances.models import ServiceInstance, SyncedCluster
+
+KEPT_GOING: Final = timedelta(days=14)
+
+
+def enter_new(now: datetime) -> int:
+    """Make a row for each cluster that an infrastructure names and that has none; they are due at once."""
+    same = SyncedCluster.objects.filter(
+        connector=OuterRef("connector"), region=OuterRef("region"), cluster=OuterRef("cluster")
+    )
+    named = Infrastructure.objects.filter(connector__kind=Connector.Kind.AWS).exclude(Exists(same))
+    rows = [
+        SyncedCluster(connector_id=connector, region=region, cluster=cluster, last_used_at=now, due_at=now)
+        for connector, region, cluster in named.values_list("connector", "region", "cluster").distinct()
+        if cluster and "<+" not in cluster + region
+    ]
+    given_up = SyncedCluster.objects.filter(due_at=None).filter(Exists(_naming()))
+    return len(SyncedCluster.objects.bulk_create(rows, ignore_conflicts=True)) + given_up.update(due_at=now)
+
+
+def _naming() -> QuerySet[Infrastructure]:
+    return Infrastructure.objects.filter(
+        connector=OuterRef("connector"), region=OuterRef("region"), cluster=OuterRef("cluster")
+    )
+
+
+def due(now: datetime, most: int) -> list[int]:
+    """The keys of clusters whose sync is due and in nobody's hands, the longest waiting first."""
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+    rows = SyncedCluster.objects.filter(free, due_at__lte=now).order_by("due_at")
+    return list(rows.values_list("pk", flat=True)[:most])
+
+
+def let_go(now: datetime) -> int:
+    """Stop with clusters that no infrastructure names and where nothing has run for two weeks."""
+    lately = ServiceInstance.objects.filter(cluster=OuterRef("pk")).filter(
+        Q(stopped_at__isnull=True) | Q(stopped_at__gt=now - KEPT_GOING)
+    )
+    idle = (
+        SyncedCluster.objects.exclude(Exists(_naming()))
+        .exclude(Exists(lately))
+        .filter(due_at__isnull=False, last_used_at__lt=now - KEPT_GOING)
+    )
+    return idle.update(due_at=None)
+
+
+def ask_for(connector_id: int, region: str, cluster: str, now: datetime) -> None:
+    """Bring the next sync of a cluster forward: something has changed there."""
+    rows = SyncedCluster.objects.filter(connector=connector_id, region=region, cluster=cluster)
+    rows.update(due_at=now, last_used_at=now)

@@ -1,0 +1,161 @@
+"""What sync has seen: clusters, their ECS services, and one service instance for each ECS task."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from connectors.models import Connector
+from delegates.models import DelegateTask
+from deployments.models import Execution, Infrastructure, Service
+
+
+class SyncedCluster(models.Model):
+    """One cluster as one connector sees it, however many infrastructures name it, and how far its sync is.
+
+    `reading` is where a sync goes on: what was read is in the rows already. The columns from `due_at` on
+    belong to sync alone; pages may only bring `due_at` forward.
+    """
+
+    connector = models.ForeignKey(Connector, on_delete=models.CASCADE, related_name="+")
+    region = models.CharField(max_length=64)
+    cluster = models.CharField(max_length=255)
+    # Whose calls are counted together; known from the first ARN on.
+    account = models.CharField(max_length=32, blank=True, default="")
+    last_used_at = models.DateTimeField()
+
+    due_at = models.DateTimeField(null=True)
+    claimed_until = models.DateTimeField(null=True)
+    fence = models.PositiveBigIntegerField(default=0)
+    task = models.ForeignKey(DelegateTask, null=True, on_delete=models.SET_NULL, related_name="+")
+    reading = models.JSONField(null=True)
+    synced_at = models.DateTimeField(null=True)
+    seconds = models.FloatField(null=True)
+    calls = models.PositiveIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    failed_at = models.DateTimeField(null=True)
+    failure = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["connector", "region", "cluster"], name="cluster_synced_once")
+        ]
+        indexes = [
+            models.Index(fields=["due_at"], name="cluster_due", condition=models.Q(due_at__isnull=False))
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cluster} in {self.region}"
+
+
+class SeenService(models.Model):
+    """One ECS service of a cluster, and the service and infrastructure that Slipway deploys it by, if any."""
+
+    SCOPE_PATH: ClassVar[str] = "infrastructure__environment__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "infrastructure__environment__identifier"}
+
+    cluster = models.ForeignKey(SyncedCluster, on_delete=models.CASCADE, related_name="services")
+    name = models.CharField(max_length=255)
+    arn = models.CharField(max_length=512)
+    service = models.ForeignKey(Service, null=True, on_delete=models.SET_NULL, related_name="seen")
+    infrastructure = models.ForeignKey(
+        Infrastructure, null=True, on_delete=models.SET_NULL, related_name="seen"
+    )
+    status = models.CharField(max_length=32)
+    desired = models.PositiveIntegerField(default=0)
+    running = models.PositiveIntegerField(default=0)
+    pending = models.PositiveIntegerField(default=0)
+    task_definition = models.CharField(max_length=512, blank=True, default="")
+    # The service as DescribeServices answered it, without its events.
+    answered = models.JSONField(default=dict)
+    first_seen_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    gone_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="seen_service_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServiceInstance(models.Model):
+    """One ECS task; a stopped one is kept with why it stopped for as long as retention says (R269, R270)."""
+
+    class Origin(models.TextChoices):
+        EXECUTION = "EXECUTION", "An execution of Slipway"
+        REPLACED = "REPLACED", "ECS, in the place of another"
+        AUTO_SCALED = "AUTO_SCALED", "Auto scaling"
+        OUTSIDE = "OUTSIDE", "Outside Slipway"
+
+    SCOPE_PATH: ClassVar[str] = "seen__infrastructure__environment__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {
+        "environment": "seen__infrastructure__environment__identifier"
+    }
+
+    cluster = models.ForeignKey(SyncedCluster, on_delete=models.CASCADE, related_name="instances")
+    seen = models.ForeignKey(SeenService, null=True, on_delete=models.CASCADE, related_name="instances")
+    arn = models.CharField(max_length=512)
+    task_id = models.CharField(max_length=64)
+    task_definition = models.CharField(max_length=512)
+    image = models.CharField(max_length=512, blank=True, default="")
+    digest = models.CharField(max_length=128, blank=True, default="")
+    # Of each its name, image, digest, status, health, exit code and reason.
+    containers = models.JSONField(default=list)
+    last_status = models.CharField(max_length=32)
+    desired_status = models.CharField(max_length=32)
+    health = models.CharField(max_length=16, blank=True, default="")
+    zone = models.CharField(max_length=64, blank=True, default="")
+    launch_type = models.CharField(max_length=32, blank=True, default="")
+    capacity_provider = models.CharField(max_length=255, blank=True, default="")
+    address = models.GenericIPAddressField(null=True)
+    # The ARN of the container instance, and what is known of it.
+    host = models.CharField(max_length=512, blank=True, default="")
+    started_by = models.CharField(max_length=128, blank=True, default="")
+    origin = models.CharField(max_length=16, choices=Origin, default=Origin.OUTSIDE)
+    execution = models.ForeignKey(Execution, null=True, on_delete=models.SET_NULL, related_name="instances")
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    stopped_at = models.DateTimeField(null=True)
+    stop_code = models.CharField(max_length=64, blank=True, default="")
+    stopped_reason = models.TextField(blank=True, default="")
+    # One word for how AWS shows it: another word if anything has changed.
+    looks = models.CharField(max_length=32)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cluster", "arn"], name="instance_once")]
+        indexes = [
+            models.Index(fields=["seen", "stopped_at", "-created_at"], name="instance_of_service"),
+            models.Index(fields=["-created_at", "-id"], name="instance_newest"),
+            models.Index(
+                fields=["cluster"], name="instance_live", condition=models.Q(stopped_at__isnull=True)
+            ),
+            models.Index(fields=["stopped_at"], name="instance_stopped"),
+        ]
+
+    def __str__(self) -> str:
+        return self.task_id
+
+
+class SeenEvent(models.Model):
+    """A sentence that ECS wrote about a service; AWS keeps the last hundred, Slipway as retention says."""
+
+    SCOPE_PATH: ClassVar[str] = "seen__infrastructure__environment__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {
+        "environment": "seen__infrastructure__environment__identifier"
+    }
+
+    seen = models.ForeignKey(SeenService, on_delete=models.CASCADE, related_name="events")
+    event = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    message = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["seen", "event"], name="seen_event_once")]
+        indexes = [
+            models.Index(fields=["-at", "-id"], name="seen_event_newest"),
+            models.Index(fields=["seen", "-at", "-id"], name="seen_event_of_service"),
+        ]
+
+    def __str__(self) -> str:
+        return self.event

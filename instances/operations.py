@@ -1,0 +1,37 @@
+"""What a person can do about the picture of what runs where: have it taken again."""
+
+from django.db import transaction
+
+from delegates.clock import database_now
+from deployments.models import Infrastructure
+from instances.clusters import ask_for, enter_new
+from instances.models import SyncedCluster
+from instances.queries import cluster_of
+from instances.tasks import sync_soon
+from rbac.audit import record
+from rbac.models import User
+from rbac.policy import require
+from web.problems import Conflict
+
+SYNC = "core_environment_access"
+
+
+def sync_infrastructure(*, actor: User, infrastructure: Infrastructure) -> SyncedCluster:
+    """Look at the cluster of an infrastructure now; a sync that is under way is not begun anew.
+
+    Raises `Conflict` where the infrastructure names no cluster yet, `Forbidden` without access to it.
+    """
+    require(actor, SYNC, infrastructure)
+    now = database_now()
+    with transaction.atomic():
+        enter_new(now)
+        ask_for(infrastructure.connector_id, infrastructure.region, infrastructure.cluster, now)
+        cluster = cluster_of(infrastructure)
+        if cluster is None:
+            raise Conflict(
+                "The cluster of this infrastructure is an expression: it is known once something is deployed."
+            )
+        asked = {"region": cluster.region, "cluster": cluster.cluster}
+        record(actor=actor, action="infrastructure.sync", thing=infrastructure, after=asked)
+        transaction.on_commit(lambda: sync_soon(cluster.pk))
+    return cluster

@@ -1,0 +1,154 @@
+"""How far the sync of one cluster is: each answer is in the rows before the next is asked for.
+
+Who is killed loses one answer: the next worker goes on where the rows say. Time is the database's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+from django.db.models import F, Q
+
+from aws.errors import AwsError, NotFound, Throttled
+from delegates.clock import database_now
+from delegates.doors import door_key
+from delegates.models import DelegateTask
+from deployments.engine import quota
+from instances.keeping import account_of, close, keep_services, keep_tasks, known_stopped
+from instances.models import SyncedCluster
+from instances.reading import HOSTS, SERVICES, STOPPED, Question, Reading
+
+INTERVAL: Final = timedelta(seconds=60)
+LEASE: Final = timedelta(seconds=60)
+LONGEST_PAUSE: Final = timedelta(hours=1)
+
+
+class TakenOver(Exception):
+    """Another worker has this cluster now."""
+
+
+@dataclass
+class Sync:
+    """One cluster in the hands of one worker; `fence` tells it from who had it before."""
+
+    cluster: SyncedCluster
+    reading: Reading
+
+    @property
+    def quota(self) -> str:
+        cluster = self.cluster
+        return f"{cluster.account or door_key(cluster.connector)}/{cluster.region}"
+
+    @property
+    def began(self) -> datetime:
+        return datetime.fromisoformat(self.reading.began)
+
+    def question(self) -> Question:
+        return self.reading.question(self.cluster.cluster)
+
+    def take(self, question: Question, answer: Mapping[str, Any]) -> None:
+        """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`."""
+        now = database_now()
+        with transaction.atomic():
+            self.reading = self._listed(answer) if question.lists else self._described(answer, now)
+            if self.reading.phase == HOSTS and not self.reading.is_listed:
+                self.reading = self.reading.with_hosts(())
+            self._write(now)
+
+    def fail(self, error: str, *, after: timedelta | None = None) -> None:
+        """Note why it does not go on, and when it is tried again: later each time. Raises `TakenOver`."""
+        now = database_now()
+        pause = after or min(INTERVAL * 2 ** min(self.cluster.failures, 10), LONGEST_PAUSE)
+        self._update(
+            failures=F("failures") + 1,
+            failure=error,
+            failed_at=now,
+            reading=None,
+            due_at=now + pause,
+            claimed_until=None,
+            task=None,
+        )
+
+    def pause(self, until: datetime) -> None:
+        """Go on later from here. Raises `TakenOver`."""
+        self._update(due_at=until, claimed_until=None, task=None)
+
+    def wait_for(self, task: DelegateTask, until: datetime) -> None:
+        """Let a delegate make the next call. Raises `TakenOver`."""
+        self._update(task=task, claimed_until=until + LEASE, reading=self.reading.to_row())
+
+    def _listed(self, answer: Mapping[str, Any]) -> Reading:
+        known: set[str] = set()
+        if self.reading.phase == STOPPED:
+            known = known_stopped(self.cluster, answer.get("taskArns") or ())
+        if self.reading.phase == SERVICES and not self.cluster.account:
+            self.cluster.account = account_of(next(iter(answer.get("serviceArns") or ()), ""))
+        return self.reading.listed(answer, known=known)
+
+    def _described(self, answer: Mapping[str, Any], now: datetime) -> Reading:
+        if self.reading.phase == SERVICES:
+            keep_services(self.cluster, answer.get("services") or (), now)
+        else:
+            keep_tasks(self.cluster, answer.get("tasks") or (), now)
+        return self.reading.described()
+
+    def _write(self, now: datetime) -> None:
+        if not self.reading.is_over:
+            self._update(
+                reading=self.reading.to_row(), claimed_until=now + LEASE, account=self.cluster.account
+            )
+            return
+        close(self.cluster, self.began, now)
+        took = (now - self.began).total_seconds()
+        self._update(
+            reading=None,
+            synced_at=now,
+            seconds=took,
+            calls=self.reading.calls,
+            failures=0,
+            failure="",
+            failed_at=None,
+            claimed_until=None,
+            task=None,
+            account=self.cluster.account,
+            # Somebody may have asked again meanwhile: what was read before that does not count.
+            due_at=now + INTERVAL,
+        )
+
+    def _update(self, **fields: Any) -> None:
+        mine = SyncedCluster.objects.filter(pk=self.cluster.pk, fence=self.cluster.fence)
+        if not mine.update(**fields):
+            raise TakenOver
+
+
+def claim(pk: int) -> Sync | None:
+    """Take a cluster that is due and in nobody's hands."""
+    now = database_now()
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+    due = SyncedCluster.objects.filter(free, pk=pk, due_at__lte=now)
+    if not due.update(fence=F("fence") + 1, claimed_until=now + LEASE, task=None):
+        return None
+    cluster = SyncedCluster.objects.select_related("connector__scope", "connector__secret").get(pk=pk)
+    return held(cluster)
+
+
+def held(cluster: SyncedCluster) -> Sync:
+    """A cluster whose sync is under way, in the hands of whoever has it."""
+    row = cluster.reading
+    return Sync(cluster, Reading.from_row(row) if row else Reading(began=database_now().isoformat()))
+
+
+def refuse(sync: Sync, error: AwsError) -> None:
+    """What becomes of a sync whose call AWS refused. Raises `TakenOver`."""
+    now = database_now()
+    if isinstance(error, Throttled):
+        quota.rest(sync.quota, error, now)
+    if isinstance(error, NotFound):
+        # No cluster, so nothing runs there.
+        with transaction.atomic():
+            close(sync.cluster, now, now)
+            sync.fail(error.sentence)
+        return
+    sync.fail(error.sentence)

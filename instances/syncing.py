@@ -1,0 +1,57 @@
+"""The sync of one cluster, one call after another: from this process, or asked of a delegate."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from aws.caller import Caller
+from aws.errors import AwsError
+from connectors.models import Connector
+from delegates.clock import database_now
+from delegates.doors import DelegateDoor, DoorClosed, open_door
+from deployments.engine import quota
+from deployments.engine.turns import NoToken
+from instances.delegated import ask
+from instances.progress import Sync, TakenOver, claim, refuse
+
+logger = logging.getLogger(__name__)
+
+# A worker turns to something else in between.
+SLICE_SECONDS: Final = 20.0
+OpenDoor = Callable[[Connector, str], Caller | DelegateDoor]
+
+
+def go_on(pk: int, open_way: OpenDoor = open_door) -> None:
+    """Sync a cluster for a while, from here; through a delegate its next call is only asked for."""
+    sync = claim(pk)
+    if sync is None:
+        return
+    try:
+        _slice(sync, open_way)
+    except TakenOver:
+        logger.info("Another worker has taken over the sync of %s", sync.cluster)
+
+
+def _slice(sync: Sync, open_way: OpenDoor) -> None:
+    until = time.monotonic() + SLICE_SECONDS
+    try:
+        door = open_way(sync.cluster.connector, sync.cluster.region)
+        while not sync.reading.is_over:
+            question = sync.question()
+            quota.go_or_park(
+                sync.quota, "ecs", question.operation, holder=f"sync:{sync.cluster.pk}", now=database_now()
+            )
+            if isinstance(door, DelegateDoor):
+                ask(sync, door, question)
+                return
+            sync.take(question, door.call("ecs", question.operation, question.params))
+            if time.monotonic() > until:
+                sync.pause(database_now())
+                return
+    except NoToken as wait:
+        sync.pause(wait.until)
+    except DoorClosed as closed:
+        sync.fail(str(closed))
+    except AwsError as error:
+        refuse(sync, error)

@@ -1,0 +1,10 @@
+"""Addresses of the pages of what runs where."""
+
+from django.urls import path
+
+from instances.views import instances
+
+urlpatterns = [
+    path("instances/", instances.instances, name="instances"),
+    path("services/<int:pk>/instances/", instances.instances_of_service, name="service-instances"),
+]

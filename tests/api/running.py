@@ -1,0 +1,39 @@
+"""What sync would have seen of a world: one ECS service with one task."""
+
+from django.utils import timezone
+
+from deployments.models import Execution, Infrastructure, Service
+from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
+
+
+def what_runs(service: Service, place: Infrastructure, execution: Execution, canary: str) -> None:
+    """One ECS service with one task, as sync would have seen them."""
+    now = timezone.now()
+    cluster = SyncedCluster.objects.create(
+        connector=place.connector, region=place.region, cluster=place.cluster, last_used_at=now, due_at=now
+    )
+    seen = SeenService.objects.create(
+        cluster=cluster,
+        name=canary,
+        arn=f"arn:aws:ecs:us-east-1:123456789012:service/demo/{canary}",
+        service=service,
+        infrastructure=place,
+        status="ACTIVE",
+        first_seen_at=now,
+        seen_at=now,
+    )
+    SeenEvent.objects.create(seen=seen, event="a", at=now, message=canary)
+    ServiceInstance.objects.create(
+        cluster=cluster,
+        seen=seen,
+        arn=f"arn:aws:ecs:us-east-1:123456789012:task/demo/{canary}",
+        task_id=canary,
+        task_definition="arn:aws:ecs:us-east-1:123456789012:task-definition/app:1",
+        image=canary,
+        last_status="RUNNING",
+        desired_status="RUNNING",
+        execution=execution,
+        created_at=now,
+        looks="a",
+        seen_at=now,
+    )

@@ -1,0 +1,101 @@
+"""A large cluster that answers as ECS does, from memory: pages, batches, and their limits."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import ceil
+from typing import Any
+
+DIGEST = f"sha256:{'a' * 64}"
+PREFIX = "arn:aws:ecs:us-east-1:123456789012"
+
+
+@dataclass
+class Crowd:
+    """So many ECS services with so many tasks each."""
+
+    services: int
+    tasks_each: int
+    calls: Counter[str] = field(default_factory=Counter)
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def fewest_calls(self) -> int:
+        """What the sizes of AWS's pages make of it; stopped tasks are listed once."""
+        tasks = self.services * self.tasks_each
+        return ceil(self.services / 100) + ceil(self.services / 10) + 2 * ceil(tasks / 100) + 1
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        assert service == "ecs"
+        self.calls[operation] += 1
+        answer: dict[str, Any] = getattr(self, f"_{operation}")(params)
+        return answer
+
+    def _ListServices(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        arns = [f"{PREFIX}:service/{params['cluster']}/s{number}" for number in range(self.services)]
+        return _page(arns, "serviceArns", params)
+
+    def _DescribeServices(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        assert 0 < len(params["services"]) <= 10
+        return {"services": [self._service(arn) for arn in params["services"]]}
+
+    def _service(self, arn: str) -> dict[str, Any]:
+        name = arn.rpartition("/")[2]
+        return {
+            "serviceArn": arn,
+            "serviceName": name,
+            "status": "ACTIVE",
+            "desiredCount": self.tasks_each,
+            "runningCount": self.tasks_each,
+            "pendingCount": 0,
+            "taskDefinition": f"{PREFIX}:task-definition/{name}:7",
+            "deployments": [],
+            "events": [
+                {"id": f"{name}-{one}", "createdAt": self.began.isoformat(), "message": f"(service {name})"}
+                for one in range(3)
+            ],
+        }
+
+    def _ListTasks(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        if params["desiredStatus"] == "STOPPED":
+            return {"taskArns": []}
+        arns = [
+            f"{PREFIX}:task/{params['cluster']}/s{number}t{task}"
+            for number in range(self.services)
+            for task in range(self.tasks_each)
+        ]
+        return _page(arns, "taskArns", params)
+
+    def _DescribeTasks(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        assert 0 < len(params["tasks"]) <= 100
+        return {"tasks": [self._task(arn) for arn in params["tasks"]]}
+
+    def _task(self, arn: str) -> dict[str, Any]:
+        name = arn.rpartition("/")[2].partition("t")[0]
+        return {
+            "taskArn": arn,
+            "group": f"service:{name}",
+            "taskDefinitionArn": f"{PREFIX}:task-definition/{name}:7",
+            "lastStatus": "RUNNING",
+            "desiredStatus": "RUNNING",
+            "healthStatus": "HEALTHY",
+            "startedBy": f"ecs-svc/{name}",
+            "createdAt": self.began.isoformat(),
+            "startedAt": self.began.isoformat(),
+            "containers": [
+                {
+                    "name": "app",
+                    "image": f"{name}:7",
+                    "imageDigest": f"sha256:{'a' * 64}",
+                    "lastStatus": "RUNNING",
+                }
+            ],
+        }
+
+
+def _page(arns: list[str], member: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    at, size = int(params.get("nextToken") or 0), int(params["maxResults"])
+    assert size <= 100
+    following = {"nextToken": str(at + size)} if at + size < len(arns) else {}
+    return {member: arns[at : at + size], **following}
