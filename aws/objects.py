@@ -75,6 +75,10 @@ class _Reading:
             raise Invalid(
                 "TooLarge", f"{key} is too large, or with the others too much at once", "s3", "GetObject"
             )
-        self.found.files[key] = answer["Body"].read(int(GIT_FILE_BYTES)).decode("utf-8", "replace")
+        content: bytes = answer["Body"].read(int(GIT_FILE_BYTES))
+        if b"\0" in content:
+            said = f"{key} is no text: name objects in place of what their keys begin with"
+            raise Invalid("NoText", said, "s3", "GetObject")
+        self.found.files[key] = content.decode("utf-8", "replace")
         self.found.versions[key] = str(answer.get("VersionId") or str(answer.get("ETag", "")).strip('"'))
         return True

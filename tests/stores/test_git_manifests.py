@@ -1,6 +1,7 @@
 """Deployments whose manifests lie in Git: fetched when the run comes there, pinned to one commit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -9,17 +10,23 @@ from pytest_django import Settings
 from connectors.downstream import LacksAccess
 from connectors.models import Connector
 from connectors.operations import delete_connector
+from delegates.errands import do_errand_here
 from delegates.owners import register_owner
 from deployments.catalog import ManifestSpec, OverrideSpec, override_service
 from deployments.delegated_calls import CallOwner
 from deployments.engine.doors import OWNER
-from deployments.models import Environment, Execution, StageExecution
+from deployments.engine.failpoints import set_hook
+from deployments.models import Environment, Execution, PreviewQuestion, StageExecution
 from deployments.operations import retry_execution
+from deployments.preview.documents import ShownPreview
+from deployments.previews import preview_pipeline
 from guards.addresses import Reach
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
 from tests.deployments.driving import Drive
+from tests.deployments.dying import Countdown
 from tests.deployments.hands import hand
+from tests.deployments.simulator.schedule import Death
 from tests.fixtures.git import GitServer
 from tests.fixtures.people import make_person
 from tests.stores.conftest import TASK, Move, git_connector, texts
@@ -241,3 +248,58 @@ def test_what_counts_is_fetched_and_checked_for_who_asks(
     refused = browse(outsider).get(f"{address}?fetch=1").content.decode()
     assert "core_connector_access on the connector shop" in refused
     assert "containerDefinitions" not in refused
+
+
+def test_a_preview_asks_a_delegate_for_the_files(drive: Drive, git_server: GitServer, move: Move) -> None:
+    git_server.commit(texts())
+    git_connector(git_server.url, connect_through="Delegate", delegate_selectors=["net"])
+    move("Git", MAIN)
+    one = hand("net-1", tags=("net",))
+    question = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
+    assert isinstance(question, PreviewQuestion)
+    for _ in range(5):
+        one.serve()
+    shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
+    assert isinstance(shown, ShownPreview)
+    assert shown.is_complete
+    assert set(one.taken) == {"git"}
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_worker_that_dies_after_the_fetch_leaves_one_commit(
+    drive: Drive, git_server: GitServer, move: Move, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    files = texts()
+    git_server.commit(files)
+    git_connector(git_server.url)
+    move("Git", MAIN)
+    execution = drive.start("1.27")
+    countdown = Countdown(at, _die)
+
+    def fetched(*args: Any, **named: Any) -> Any:
+        answer = do_errand_here(*args, **named)
+        set_hook(countdown)
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr("deployments.engine.work.do_errand_here", fetched)
+        with pytest.raises(Death):
+            drive.until_over(execution)
+    set_hook(None)
+    git_server.commit({**files, "more": "later"})
+    drive.clock.move(600)
+    drive.until_over(execution)
+    assert execution.status == "SUCCESS", execution.failure
+    (commit,) = commits_of(execution)
+    told = [line for line in drive.log(execution) if line.startswith("Using commit")]
+    assert told == [f"Using commit {commit[:12]} of the branch main of shop"], countdown.passed
+
+
+@pytest.fixture(autouse=True)
+def _no_hook_stays() -> Iterator[None]:
+    yield
+    set_hook(None)
+
+
+def _die() -> None:
+    raise Death

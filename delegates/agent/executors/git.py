@@ -161,6 +161,8 @@ class _Repository:
                 if size > GIT_FILE_BYTES or left < 0 or len(found) >= GIT_FILES:
                     raise GitFailed(f"{name} is too large, or with the others too much for one task")
                 content = self._run("cat-file", "blob", f"{commit}:{name}")
+                if b"\0" in content:
+                    raise GitFailed(f"{name} is no text: name files in place of the folder that it lies in")
                 found[name] = content.decode("utf-8", "replace")
         return found
 
