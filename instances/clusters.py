@@ -3,13 +3,15 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from connectors.models import Connector
-from deployments.models import Infrastructure
+from deployments.models import Infrastructure, StageExecution
 from instances.models import ServiceInstance, SyncedCluster
 
 KEPT_GOING: Final = timedelta(days=14)
+# Longer than a sync takes and ticks are apart; what ended before that has been seen.
+FOLLOWED: Final = timedelta(minutes=3)
 
 
 def enter_new(now: datetime) -> int:
@@ -25,6 +27,34 @@ def enter_new(now: datetime) -> int:
     ]
     given_up = SyncedCluster.objects.filter(due_at=None).filter(Exists(_naming()))
     return len(SyncedCluster.objects.bulk_create(rows, ignore_conflicts=True)) + given_up.update(due_at=now)
+
+
+def follow_deployments(now: datetime) -> int:
+    """Look at once where a deployment has ended since the last look began; also where none has looked yet."""
+    lately = StageExecution.objects.filter(execution__ended_at__gt=now - FOLLOWED)
+    ends: dict[tuple[int, str, str], datetime] = {
+        (connector, region, cluster): ended
+        for connector, region, cluster, ended in lately.values_list("connector", "region", "cluster")
+        .annotate(ended=Max("execution__ended_at"))
+        .exclude(cluster="")
+    }
+    if not ends:
+        return 0
+    rows = SyncedCluster.objects.filter(connector__in={connector for connector, _, _ in ends})
+    known = {(row.connector_id, row.region, row.cluster): row for row in rows}
+    late = [row.pk for key, row in known.items() if key in ends and not _has_seen(row, ends[key])]
+    new = [
+        SyncedCluster(connector_id=connector, region=region, cluster=cluster, last_used_at=now, due_at=now)
+        for connector, region, cluster in ends.keys() - known.keys()
+    ]
+    SyncedCluster.objects.bulk_create(new, ignore_conflicts=True)
+    waiting = SyncedCluster.objects.filter(pk__in=late, failures=0, reading__isnull=True, due_at__gt=now)
+    return len(new) + waiting.update(due_at=now, last_used_at=now)
+
+
+def _has_seen(row: SyncedCluster, moment: datetime) -> bool:
+    """Whether the last whole sync began after that moment."""
+    return row.synced_at is not None and row.synced_at - timedelta(seconds=row.seconds or 0) > moment
 
 
 def _naming() -> QuerySet[Infrastructure]:

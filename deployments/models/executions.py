@@ -92,6 +92,8 @@ class Execution(models.Model):
             models.Index(fields=["scope", "-created_at", "-id"], name="execution_newest_in_scope"),
             models.Index(fields=["pipeline", "-created_at", "-id"], name="execution_newest_of_pipeline"),
             models.Index(fields=["status", "-created_at", "-id"], name="execution_newest_with_status"),
+            # What has just come to its end.
+            models.Index(fields=["ended_at"], name="execution_ended", condition=Q(ended_at__isnull=False)),
             # What people search by.
             models.Index(fields=["number"], name="execution_number"),
             models.Index(fields=["tag"], name="execution_tag"),

@@ -1,11 +1,13 @@
 """Sync shows what runs: services and tasks as AWS has them, who started them and why they stopped."""
 
+from datetime import timedelta
+
 from aws.ecs import Ecs
 from delegates.clock import database_now
 from delegates.doors import call_here
 from deployments.engine import quota
-from deployments.models import Infrastructure
-from instances.clusters import due, enter_new
+from deployments.models import Execution, Infrastructure
+from instances.clusters import due, enter_new, follow_deployments
 from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from instances.syncing import go_on
 from tests.deployments.driving import Drive
@@ -63,3 +65,20 @@ def test_a_task_that_stopped_is_kept_with_its_reason_and_its_successor_is_no_dep
 def test_a_sync_asks_no_more_than_the_sizes_of_pages_need(drive: Drive) -> None:
     drive.run("1.27")
     assert sync().calls == 5, "services listed and described, tasks listed and described, stopped ones listed"
+
+
+def test_the_end_of_a_deployment_has_the_cluster_looked_at_at_once(drive: Drive) -> None:
+    drive.run("1.27")
+    cluster = sync()
+    # The story's clock is ahead of the one that a sync goes by: the deployment has just ended.
+    ended = Execution.objects.latest("created_at").ended_at
+    assert ended is not None
+    SyncedCluster.objects.update(due_at=ended + timedelta(minutes=1))
+    assert follow_deployments(ended) == 1, "it ended after that sync"
+    SyncedCluster.objects.update(
+        due_at=ended + timedelta(minutes=1), synced_at=ended + timedelta(seconds=9), seconds=1
+    )
+    assert follow_deployments(ended + timedelta(seconds=10)) == 0, "a sync has begun since"
+    cluster.delete()
+    assert follow_deployments(ended + timedelta(seconds=10)) == 1, "no infrastructure names it yet"
+    assert due(ended + timedelta(seconds=10), 1)
