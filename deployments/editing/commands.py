@@ -6,8 +6,9 @@ from typing import Any
 
 from deployments.editing import edits
 from deployments.editing.draft import Draft, NotEditable
-from deployments.editing.forms import choose_place, write_form
+from deployments.editing.forms import write_form
 from deployments.editing.places import GONE, Path, body_of, found, kind_of, path_from, path_text
+from deployments.editing.targets import choose_place
 from deployments.steps.base import known_steps
 
 SHOW, APPLY, CHOOSE_PLACE = "show", "apply", "choose-place"

@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployments.editing.controls import StepField
-from deployments.editing.draft import NotEditable
 from deployments.editing.failures import FailureRows
 from deployments.editing.fields import Place, entered_fields, field_of, fields_of, write_places, write_spec
 from deployments.editing.places import Path, body_of, execution_path, found, kind_of, path_text
+from deployments.editing.targets import Nearby, target_fields, write_target
 from deployments.failure_schema import TIME_PATTERN
 from deployments.pipeline_schema import IDENTIFIER_PATTERN
 from deployments.steps.base import StepKind, known_steps
 
-Choices = Sequence[tuple[str, str]]
 _NO_IDENTIFIER = "Use letters, digits, _ and $, and no digit first; 128 at most."
 # What a `when` calls the state of what went before.
 _AFTER = {"stage": "pipelineStatus", "step": "stageStatus", "stepGroup": "stageStatus"}
@@ -24,33 +23,31 @@ _WHENS = (
     ("Failure", "After a failure"),
     ("All", "Always"),
 )
-# What stages, groups and steps say of themselves beside what they do.
-_COMMON = (
-    Place(
-        ("delegateSelectors",),
-        list[str],
-        None,
-        {"help": "Tags that a delegate must have, one in each line."},
-        before="",
-    ),
-    Place(
-        ("failureStrategies",),
-        list[dict[str, Any]],
-        None,
-        {"help": "What is done when a step fails. Without one for the error, the stage is rolled back."},
-        FailureRows(),
-        before="",
-    ),
+PIPELINE = "pipeline"
+# What they say of themselves beside what they do.
+_SELECTORS = Place(
+    ("delegateSelectors",),
+    list[str],
+    None,
+    {"help": "Tags that a delegate must have, one in each line."},
+    before="",
+)
+_FAILURES = Place(
+    ("failureStrategies",),
+    list[dict[str, Any]],
+    None,
+    {"help": "What is done when a step fails. Without one for the error, the stage is rolled back."},
+    FailureRows(),
+    before="",
+)
+_VARIABLES = Place(
+    ("variables",),
+    dict[str, Any],
+    None,
+    {"help": "Steps name them as <+pipeline.variables.NAME>; <+input> is asked for at each run."},
+    before="",
 )
 _NO_TIME = "Write a time such as 90s, 30m, 2h or 1d."
-
-
-@dataclass(frozen=True)
-class Nearby:
-    """What a stage can name: services, and places as environment/infrastructure, each with its label."""
-
-    services: Choices = ()
-    places: Choices = ()
 
 
 @dataclass(frozen=True)
@@ -78,9 +75,8 @@ def form_at(
     errors: Mapping[str, str] | None = None,
 ) -> OpenForm | None:
     """The form of what stands at a path, None for what has none; what was entered is kept if it was wrong."""
-    item = found(tree, at)
-    kind, body = kind_of(item), body_of(item)
-    if kind not in ("stage", "step", "stepGroup"):
+    kind, body = _meant(tree, at)
+    if kind not in ("pipeline", "stage", "step", "stepGroup"):
         return None
     of = known_steps().get(str(body.get("type"))) if kind == "step" else None
     errors = errors or {}
@@ -89,13 +85,13 @@ def form_at(
         spec = body.get("spec")
         fields += entered_fields(of, spec, entered, errors) if errors and entered else fields_of(of, spec)
     again = entered if errors else None
-    fields += [field_of(one, body.get(one.keys[0]), again, errors) for one in _COMMON]
+    fields += [field_of(one, body.get(one.keys[0]), again, errors) for one in _common_places(kind)]
     return OpenForm(
         at=path_text(at),
         kind=kind,
         title=str(body.get("name") or body.get("identifier") or "").strip() or "No name",
         about=_about(of) if of else "",
-        identifier=str(body.get("identifier") or ""),
+        identifier="" if kind == PIPELINE else str(body.get("identifier") or ""),
         fields=fields,
         is_wrong=bool(errors),
         problem=errors.get("", ""),
@@ -106,29 +102,34 @@ def form_at(
 
 def write_form(tree: Any, at: Path, entered: Mapping[str, str]) -> dict[str, str]:
     """Put what was entered into the tree; returns what is wrong by field, and then nobody uses the tree."""
-    item = found(tree, at)
-    kind, body = kind_of(item), body_of(item)
+    kind, body = _meant(tree, at)
     errors: dict[str, str] = {}
-    _write_word(body, "name", entered, errors, needed="Give it a name." if kind == "stage" else "")
+    is_named = kind in ("stage", PIPELINE)
+    _write_word(body, "name", entered, errors, needed="Give it a name." if is_named else "")
     _write_word(body, "identifier", entered, errors, needed=_NO_IDENTIFIER, pattern=IDENTIFIER_PATTERN)
     if kind == "step":
         _write_word(body, "timeout", entered, errors, pattern=TIME_PATTERN, wrong=_NO_TIME)
         if of := known_steps().get(str(body.get("type"))):
             errors |= write_spec(of, body, entered)
     if kind == "stage":
-        _write_target(body, entered)
+        write_target(body, entered)
     if kind in _AFTER:
         _write_when(kind, body, entered)
-        errors |= write_places(iter(_COMMON), body, entered)
-    return errors
+    return errors | write_places(iter(_common_places(kind)), body, entered)
 
 
-def choose_place(tree: Any, stage_at: Path, place: str) -> None:
-    """Let a stage deploy to environment/infrastructure. Raises `NotEditable` where there is no stage."""
-    stage = found(tree, stage_at)
-    if kind_of(stage) != "stage" or not isinstance(body_of(stage).get("spec", {}), dict):
-        raise NotEditable("Only a stage deploys somewhere; mend its spec in the YAML first.")
-    _write_target(body_of(stage), {"place": place})
+def _meant(tree: Any, at: Path) -> tuple[str, dict[str, Any]]:
+    """What stands at a path, and what is written of it; a path of one part is the pipeline's own."""
+    item = found(tree, at)
+    if at == (PIPELINE,) and isinstance(item, dict):
+        return PIPELINE, item
+    return kind_of(item), body_of(item)
+
+
+def _common_places(kind: str) -> tuple[Place, ...]:
+    if kind == PIPELINE:
+        return (_SELECTORS, _VARIABLES)
+    return (_SELECTORS, _FAILURES) if kind in _AFTER else ()
 
 
 def strategy_of(tree: Any, at: Path) -> str:
@@ -151,7 +152,7 @@ def _common(
         return StepField(name=name, label=label, kind="text", value=value, error=errors.get(name, ""), **more)
 
     fields = [
-        one("name", "Name", is_required=kind == "stage"),
+        one("name", "Name", is_required=kind in ("stage", PIPELINE)),
         one("identifier", "Identifier", is_required=True, help="What expressions and the API call it."),
     ]
     if kind == "step":
@@ -159,8 +160,8 @@ def _common(
         usual = f"{of.timeout_minutes}m" if of else ""
         fields.append(one("timeout", "Time-out", default=usual, help="Such as 90s, 30m or 2h."))
     if kind == "stage":
-        fields += _target_fields(body, nearby)
-    return [*fields, *_when_fields(kind, body, entered)]
+        fields += target_fields(body, nearby)
+    return [*fields, *(_when_fields(kind, body, entered) if kind in _AFTER else ())]
 
 
 def _when_fields(kind: str, body: Mapping[str, Any], entered: Mapping[str, str] | None) -> list[StepField]:
@@ -204,66 +205,6 @@ def _write_when(kind: str, body: dict[str, Any], entered: Mapping[str, str]) -> 
         body["when"] = said
     else:
         body.pop("when", None)
-
-
-def _target_fields(body: Mapping[str, Any], nearby: Nearby) -> list[StepField]:
-    service, place = _target(body)
-    return [
-        _choice("service", "Service", service, nearby.services, "Choose a service"),
-        _choice("place", "Environment and infrastructure", place, nearby.places, "Choose where it goes"),
-    ]
-
-
-def _choice(name: str, label: str, value: str, known: Choices, empty: str) -> StepField:
-    choices = [*(() if value else (("", empty),)), *known]
-    if value and value not in dict(known):
-        choices.insert(0, (value, f"{value} (not known here)"))
-    return StepField(
-        name=name, label=label, kind="choice", value=value, choices=tuple(choices), is_required=True
-    )
-
-
-def _target(body: Mapping[str, Any]) -> tuple[str, str]:
-    spec = body.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
-    service, environment = spec.get("service"), spec.get("environment")
-    named = str(service.get("serviceRef") or "") if isinstance(service, dict) else ""
-    if not isinstance(environment, dict) or not environment.get("environmentRef"):
-        return named, ""
-    places = environment.get("infrastructureDefinitions")
-    first = places[0] if isinstance(places, list) and places and isinstance(places[0], dict) else {}
-    return named, f"{environment['environmentRef']}/{first.get('identifier') or ''}"
-
-
-def _write_target(body: dict[str, Any], entered: Mapping[str, str]) -> None:
-    service, place = _target(body)
-    spec = body.setdefault("spec", {"deploymentType": "ECS"})
-    if not isinstance(spec, dict):
-        return
-    if (chosen := entered.get("service", "")) and chosen != service:
-        _mapping(spec, "service")["serviceRef"] = chosen
-    if (chosen := entered.get("place", "")) and chosen != place:
-        environment, _, infrastructure = chosen.partition("/")
-        inner = _mapping(spec, "environment")
-        inner["environmentRef"] = environment
-        inner["infrastructureDefinitions"] = [{"identifier": infrastructure}]
-    _in_order(spec)
-
-
-def _mapping(around: dict[str, Any], name: str) -> dict[str, Any]:
-    if not isinstance(around.get(name), dict):
-        around[name] = {}
-    inner: dict[str, Any] = around[name]
-    return inner
-
-
-def _in_order(spec: dict[str, Any]) -> None:
-    """What is deployed where is read before how, also where it was chosen last."""
-    order = ("deploymentType", "service", "environment")
-    if all(name in spec for name in order) and list(spec)[:3] != list(order):
-        whole = {name: spec[name] for name in order} | spec
-        spec.clear()
-        spec.update(whole)
 
 
 def _write_word(

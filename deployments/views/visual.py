@@ -9,9 +9,10 @@ from django.views.decorators.http import require_POST
 from deployments.authoring import checked
 from deployments.editing.commands import Outcome, carry_out
 from deployments.editing.draft import Draft, NotEditable
-from deployments.editing.forms import Nearby, OpenForm, form_at
+from deployments.editing.forms import OpenForm, form_at
 from deployments.editing.outline import outline
 from deployments.editing.places import path_from
+from deployments.editing.targets import Nearby
 from deployments.forms.stage_places import StagePlaceForm
 from deployments.models import Infrastructure, Service
 from deployments.pipeline_guide import MOST_NAMES

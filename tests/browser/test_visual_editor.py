@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from deployments.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from tests.browser.conftest import Visit
+from tests.browser.test_accessibility import violations
 
 pytestmark = pytest.mark.browser
 
@@ -100,6 +101,8 @@ def test_an_environment_is_made_within_the_stage_and_the_pipeline_saved(
     place.get_by_label("Region").select_option("eu-west-1")
     # No sandbox answers here: the name can be typed.
     expect(place.get_by_text("The clusters cannot be listed")).to_be_visible()
+    page.get_by_role("group", name="Failure strategies").get_by_role("button", name="Add").click()
+    assert violations(page) == []
     place.get_by_label("Cluster").fill("main")
     form.get_by_role("button", name="Create and choose it").click()
     chosen = page.get_by_label("Environment and infrastructure")

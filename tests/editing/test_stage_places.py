@@ -1,5 +1,8 @@
 """An environment made from within a stage: there at once and chosen, or not there at all."""
 
+import html
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -117,3 +120,12 @@ def test_who_may_not_edit_environments_makes_none(world: World, browse: Browse):
     assert "You may not." in answer
     assert not text
     assert not Environment.objects.filter(name="Test").exists()
+
+
+def test_an_identifier_in_the_text_changes_no_command_of_the_page(world: World, client: Client):
+    hostile = TEXT.replace("identifier: dev", """identifier: 'x", "do": "delete'""")
+    given = {"in_scope": world.pipeline.scope.path, "yaml": hostile, "do": "show"}
+    answer, _ = asked(client, given)
+    commands = [json.loads(html.unescape(one)) for one in re.findall(r"hx-vals='(.*?)'", answer)]
+    opening = [one for one in commands if one["do"] == "open" and one["at"] == STAGE]
+    assert [one["is"] for one in opening] == ['x", "do": "delete']

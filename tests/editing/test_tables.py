@@ -7,10 +7,11 @@ import pytest
 from deployments.editing.commands import carry_out
 from deployments.editing.draft import Draft
 from deployments.editing.failures import FailureRows
-from deployments.editing.forms import Nearby, form_at
+from deployments.editing.forms import form_at
 from deployments.editing.own_manifests import OwnManifest
 from deployments.editing.places import path_from
 from deployments.editing.tables import CellErrors
+from deployments.editing.targets import Nearby
 from deployments.failure_strategies import ERRORS
 from deployments.pipelines import read_pipeline
 
@@ -229,3 +230,12 @@ def test_a_manifest_of_a_step_is_said_by_cells_in_every_store(entry: dict[str, A
     assert table.cells_of({**entry, "spec": {**entry["spec"], "other": "x"}}) is None
     with pytest.raises(CellErrors):
         table.entry_of({"store": entry["type"]})
+
+
+def test_the_pipeline_itself_has_a_form():
+    given = as_entered(TEXT, "pipeline") | {"form_is": "", "variables": "color: blue", "name": "Store"}
+    text = carry_out(TEXT, given | {"delegateSelectors": "prod"}).text
+    spec = read_pipeline(text)
+    assert (spec.name, spec.stages[0].steps[0].selectors) == ("Store", ("prod",))
+    assert "    color: blue" in text
+    assert set(carry_out(TEXT, given | {"name": "", "variables": "{"}).errors) == {"name", "variables"}
