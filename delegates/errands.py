@@ -140,10 +140,11 @@ def kept_of(operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
     if operation not in _KEPT:
         return dict(result)
     member, wanted = _KEPT[operation]
-    if member not in result:
+    listed = result.get(member)
+    if not isinstance(listed, list):
         return dict(result)
-    images = [{key: one[key] for key in wanted if key in one} for one in result[member] or ()]
-    return {**result, member: images}
+    mappings = (one for one in listed if isinstance(one, Mapping))
+    return {**result, member: [{key: one[key] for key in wanted if key in one} for one in mappings]}
 
 
 def error_of(record: Mapping[str, Any], service: str, operation: str) -> AwsError:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from aws.caller import Caller
@@ -13,6 +14,12 @@ from guards.limits import REGISTRY_TAGS
 Ask = Callable[[dict[str, Any]], Mapping[str, Any]]
 """Asks for the tags of a repository, and with `after` for what follows. Raises `AwsError`."""
 AFTER: Final = "after"
+IMAGE_PATH: Final = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
+TAG: Final = re.compile(r"\w[\w.-]{0,127}\Z", re.ASCII)
+# A service that repeats itself must not keep anybody for ever.
+MOST_PAGES: Final = 100
+_DIGEST: Final = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9A-Fa-f]{32,128}\Z")
+_DIGITS: Final = "0123456789"
 
 
 @dataclass(frozen=True)
@@ -81,17 +88,15 @@ def tags_seen_by(caller: Caller, image: str, region: str) -> SeenTags:
 
 def repositories_seen_by(caller: Caller, region: str) -> Repositories:
     """The repositories of a region. Raises as `tags_seen_by` does."""
-    asked, found = {"region": region}, dict[str, None]()
-    while True:
-        answer = caller.call(SERVICE, LIST_REPOSITORIES, asked)
-        listed = answer.get("repositories") or ()
-        found |= dict.fromkeys(str(one.get("repositoryName") or "") for one in listed)
-        after = answer.get("nextToken")
-        is_full = len(found) >= REGISTRY_TAGS
-        if is_full or not after or after == asked.get(AFTER):
-            names = sorted(name for name in found if name)
-            return Repositories(names[: int(REGISTRY_TAGS)], bool(is_full and after))
-        asked = {**asked, AFTER: after}
+    found: dict[str, None] = {}
+
+    def take(answer: Mapping[str, Any]) -> int:
+        names = (str(one.get("repositoryName") or "") for one in _mappings(answer.get("repositories")))
+        found.update(dict.fromkeys(name for name in names if IMAGE_PATH.match(name)))
+        return len(found)
+
+    is_cut = _follow(lambda asked: caller.call(SERVICE, LIST_REPOSITORIES, asked), {"region": region}, take)
+    return Repositories(sorted(found)[: int(REGISTRY_TAGS)], is_cut)
 
 
 def seen_in_registry(kind: str, caller: Caller, image: str, region: str) -> dict[str, Any]:
@@ -103,17 +108,28 @@ def seen_in_registry(kind: str, caller: Caller, image: str, region: str) -> dict
 
 def every_tag(ask: Ask, image: str, region: str = "", **more: Any) -> SeenTags:
     """Follow the pages to the end, or to as many tags as are ever read. Raises what `ask` raises."""
-    asked: dict[str, Any] = {**more, "repository": image, "region": region}
     found: dict[str, SeenTag] = {}
-    while True:
+
+    def take(answer: Mapping[str, Any]) -> int:
+        found.update({one.name: one for one in _read(answer) if TAG.match(one.name)})
+        return len(found)
+
+    is_cut = _follow(ask, {**more, "repository": image, "region": region}, take)
+    return SeenTags(_ordered(list(found.values()))[: int(REGISTRY_TAGS)], is_cut)
+
+
+def _follow(ask: Ask, first: Mapping[str, Any], take: Callable[[Mapping[str, Any]], int]) -> bool:
+    """Ask page after page; `take` says how much there is. Says whether there is more than is ever read."""
+    asked = dict(first)
+    for _ in range(MOST_PAGES):
         answer = ask(asked)
-        found |= {one.name: one for one in _read(answer)}
-        after = answer.get("nextToken")
-        is_full = len(found) >= REGISTRY_TAGS
-        if is_full or not after or after == asked.get(AFTER):
-            is_cut = bool(answer.get("is_cut") or (is_full and after))
-            return SeenTags(_ordered(list(found.values()))[: int(REGISTRY_TAGS)], is_cut)
-        asked = {**asked, AFTER: after}
+        count, after = take(answer), answer.get("nextToken")
+        if not isinstance(after, str) or not after or after == asked.get(AFTER):
+            return bool(answer.get("is_cut")) or count > REGISTRY_TAGS
+        if count >= REGISTRY_TAGS:
+            break
+        asked[AFTER] = after
+    return True
 
 
 def page_of(tags: Sequence[SeenTag], *, search: str, page: int, limit: int) -> TagPage:
@@ -126,26 +142,43 @@ def page_of(tags: Sequence[SeenTag], *, search: str, page: int, limit: int) -> T
 
 
 def digest_of(result: Mapping[str, Any]) -> str:
-    """The digest in an answer of a registry or of ECR."""
-    images = result.get("imageDetails") or [{}]
-    return str(result.get("digest") or images[0].get("imageDigest") or "")
+    """The digest in an answer of a registry or of ECR; nothing where it is none."""
+    images = [*_mappings(result.get("imageDetails")), {}]
+    found = str(result.get("digest") or images[0].get("imageDigest") or "")
+    return found if _DIGEST.match(found) else ""
 
 
 def height(tag: str) -> list[tuple[int, int, str]]:
     """What orders tags: pieces of text, and numbers as numbers."""
     pieces = re.findall(r"[0-9]+|[^0-9]+", tag)
-    return [(1, int(one), "") if one.isdigit() else (0, 0, one) for one in pieces]
+    return [(1, int(one), "") if one[0] in _DIGITS else (0, 0, one) for one in pieces]
 
 
 def _read(answer: Mapping[str, Any]) -> list[SeenTag]:
-    images = answer.get("imageDetails")
-    if images is None:
-        return [SeenTag(str(tag)) for tag in answer.get("tags") or ()]
+    if "imageDetails" not in answer:
+        return [SeenTag(tag) for tag in _texts(answer.get("tags"))]
     return [
-        SeenTag(str(tag), str(image.get("imagePushedAt") or ""))
-        for image in images
-        for tag in image.get("imageTags") or ()
+        SeenTag(tag, _moment(image.get("imagePushedAt")))
+        for image in _mappings(answer["imageDetails"])
+        for tag in _texts(image.get("imageTags"))
     ]
+
+
+def _mappings(found: object) -> list[Mapping[str, Any]]:
+    """What a list should hold: whoever answers may be somebody else's program."""
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _texts(found: object) -> list[str]:
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def _moment(said: object) -> str:
+    """A moment as ISO 8601 says it; nothing for what is none."""
+    try:
+        return datetime.fromisoformat(str(said)).isoformat()
+    except ValueError:
+        return ""
 
 
 def _ordered(tags: list[SeenTag]) -> list[SeenTag]:

@@ -1,6 +1,5 @@
 """Asking a connector for images and their tags: at once, or through a delegate (R179, R180)."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,14 +9,13 @@ from connectors.kinds import read_any
 from connectors.models import Connector
 from delegates.doors import DoorClosed
 from delegates.errands import SiteCaller
-from delegates.images import Repositories, SeenTags, seen_in_registry
+from delegates.images import IMAGE_PATH, Repositories, SeenTags, seen_in_registry
 from delegates.inquiries import Question, ask_or_join, asked_before, keep_answer
 from delegates.models import Inquiry
 from delegates.site_steps import told_with_step
 from rbac.models import User
 from web.problems import BadInput
 
-IMAGE_PATH: Final = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
 MOST_PATH: Final = 255
 
 

@@ -8,8 +8,8 @@ from aws.regions import regions
 from connectors.downstream import Need, needs_of_connector
 from connectors.models import Connector
 from connectors.queries import connectors_for
-from delegates.images import height
-from delegates.registries import IMAGE_PATH, MOST_PATH
+from delegates.images import IMAGE_PATH, height
+from delegates.registries import MOST_PATH
 from deployments.models import Artifact
 from guards.patterns import fitting, glob_fits, pattern_fault
 from rbac.models import Scope

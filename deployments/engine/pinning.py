@@ -42,6 +42,12 @@ def pinned(artifact: Mapping[str, Any], errand: Errand) -> dict[str, Any]:
             "IMAGE_NOT_FOUND",
             f"The image {image} was not found by the connector {source['connector']}: {said}",
         ) from problem
+    if not digest:
+        raise ActionFailed(
+            "IMAGE_NOT_FOUND",
+            f"The connector {source['connector']} gave no digest for {source['imagePath']}:{tag}: look "
+            "whether its URL is that of a registry, and run again.",
+        )
     return {**artifact, "tag": tag, "digest": digest}
 
 

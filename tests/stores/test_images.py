@@ -9,7 +9,7 @@ from connectors.models import Connector
 from connectors.operations import create_connector, create_secret
 from delegates import errands, images
 from deployments.artifact_sources import newest, source_problem
-from deployments.models import Artifact, Service
+from deployments.models import Artifact, Execution, Pipeline, Service
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.fixtures.git import PASSWORD
@@ -144,6 +144,11 @@ def test_the_page_says_why_a_registry_refuses_and_what_a_pattern_would_take(
     service = Service.objects.get(identifier="myapp")
     refused = client.get(f"/services/{service.pk}/tags/").json()
     assert "has no repository shop/none" in refused["problem"]
+    take_from(WEB | {"tagPattern": "v1.*"})
+    pipeline = Pipeline.objects.get(identifier="rolling_demo")
+    asked = client.post(f"/pipelines/{pipeline.pk}/run/", {"tag": ""})
+    assert asked.status_code == 302
+    assert Execution.objects.get().artifact["tag"] == ""
 
 
 def test_all_pages_of_ecr_are_listed_the_newest_image_first(
