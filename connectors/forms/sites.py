@@ -69,7 +69,9 @@ class SiteForm(EntranceForm):
         max_length=10_000,
         label="Host keys of the server",
         help_text="What ssh-keyscan prints, one key a line. Empty: the key of the first connection is kept.",
-        widget=forms.Textarea(attrs={**MONO, "rows": 2, "placeholder": "ssh-ed25519 AAAA…"}),
+        widget=forms.Textarea(
+            attrs={**MONO, "class": "input mono lines", "rows": 3, "placeholder": "ssh-ed25519 AAAA…"}
+        ),
     )
     test_repository = forms.CharField(required=False, max_length=255, widget=forms.TextInput(attrs=MONO))
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aws.errors import Undelivered
+from delegates.site_steps import step_after
 from deployments.actions.base import ActionFailed
 from deployments.expressions import BadExpressionError, resolve
 from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
@@ -64,8 +65,13 @@ def _fetched(rows: Sequence[Row], fetch: Fetch) -> dict[str, Any]:
         raise ActionFailed(
             problem.code or "MANIFEST_MISSING",
             f"The manifest {first['identifier']} could not be fetched from {words_of(first)}: "
-            f"{problem.sentence}",
+            f"{_with_step(problem.sentence)}",
         ) from problem
+
+
+def _with_step(sentence: str) -> str:
+    """A reason, and what to do about it where that is known."""
+    return f"{sentence.rstrip('.')}. {step_after(sentence)}".strip()
 
 
 def request_for(rows: Sequence[Row]) -> dict[str, Any]:

@@ -103,8 +103,8 @@ def test_a_tag_may_be_chosen_by_a_variable(drive: Drive, git_server: GitServer, 
 @pytest.mark.parametrize(
     ("place", "path", "code", "words"),
     [
-        ({"branch": "nowhere"}, "/ecs/task.yaml", "GIT_FAILED", "the branch nowhere of shop"),
-        ({"branch": "main"}, "/ecs/tusk.yaml", "GIT_FAILED", "here is no file ecs/tusk.yaml"),
+        ({"branch": "nowhere"}, "/ecs/task.yaml", "GIT_FAILED", "Push this branch or tag"),
+        ({"branch": "main"}, "/ecs/tusk.yaml", "GIT_FAILED", "here is no file ecs/tusk.yaml in commit"),
         ({"tag": "<+serviceVariables.nothing>"}, "/ecs/task.yaml", "UNKNOWN_EXPRESSION", "task def"),
     ],
 )
