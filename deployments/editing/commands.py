@@ -11,7 +11,7 @@ from deployments.editing.places import GONE, Path, body_of, found, kind_of, path
 from deployments.editing.targets import choose_place
 from deployments.steps.base import known_steps
 
-SHOW, APPLY, CHOOSE_PLACE = "show", "apply", "choose-place"
+SHOW, APPLY, CLOSE, CHOOSE_PLACE = "show", "apply", "close", "choose-place"
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ def carry_out(text: str, given: Mapping[str, str]) -> Outcome:
         return Outcome(text, open_at)
     try:
         text, errors = _with_form(text, open_at, given)
+        if errors and given.get("do") == CLOSE:
+            return Outcome(text, said="Closed. What was entered could not be applied.")
         if errors:
             return Outcome(text, open_at, errors=errors, problem=errors.get("", ""))
         done = given.get("do", APPLY)
@@ -160,7 +162,7 @@ def _out(asked: _Asked) -> tuple[Path, str]:
 
 _COMMANDS: dict[str, Callable[[_Asked], tuple[Path, str]]] = {
     "open": _open,
-    "close": _close,
+    CLOSE: _close,
     "add-stage": _add_stage,
     "add-step": _add_step,
     "set-strategy": _set_strategy,

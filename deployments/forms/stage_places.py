@@ -16,7 +16,7 @@ from web.page_forms import ScopeField
 from web.problems import Problem
 
 EDIT = "core_environment_edit"
-# As many environments and connectors as the form offers.
+# As many connectors as the form offers.
 MOST_OFFERED = 200
 _IN_ENVIRONMENT = {"name": "environment_name", "identifier": "environment_identifier"}
 

@@ -130,6 +130,7 @@ def test_what_is_wrong_is_said_beside_its_cell_and_nothing_is_lost(cells: dict[s
     given = as_entered(TEXT) | cells
     outcome = carry_out(TEXT, given)
     assert set(outcome.errors) == {wrong}
+    assert carry_out(TEXT, given | {"do": "close"}).open == ""
     assert outcome.text == TEXT
     form = form_at(Draft(TEXT).value, path_from(STEP), Nearby(), given, outcome.errors)
     assert form
