@@ -25,7 +25,12 @@ def undo_plan(execution: Execution) -> dict[str, Any]:
     written, changes, is_left = _written(execution), [], False
     for stage in _stages_of(execution):
         order, others = _order(stage)
-        changes += [change for step in order for change in _changes(step, written)]
+        conditions = _conditions(stage)
+        changes += [
+            change | _under(conditions.get(step_kind(step.type).undone_by, ""), change)
+            for step in order
+            for change in _changes(step, written)
+        ]
         is_left = is_left or any(_changes(step, written) for step in others)
     return {"changes": changes, "note": "" if changes else _NOWHERE if is_left else _NOTHING}
 
@@ -56,6 +61,17 @@ def _order(stage: StageExecution) -> tuple[list[StepExecution], list[StepExecuti
         step for type_ in rollback for step in reversed(begun) if step_kind(step.type).undone_by == type_
     ]
     return order, [step for step in begun if step not in order]
+
+
+def _conditions(stage: StageExecution) -> dict[str, str]:
+    """Under which condition each kind of rollback step runs, where one has any itself."""
+    back = [step for step in stage.steps.all() if step.section == StepExecution.Section.ROLLBACK]
+    said = {step.type: (step.when or {}).get("condition") for step in back}
+    return {type_: condition for type_, condition in said.items() if condition}
+
+
+def _under(condition: str, change: dict[str, Any]) -> dict[str, str]:
+    return {"words": f"{change['words']}, if {condition}"} if condition else {}
 
 
 def _changes(step: StepExecution, written: Written) -> list[dict[str, Any]]:

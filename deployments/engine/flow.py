@@ -61,8 +61,7 @@ class Flow:
 
     def is_beside(self, one: StepExecution, other: StepExecution) -> bool:
         """Whether two steps are in different branches of one parallel."""
-        shared = [a for a, b in zip(self.around(one), self.around(other), strict=False) if a.pk == b.pk]
-        return one.pk != other.pk and bool(shared) and shared[-1].kind == StepGroup.Kind.PARALLEL
+        return one.pk != other.pk and are_beside(self.around(one), self.around(other))
 
     def waits_for_failure(self) -> bool:
         """Whether a step that has not begun wants to run although a step before it failed."""
@@ -92,6 +91,12 @@ def flow_of(stage: StageExecution, section: str = StepExecution.Section.EXECUTIO
     steps = list(stage.steps.filter(section=section).order_by("position"))
     has_groups = any(step.group_id is not None for step in steps)
     return Flow(steps, list(stage.groups.order_by("position")) if has_groups else [])
+
+
+def are_beside(one: Sequence[StepGroup], other: Sequence[StepGroup]) -> bool:
+    """Whether two steps with these groups around them, outermost first, are in branches of one parallel."""
+    shared = [a for a, b in zip(one, other, strict=False) if a == b]
+    return bool(shared) and shared[-1].kind == StepGroup.Kind.PARALLEL
 
 
 def _after(node: Node) -> str:

@@ -157,11 +157,16 @@ def _refuse_beside(shared: Shared, step: StepExecution, key: str, ecs_service: s
     flow = flow_of(shared.stage)
     other = next((one for one in same if flow.is_beside(step, one)), None)
     if other is not None:
-        raise ActionFailed(
-            BESIDE,
-            f"Step {other.name} changes Service {ecs_service} too, in a branch beside this one. Let "
-            f"{other.identifier} and {step.identifier} run one after the other.",
-        )
+        raise changed_beside(step, other, ecs_service)
+
+
+def changed_beside(step: StepExecution, other: StepExecution, ecs_service: str) -> ActionFailed:
+    """What is said of two branches that turn out to change one ECS service."""
+    return ActionFailed(
+        BESIDE,
+        f"Step {other.name} changes Service {ecs_service} too, in a branch beside this one. Let "
+        f"{other.identifier} and {step.identifier} run one after the other.",
+    )
 
 
 def _refuse_circle(shared: Shared, claim: SlotClaim) -> None:

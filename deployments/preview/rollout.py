@@ -17,8 +17,10 @@ from delegates.clock import database_now
 from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
 from deployments.actions.work import FETCH_FILES, SERVICE, Work
 from deployments.engine import fetching, pinning, sources
+from deployments.engine.flow import are_beside
+from deployments.engine.slots import changed_beside
 from deployments.expressions import BadExpressionError, value_at
-from deployments.models import Execution, StageExecution, StepExecution
+from deployments.models import Execution, StageExecution, StepExecution, StepGroup
 from deployments.preview.work import PlannedWork
 from deployments.step_manifests import frozen_sources
 from guards.masks import Mask
@@ -33,6 +35,8 @@ class StepMemory:
     facts: dict[str, Any] = field(default_factory=dict)
     lines: list[tuple[str, str]] = field(default_factory=list)
     """Level and text."""
+    slots: set[str] = field(default_factory=set)
+    """The ECS services that it changes."""
 
     def recall(self, name: str) -> Any:
         text = self.remembered.get(name)
@@ -54,6 +58,16 @@ class StageMemory:
 
     def outputs(self) -> dict[str, Any]:
         return {memory.step.identifier: {"output": memory.facts} for memory in self.steps}
+
+
+def _around(step: StepExecution) -> list[StepGroup]:
+    """The groups around a step that is not written down, the outermost first."""
+    found: list[StepGroup] = []
+    group = step.group
+    while group is not None:
+        found.insert(0, group)
+        group = group.parent
+    return found
 
 
 class PreviewRollout:
@@ -151,7 +165,14 @@ class PreviewRollout:
         return Sts(self._shared.caller).caller_identity()
 
     def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
-        """A preview changes nothing, so it need not wait for who changes the same ECS service."""
+        """A preview changes nothing, so it waits for nobody; what a run would refuse it refuses too."""
+        mine = self._memory
+        for other in self._shared.steps:
+            if other is mine or ecs_service not in other.slots:
+                continue
+            if are_beside(_around(mine.step), _around(other.step)):
+                raise changed_beside(mine.step, other.step, ecs_service)
+        mine.slots.add(ecs_service)
 
     def remember(self, name: str, value: Any) -> Any:
         self._memory.remembered.setdefault(name, json.dumps(value))

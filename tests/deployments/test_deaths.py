@@ -111,7 +111,7 @@ def test_nor_does_one_while_steps_run_side_by_side(
         where = f"killed at {calm.countdown.passed[at - 1]}, the {at}th"
         schedule, execution, before = killed_at(at, tag, yaml)
         assert not violations(schedule, execution, before), where
-        assert not branches.broken_promises(execution), where
+        assert not branches.broken_promises(execution, schedule.ecs.tags), where
         assert (execution.status, execution.outcome) == (undisturbed.status, undisturbed.outcome), where
         assert Counter(_work(schedule)) == Counter(_work(calm)), where
 

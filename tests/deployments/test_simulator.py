@@ -51,7 +51,7 @@ def simulate(
         schedule.run(execution)
         execution.refresh_from_db()
         broken = violations(schedule, execution, before, may_end_otherwise=has_branches)
-        broken += branches.broken_promises(execution) if has_branches and execution.is_over else []
+        broken += branches.broken_promises(execution, ecs.tags) if has_branches and execution.is_over else []
         return [f"seed {seed}: {text}" for text in broken] and [
             *(f"seed {seed}: {text}" for text in broken),
             f"  {odds}",

@@ -5,6 +5,7 @@ import pytest
 from deployments.models import ActionRun, Execution, StepExecution
 from deployments.operations import roll_back_execution
 from deployments.queries import execution_document
+from deployments.undo_plan import undo_plan
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.flow.test_slots import _parallel, _scale, worker
@@ -76,6 +77,9 @@ def test_what_a_skipped_rollback_would_have_undone_stays_and_is_said_to(write: W
     assert step.skipped_because == "because this is false: <+pipeline.variables.keep> != 'yes'"
     left = ActionRun.objects.filter(step__stage__execution=execution, state="NOT_RESTORED")
     assert left.filter(step__identifier="deploy", detail__contains="was skipped").exists()
+    words = [change["words"] for change in undo_plan(execution)["changes"]]
+    assert words
+    assert all(one.endswith("if <+pipeline.variables.keep> != 'yes'") for one in words)
 
 
 def test_a_rollback_whose_condition_has_no_answer_runs(write: Write, drive: Drive) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from deployments.authoring import PipelineNotRunnable
-from deployments.models import ActionRun, Execution, StepExecution
+from deployments.models import ActionRun, Environment, Execution, Service, StepExecution
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 
@@ -80,3 +80,27 @@ def test_what_a_run_is_told_is_never_read_as_an_expression(write: Write, drive: 
         .spec["taskDefinitionArn"]
         .startswith("<+steps.first.output.taskArns>:arn:aws:")
     )
+
+
+def test_variables_of_service_and_environment_count_in_conditions_and_fields_alike(
+    write: Write, drive: Drive
+) -> None:
+    Service.objects.update(variables={"pause": "1s", "go": "true"})
+    Environment.objects.update(variables={"go": "yes"})
+    steps = """- stepGroup:
+    identifier: g
+    when: {condition: <+serviceVariables.go> == 'yes' && <+service.variables.go>}
+    steps:
+      - step:
+          identifier: rest
+          type: Wait
+          when: {condition: <+variables.go> == <+env.variables.go>}
+          spec: {duration: <+service.variables.pause>}
+- step: {identifier: never, type: Wait, when: {condition: <+env.variables.go> == 'no'}, spec: {duration: 1m}}
+"""
+    stage = stage_text(steps, more="when: {condition: <+env.variables.go> == 'yes'}")
+    execution = write(pipeline_text(stage)).run()
+    assert execution.status == "SUCCESS", execution.failure
+    found = {step.identifier: step for step in StepExecution.objects.filter(section="EXECUTION")}
+    assert found["rest"].spec == {"duration": "1s"}
+    assert (found["rest"].status, found["never"].status) == ("SUCCESS", "SKIPPED")

@@ -7,6 +7,7 @@ from deployments.operations import abort_execution, roll_back_execution
 from deployments.queries import execution_document
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
+from tests.preview.telling import preview
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
@@ -109,6 +110,8 @@ def test_two_branches_that_turn_out_to_change_one_service_are_refused(write: Wri
             "variables: {}", "variables: {name: myapp}"
         )
     )
+    said = preview(drive, "1.28")["steps"][1]["failure"]
+    assert said["code"] == "SERVICE_CHANGED_BESIDE"
     execution = ready.run("1.28")
     assert execution.status == "FAILED"
     assert execution.failure["code"] == "SERVICE_CHANGED_BESIDE"

@@ -1,6 +1,7 @@
 """A pipeline whose deployment has steps beside it, which write as well, and may fail or be skipped."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -11,36 +12,46 @@ from deployments.actions.base import (
     ActionFailed,
     AskAgain,
     CallRecord,
+    Check,
     DidNot,
+    Earlier,
     Happened,
     Rollout,
     Verdict,
 )
 from deployments.actions.timing import is_old_enough_to_deny
-from deployments.models import Execution, StepExecution
+from deployments.models import Execution, SlotClaim, StepExecution
 from deployments.states import TERMINAL, Status
 from deployments.steps import base as steps
 from deployments.steps.base import Plan, StepKind, unit
 from tests.flow.conftest import DEPLOY, pipeline_text, stage_text
 
-TYPE = "SimulatedStamp"
+TYPE, UNDO = "SimulatedStamp", "SimulatedUnstamp"
+BACK = "- step: {identifier: back_app, type: EcsRollingRollback}\n"
+UNSTAMP = f"- step: {{identifier: unstamp, type: {UNDO}}}\n"
 
 
 @dataclass(frozen=True)
 class Stamp(Action):
-    """Writes two tags of its own and waits a while; ends badly where it is told to."""
+    """Writes two tags of its own and waits a while; ends badly where it is told to.
+
+    The stamps of the group have one slot, each other one of its own: branches queue for different services.
+    """
+
+    has_undo = True
 
     name: str
     seconds: int
     fails: bool = False
+    service: str = "stamped"
 
     @property
     def title(self) -> str:
         return f"Stamp {self.name}"
 
     def start(self, rollout: Rollout) -> None:
-        for number in (1, 2):
-            arn = f"{self.name}/{number}"
+        rollout.take_slot(self.service, is_main=False)
+        for arn in self._tags:
             if arn not in rollout.ecs.tags(arn):
                 rollout.ecs.tag(arn, {arn: rollout.execution_id})
         # Once in each attempt: the verdict counts these lines.
@@ -49,6 +60,29 @@ class Stamp(Action):
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         late, arn = is_old_enough_to_deny(rollout, call), call.params["resourceArn"]
         return Happened({}) if arn in rollout.ecs.tags(arn) else DidNot() if late else AskAgain()
+
+    @property
+    def _tags(self) -> list[str]:
+        return [f"{self.name}/{number}" for number in (1, 2)]
+
+    def undo_words(self, known: Earlier) -> tuple[str, ...]:
+        return (f"Stamp {self.name}: gone",)
+
+    def undo(self, rollout: Rollout) -> None:
+        for arn in self._tags:
+            if arn in rollout.ecs.tags(arn):
+                rollout.ecs.untag(arn, [arn])
+
+    def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        late, arn = is_old_enough_to_deny(rollout, call), call.params["resourceArn"]
+        return Happened({}) if arn not in rollout.ecs.tags(arn) else DidNot() if late else AskAgain()
+
+    def is_undone(self, rollout: Rollout) -> bool:
+        return not any(arn in rollout.ecs.tags(arn) for arn in self._tags)
+
+    def checklist(self, rollout: Rollout) -> list[Check]:
+        left = [arn for arn in self._tags if arn in rollout.ecs.tags(arn)]
+        return [Check(f"Stamp {self.name}", "none", ", ".join(left) or "none", not left)]
 
     def is_done(self, rollout: Rollout) -> bool:
         began = rollout.progress.setdefault("began", rollout.now().timestamp())
@@ -65,16 +99,24 @@ class StampSpec:
     seconds: int
     fails: bool = False
     name: str = ""
+    service: str = "stamped"
+
+
+@dataclass(frozen=True)
+class UnstampSpec:
+    """The rollback of stamps has nothing to choose."""
 
 
 def _plan(spec: StampSpec) -> Plan:
-    yield unit("Stamp", Stamp(spec.name, spec.seconds, spec.fails))
+    yield unit("Stamp", Stamp(spec.name, spec.seconds, spec.fails, spec.service))
 
 
 def register(patch: pytest.MonkeyPatch) -> None:
     """Let pipelines have stamps while this test runs."""
-    kind = StepKind(TYPE, "Stamp", StampSpec, _plan, "", (), 5, ("steps",))
+    kind = StepKind(TYPE, "Stamp", StampSpec, _plan, UNDO, (), 5, ("steps",))
+    undo = StepKind(UNDO, "Unstamp", UnstampSpec, lambda spec: iter(()), "", (TYPE,), 10, ("rollbackSteps",))
     patch.setitem(steps._KINDS, TYPE, kind)
+    patch.setitem(steps._KINDS, UNDO, undo)
     patch.setitem(actions._ACTIONS, "Stamp", Stamp)
 
 
@@ -88,7 +130,9 @@ def yaml_of(dice: random.Random) -> str:
 
     def stamp(name: str, more: str = "") -> str:
         fails = "true" if dice.random() < 0.15 else "false"
-        spec = f"{{name: {name}, seconds: {dice.choice((1, 5, 20))}, fails: {fails}}}"
+        service = "stamp-group" if name in "ab" else f"stamp-{name}"
+        told = f"name: {name}, service: {service}, seconds: {dice.choice((1, 5, 20))}, fails: {fails}"
+        spec = f"{{{told}}}"
         on = f"failureStrategies: [{{onFailure: {{errors: [AllErrors], action: {action}}}}}]"
         return f"- step: {{identifier: {name}, type: {TYPE}, spec: {spec}, {on}{more}}}\n"
 
@@ -100,21 +144,34 @@ def yaml_of(dice: random.Random) -> str:
     text += group + "".join(f"          {one}" for one in inside)
     text += stamp("last") + stamp("told", ", when: {stageStatus: Failure}")
     go = dice.choice(("true", "false"))
-    return pipeline_text(stage_text(text), variables=f"{{go: {go}}}")
+    return pipeline_text(_with_undos(stage_text(text), dice), variables=f"{{go: {go}}}")
+
+
+def _with_undos(stage: str, dice: random.Random) -> str:
+    """The stage with a rollback of the stamps before that of the deployment, or beside it."""
+    conditions = ("", "", ", when: {condition: '<+pipeline.variables.go>'}", ", when: {stageStatus: Success}")
+    undo = UNSTAMP.replace("}", f"{dice.choice(conditions)}}}")
+    return _with_back(stage, undo, is_beside=dice.random() < 0.7)
+
+
+def _with_back(stage: str, undo: str, *, is_beside: bool) -> str:
+    assert BACK in stage
+    beside = "- parallel:\n" + "".join(f"{' ' * 14}{one}" for one in (undo, BACK))
+    return stage.replace(BACK, beside if is_beside else f"{undo}{' ' * 10}{BACK}")
 
 
 def two_branches() -> str:
     """A deployment with a step beside it, and one behind both."""
     first, last = (
-        f"- step: {{identifier: {name}, type: {TYPE}, spec: {{name: {name}, seconds: 1}}}}\n"
+        f"- step: {{identifier: {name}, type: {TYPE}, spec: {{name: {name}, service: {name}, seconds: 1}}}}\n"
         for name in ("c", "last")
     )
     told = last.replace("last", "told").replace("}}\n", "}, when: {stageStatus: Failure}}\n")
     text = f"- parallel:\n    {DEPLOY}    {first}{last}{told}"
-    return pipeline_text(stage_text(text))
+    return pipeline_text(_with_back(stage_text(text), UNSTAMP, is_beside=True))
 
 
-def broken_promises(execution: Execution) -> list[str]:
+def broken_promises(execution: Execution, tags: Mapping[str, Mapping[str, str]]) -> list[str]:
     """What branches promise on top of what every execution does."""
     rows = StepExecution.objects.filter(stage__execution=execution)
     forward = list(rows.filter(section="EXECUTION").order_by("position"))
@@ -130,4 +187,10 @@ def broken_promises(execution: Execution) -> list[str]:
         step.status not in (Status.SUCCESS, Status.SKIPPED) for step in forward
     ):
         found.append("SUCCESS although a step did not end well")
+    left = [arn for arn, ours in tags.items() if arn in ours]
+    if execution.outcome == "ROLLED_BACK" and left:
+        found.append(f"ROLLED_BACK although {left} are still there")
+    claims = SlotClaim.objects.filter(stage__execution=execution)
+    if any(step.started_at for step in forward) and claims.filter(held_at=None).exists():
+        found.append("a step still waits for its slot")
     return found

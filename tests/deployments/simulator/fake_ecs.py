@@ -78,6 +78,12 @@ class FakeEcs:
         self._note("TagResource", params, by)
         return {}
 
+    def _UntagResource(self, params: Any, by: str) -> dict[str, Any]:
+        for key in params["tagKeys"]:
+            self.tags.get(params["resourceArn"], {}).pop(key, None)
+        self._note("UntagResource", params, by)
+        return {}
+
     def _RegisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:
         self.count += 1
         name = f"{params['family']}:{self.count}"
