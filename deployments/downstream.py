@@ -6,11 +6,14 @@ from typing import Any
 from django.db.models import QuerySet
 
 from connectors.downstream import Need, needs_of_connector, needs_of_files
+from connectors.models import Connector
 from deployments.artifact_sources import needs_of_source
 from deployments.expressions import has_expression
+from deployments.manifests.places import is_wanting
 from deployments.models import Artifact, Environment, Execution, StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec
 from deployments.plan import Target, nearest_service
+from deployments.step_manifests import frozen_sources
 from deployments.step_secrets import needs_of_frozen_secrets, needs_of_secrets
 from deployments.step_sources import files_of, sources_of
 from deployments.store_connectors import needs_of_stores
@@ -49,6 +52,8 @@ def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> I
         yield from needs_of_stage(stage)
         if rolling_back:
             yield from (_named("environment", one, right="rollback") for one in _environments(stage))
+        else:
+            yield from _of_frozen_places(stage)
 
 
 def needs_of_stage(stage: StageExecution) -> Iterator[Need]:
@@ -70,6 +75,16 @@ def stored_files(manifests: Iterable[Mapping[str, Any]]) -> list[str]:
 def _of_names(target: Target, place: str) -> Iterator[Need]:
     yield _named("service", target.service, f"{place}.service.serviceRef")
     yield _named("environment", target.environment, f"{place}.environment.environmentRef")
+
+
+def _of_frozen_places(stage: StageExecution) -> Iterator[Need]:
+    """Where manifests of a stage, and of its steps, have still to be fetched from."""
+    own = (row for step in stage.steps.all() for row in frozen_sources(step.type, step.spec))
+    wanted = {row.get("connector_id") for row in (*stage.sources, *own) if is_wanting(row)}
+    if not wanted:
+        return
+    for one in Connector.objects.filter(pk__in=wanted).select_related("scope", "secret__scope"):
+        yield from needs_of_connector(one, hint=f"the connector of a manifest of stage {stage.identifier}")
 
 
 def _named(kind: str, thing: Any, path: str = "", *, right: str = "access") -> Need:

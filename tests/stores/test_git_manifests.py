@@ -303,3 +303,21 @@ def _no_hook_stays() -> Iterator[None]:
 
 def _die() -> None:
     raise Death
+
+
+def test_who_may_not_use_the_connector_does_not_have_it_fetched_by_a_retry(
+    drive: Drive, git_server: GitServer, move: Move
+) -> None:
+    git_server.commit({"a": "b"})
+    git_connector(git_server.url)
+    move("Git", MAIN)
+    failed = drive.run("1.27")
+    assert failed.status == "FAILED"
+    scope = Scope.objects.get(path="account/default/demo")
+    role = Role.objects.create(scope=scope, identifier="some", name="Some")
+    role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
+    outsider = make_person("outsider")
+    RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
+    with pytest.raises(LacksAccess) as refused:
+        retry_execution(actor=outsider, execution=failed)
+    assert "the connector shop" in str(refused.value.errors)
