@@ -13,6 +13,7 @@ from access.api.principals import KINDS, PrincipalField, PrincipalInput, princip
 from rbac import operations
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope
 from rbac.policy import require
+from web.asked import number_in
 from web.problems import BadInput
 from web.rest import LISTED, Route
 
@@ -95,9 +96,9 @@ def _rows() -> QuerySet[RoleAssignment]:
 
 
 def _to_asked_principal(request: Request, rows: QuerySet[RoleAssignment]) -> QuerySet[RoleAssignment]:
-    kind, pk = request.GET.get("principal_type", ""), request.GET.get("principal_id", "")
+    kind, pk = request.GET.get("principal_type", ""), number_in(request, "principal_id")
     columns = {"user": "user", "group": "group", "service_account": "user__service_account"}
-    if not kind and not pk:
+    if not kind and pk is None:
         return rows
     if kind not in columns:
         message = f"must be one of {', '.join(KINDS)}"
@@ -105,12 +106,7 @@ def _to_asked_principal(request: Request, rows: QuerySet[RoleAssignment]) -> Que
     rows = rows.filter(**{f"{columns[kind]}__isnull": False})
     if kind == "user":
         rows = rows.filter(user__service_account=None)
-    if not pk:
-        return rows
-    if not (pk.isascii() and pk.isdigit() and len(pk) <= 18):
-        errors = [{"path": "principal_id", "message": "must be a whole number"}]
-        raise BadInput("The input is not valid.", errors=errors)
-    return rows.filter(**{columns[kind]: int(pk)})
+    return rows if pk is None else rows.filter(**{columns[kind]: pk})
 
 
 def _role(identifier: str, scope: Scope) -> Role:

@@ -14,7 +14,7 @@ from rbac import operations
 from rbac.models import ApiKey, ServiceAccount
 from rbac.permissions import IDENTIFIERS
 from rbac.policy import visible_to
-from web.problems import BadInput
+from web.asked import number_in
 from web.rest import PAGED, Route
 
 VIEW = "core_serviceaccount_view"
@@ -93,13 +93,10 @@ class ApiKeys(KeysRoute):
 
     @extend_schema(parameters=[OF, *PAGED], responses=KeyDocument(many=True))
     def get(self, request: Request) -> Response:
-        asked = request.GET.get("service_account", "")
-        if not asked:
+        asked = number_in(request, "service_account")
+        if asked is None:
             return self.page(_rows().filter(user=self.principal), KeyDocument)
-        if not (asked.isascii() and asked.isdigit() and len(asked) <= 18):
-            errors = [{"path": "service_account", "message": "must be a whole number"}]
-            raise BadInput("The input is not valid.", errors=errors)
-        account = self.one_of(self.accounts(), pk=int(asked))
+        account = self.one_of(self.accounts(), pk=asked)
         return self.page(_rows().filter(user=account.user), KeyDocument)
 
     @extend_schema(request=KeyInput, responses={201: ShownKeyDocument})

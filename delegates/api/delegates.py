@@ -23,6 +23,7 @@ from delegates.operations import delegates as operations
 from delegates.queries.delegate_logs import log_of
 from delegates.queries.delegates import VIEW, with_instances, with_status, with_tag
 from rbac.policy import visible_to
+from web.asked import number_in
 from web.paging import CursorPage
 from web.problems import BadInput
 from web.rest import ALTHOUGH_USED, IF_MATCH, ORG, PAGED, PROJECT, Route, check_version, narrowed, versioned
@@ -36,7 +37,6 @@ INSTANCE = OpenApiParameter("instance", OpenApiTypes.INT, description="Whose log
 AFTER = OpenApiParameter(
     "after", OpenApiTypes.INT, description="The first line wanted: `next` of the last answer."
 )
-LONGEST_NUMBER = 15
 
 
 class Delegates(Route):
@@ -154,9 +154,9 @@ class DelegateLogs(Route):
     @extend_schema(parameters=[INSTANCE, AFTER], responses=DelegateLogDocument)
     def get(self, request: Request, pk: int) -> Response:
         instances = _found(self, pk).instances.order_by("-registered_at", "-pk")
-        if (wanted := _number(request, "instance")) is not None:
+        if (wanted := number_in(request, "instance")) is not None:
             instances = instances.filter(pk=wanted)
-        return Response(DelegateLogDocument(log_of(instances.first(), _number(request, "after"))).data)
+        return Response(DelegateLogDocument(log_of(instances.first(), number_in(request, "after"))).data)
 
 
 class DelegateEvents(Route):
@@ -191,15 +191,6 @@ def _known(status: str) -> str:
         return status
     message = f"is one of {', '.join(Connectivity)}"
     raise BadInput("The status of a delegate is not known.", errors=[{"path": "status", "message": message}])
-
-
-def _number(request: Request, name: str) -> int | None:
-    given = request.GET.get(name, "")
-    if not given:
-        return None
-    if given.isascii() and given.isdigit() and len(given) <= LONGEST_NUMBER:
-        return int(given)
-    raise BadInput("A number is wrong.", errors=[{"path": name, "message": "must be a whole number"}])
 
 
 def _configuration_named(

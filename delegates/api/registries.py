@@ -14,7 +14,7 @@ from delegates.images import page_of
 from delegates.models import Inquiry
 from delegates.registries import repositories_by_connector, tags_by_connector
 from guards.limits import PAGE_ROWS
-from web.problems import BadInput
+from web.asked import number_in
 
 SHOWN, PAGES = 100, 100_000
 _PAGED = [
@@ -56,7 +56,8 @@ class ConnectorRepositories(DoorRoute):
     @extend_schema(parameters=[REGION, *_PAGED], responses={200: RepositoryList, 202: InquiryDocument})
     def get(self, request: Request, pk: int) -> Response:
         connector = self.usable(pk)
-        page, limit = _number(request, "page", 1, PAGES), _number(request, "limit", SHOWN, int(PAGE_ROWS))
+        page = number_in(request, "page", least=1, most=PAGES) or 1
+        limit = number_in(request, "limit", least=1, most=int(PAGE_ROWS)) or SHOWN
         region = known_region(request.GET.get("region", ""), required=True)
         found = repositories_by_connector(actor=self.principal, connector=connector, region=region)
         if isinstance(found, Inquiry):
@@ -72,7 +73,8 @@ class ConnectorTags(DoorRoute):
     @extend_schema(parameters=_PARAMETERS, responses={200: TagList, 202: InquiryDocument})
     def get(self, request: Request, pk: int) -> Response:
         connector = self.usable(pk)
-        page, limit = _number(request, "page", 1, PAGES), _number(request, "limit", SHOWN, int(PAGE_ROWS))
+        page = number_in(request, "page", least=1, most=PAGES) or 1
+        limit = number_in(request, "limit", least=1, most=int(PAGE_ROWS)) or SHOWN
         is_aws = connector.kind == Connector.Kind.AWS
         region = known_region(request.GET.get("region", ""), required=True) if is_aws else ""
         image = request.GET.get("image", "").strip()
@@ -82,10 +84,3 @@ class ConnectorTags(DoorRoute):
         shown_now = page_of(found.tags, search=request.GET.get("search", ""), page=page, limit=limit)
         names = [one.name for one in shown_now.tags]
         return Response({"results": names, "is_cut": found.is_cut, "next": shown_now.following})
-
-
-def _number(request: Request, name: str, default: int, most: int) -> int:
-    text = request.GET.get(name, "") or str(default)
-    if text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most:
-        return int(text)
-    raise BadInput("This page is not there.", errors=[{"path": name, "message": f"is 1 to {most}"}])

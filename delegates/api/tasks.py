@@ -17,11 +17,11 @@ from delegates.queries import tasks as queries
 from delegates.queries.why import decision_rows
 from guards.limits import CHECKED_URL_CHARACTERS
 from rbac.policy import require, visible_to
+from web.asked import number_in
 from web.problems import BadInput
 from web.rest import ORG, PAGED, PROJECT, Route, narrowed
 
 VIEW = "core_delegate_view"
-MOST_DIGITS = 15
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=DelegateTask.Status.values)
 DELEGATE = OpenApiParameter(
     "delegate", OpenApiTypes.INT, description="Only tasks that this delegate took or is offered."
@@ -139,8 +139,8 @@ class DelegateTasks(Route):
             if status not in DelegateTask.Status.values:
                 raise _bad("status", f"must be one of {', '.join(DelegateTask.Status.values)}")
             found = found.filter(status=status)
-        if delegate := request.GET.get("delegate"):
-            found = queries.of_delegate(found, _number_of(delegate, "delegate"))
+        if (delegate := number_in(request, "delegate")) is not None:
+            found = queries.of_delegate(found, delegate)
         return self.page(found, DelegateTaskSummary)
 
 
@@ -209,14 +209,8 @@ class DelegateTaskLog(TaskRoute):
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         task = self.task(pk)
         # The state was read before the lines: what is over by then has written its last one.
-        found = queries.lines_of(task, _number_of(request.GET.get("after") or "0", "after"))
+        found = queries.lines_of(task, number_in(request, "after") or 0)
         return Response(TaskLog({"lines": found.lines, "end": not task.is_open and not found.more}).data)
-
-
-def _number_of(text: str, name: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
-        raise _bad(name, "must be a number")
-    return int(text)
 
 
 def _bad(name: str, message: str) -> BadInput:

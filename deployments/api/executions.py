@@ -16,11 +16,11 @@ from deployments.interventions import DECISIONS
 from deployments.models import Call, Execution, Pipeline
 from deployments.states import CallState, Outcome, Status
 from deployments.undo_plan import undo_plan
+from web.asked import number_in
 from web.problems import BadInput
 from web.rest import ORG, PAGED, PROJECT, Route, narrowed
 
 VIEW = "core_pipeline_view"
-MOST_DIGITS = 15
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=Status.values)
 PIPELINE = OpenApiParameter("pipeline", OpenApiTypes.INT, description="Only executions of this pipeline.")
 
@@ -238,8 +238,8 @@ class Executions(Route):
         if identifier := request.GET.get("identifier"):
             meant = Pipeline.objects.filter(identifier=identifier)
             found = found.filter(pipeline__in=list(meant.values_list("pk", flat=True)))
-        if pipeline := request.GET.get("pipeline"):
-            found = found.filter(pipeline_id=number_of(pipeline, "pipeline"))
+        if (pipeline := number_in(request, "pipeline")) is not None:
+            found = found.filter(pipeline_id=pipeline)
         found = queries.searched(found, self.principal, request.GET.get("q", ""))
         return self.page(found, ExecutionSummary)
 
@@ -402,10 +402,3 @@ class ExecutionCalls(ExecutionRoute):
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         rows = Call.objects.filter(execution=self.execution(pk)).select_related("step", "action")
         return self.page(rows.defer("parameters", "result"), queries.call_document)
-
-
-def number_of(text: str, name: str) -> int:
-    """A whole number from the address. Raises `BadInput`."""
-    if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
-        raise BadInput("The input is not valid.", errors=[{"path": name, "message": "must be a number"}])
-    return int(text)

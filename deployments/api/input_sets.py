@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments import input_sets
-from deployments.api.executions import number_of
 from deployments.models import InputSet, Pipeline
 from guards.limits import DESCRIPTION_CHARACTERS, NAME_CHARACTERS
+from web.asked import number_in
 from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
 
 OF_PIPELINE = OpenApiParameter("pipeline", OpenApiTypes.INT, description="Only those of this pipeline.")
@@ -57,8 +57,8 @@ class InputSets(Route):
     @extend_schema(parameters=[OF_PIPELINE, *LISTED], responses=InputSetDocument(many=True))
     def get(self, request: Request) -> Response:
         rows = input_sets.kept_input_sets()
-        if asked := request.GET.get("pipeline"):
-            rows = rows.filter(pipeline_id=number_of(asked, "pipeline"))
+        if (asked := number_in(request, "pipeline")) is not None:
+            rows = rows.filter(pipeline_id=asked)
         return self.listed(input_sets.VIEW, rows, InputSetDocument)
 
     @extend_schema(request=InputSetInput, responses={201: InputSetDocument})

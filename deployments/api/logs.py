@@ -13,8 +13,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments import log
-from deployments.api.executions import ExecutionRoute, number_of
+from deployments.api.executions import ExecutionRoute
 from deployments.models import Execution
+from web.asked import number_in
 from web.problems import BadInput
 from web.rest import truth_of
 from web.streaming import streamed
@@ -95,7 +96,7 @@ class ExecutionLog(ExecutionRoute):
     @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LOG_ANSWERS)
     def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse | StreamingHttpResponse:
         execution = self.execution(pk)
-        after = number_of(request.GET.get("after") or "0", "after")
+        after = number_in(request, "after") or 0
         wants_blocks = self.is_set("blocks")
         if how := _download(request):
             return _as_text(execution, how, request._request)
@@ -114,7 +115,7 @@ class SearchLog(ExecutionRoute):
     @extend_schema(parameters=[AFTER, *CONDITIONS], responses=FoundLines)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         execution = self.execution(pk)
-        after = number_of(request.GET.get("after") or "0", "after")
+        after = number_in(request, "after") or 0
         found = log.search(execution.pk, _wanted(request), after=after)
         return Response({"numbers": found.numbers, "next": found.next})
 
