@@ -142,15 +142,18 @@ class Shared:
     def save_view(self, step: StepExecution, counts: dict[str, int] | None) -> None:
         """What the page shows beside the stage: counts and the deployment id."""
         deployment = str(step.outputs.get("deploymentId", self.stage.deployment_id))
-        if step.claims.exists() and not step.claims.filter(ecs_service=self.stage.ecs_service).exists():
-            # It changes another ECS service than the one that is shown.
+        has_counts = counts is not None and counts != self.stage.counts
+        has_deployment = deployment != self.stage.deployment_id
+        if not (has_counts or has_deployment) or self._changes_another(step):
             return
-        if counts is not None and counts != self.stage.counts:
-            self.stage.counts = counts
-            self.stage.save(update_fields=["counts"])
-        if deployment != self.stage.deployment_id:
-            self.stage.deployment_id = deployment
-            self.stage.save(update_fields=["deployment_id"])
+        self.stage.counts = counts if has_counts else self.stage.counts
+        self.stage.deployment_id = deployment
+        self.stage.save(update_fields=["counts", "deployment_id"])
+
+    def _changes_another(self, step: StepExecution) -> bool:
+        """Whether a step changes another ECS service than the one that is shown."""
+        changed = list(step.claims.values_list("ecs_service", flat=True))
+        return bool(changed) and self.stage.ecs_service not in changed
 
 
 def slot_key(stage: StageExecution, ecs_service: str) -> str:
