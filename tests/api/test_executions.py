@@ -337,7 +337,7 @@ def test_the_state_of_an_execution_costs_a_fixed_number_of_queries(
     write_calls(world, 20)
     write_lines(world, 20)
     client.get(of(world))
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         client.get(of(world))
     with django_assert_max_num_queries(4):
         client.get(of(world, "/log"))
