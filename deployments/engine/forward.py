@@ -199,8 +199,9 @@ def _end_stage(shared: Shared) -> None:
         shared.execution.ending = (
             failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS
         )
-        if not failed and _has_deployed(steps):
-            shared.execution.outcome = Outcome.COMPLETED
+        if not failed:
+            otherwise = shared.execution.outcome or Outcome.FAILED
+            shared.execution.outcome = Outcome.COMPLETED if _has_deployed(steps) else otherwise
         shared.execution.save(update_fields=["ending", "outcome"])
 
 

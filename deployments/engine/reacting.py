@@ -12,6 +12,7 @@ from deployments.engine.turning import always, begin_rollback, end, set_ending, 
 from deployments.failure_strategies import DEFAULT, Reaction
 from deployments.models import StepExecution
 from deployments.states import TERMINAL, ActionState, Status
+from deployments.steps.base import known_steps
 
 FOR_A_PERSON = timedelta(seconds=60)
 # Whose failure is told where nothing else has failed: a branch may wait while another is decided about.
@@ -115,6 +116,13 @@ def end_step(shared: Shared, step: StepExecution, status: Status) -> None:
 
 def _ignore(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
     end_step(shared, step, Status.IGNORE_FAILED)
+    if (
+        not known_steps()[step.type].undone_by
+        and (shared.execution.failure or {}).get("step") == step.identifier
+    ):
+        # What goes on is not said to have failed meanwhile; its end says how it ended.
+        shared.execution.outcome = ""
+        shared.execution.save(update_fields=["outcome"])
 
 
 def _mark_as_success(shared: Shared, step: StepExecution, reaction: Reaction) -> None:

@@ -42,9 +42,11 @@ function delegateNotice({ step, selectors, selectors_from: from, reason, task })
   return notice("queued", "queued", h("strong", {}, `Queued: step ${step} waits for a delegate${tags}.`), ` ${reason} `, h("a", { href: `/delegates/tasks/${task}/` }, "Why this delegate?"));
 }
 
+const isIgnored = (state) => steps(state).some((step) => step.identifier === state.failure.step && step.status === "IGNORE_FAILED");
+
 function notices(state) {
   const found = [];
-  if (state.failure) found.push(failureNotice(state.failure, deployedAllTheSame(state)));
+  if (state.failure) found.push(failureNotice(state.failure, isIgnored(state)));
   if (state.queue) {
     const text = `Step ${state.queue.step} waits for its turn on ECS service ${state.queue.ecs_service}: position ${state.queue.position}.`;
     found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` Execution ${state.queue.waits_for} is ahead of it.` : "")));
@@ -177,7 +179,7 @@ export class StatePage {
     this.state = state;
     const stage = state.stages.find((found) => found.identifier === this.stage) || currentStage(state);
     this.put("status", [state.status, state.outcome, state.ignored_failures], () => statusNodes(state));
-    this.put("notices", [state.failure, state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at, step.approval])], () => notices(state));
+    this.put("notices", [state.failure, state.failure && isIgnored(state), state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at, step.approval])], () => notices(state));
     this.part("notices").hidden = !this.part("notices").children.length;
     this.put("began", [state.started_at, state.created_at], () => [timeNode(state.started_at || state.created_at)]);
     this.put("took", [state.started_at, state.ended_at], () => [tookNode(state.started_at, state.ended_at)]);

@@ -147,7 +147,15 @@ def test_an_ignored_failure_beside_the_deployment_says_nothing_of_the_deployment
     write: Write, drive: Drive, client: Client
 ) -> None:
     beside = _parallel(DEPLOY, _crashing(drive, "checks", IGNORE))
-    execution = write(pipeline_text(stage_text(beside))).run("1.27")
+    ready = write(pipeline_text(stage_text(beside)))
+    execution = ready.start("1.27")
+    for _ in range(60):
+        ready.pass_time(1)
+        if _steps(execution)["checks"].status == "IGNORE_FAILED":
+            break
+    execution.refresh_from_db()
+    assert (execution.status, execution.outcome) == ("RUNNING", "")
+    ready.until_over(execution)
     assert (execution.status, execution.outcome) == ("IGNORE_FAILED", "COMPLETED")
     assert execution_document(execution, drive.deployer)["ignored_failures"] == 1
     client.force_login(drive.deployer)
