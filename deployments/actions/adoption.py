@@ -29,7 +29,9 @@ def adopt_service_write(rollout: Rollout, call: CallRecord, *, task_definition: 
         return Happened({"service": _as_answered(service, ours)})
     if not late:
         return AskAgain()
-    if passed := _already_over(rollout, service, call.sent_at, task_definition):
+    # An update that begins no deployment leaves none behind: one of our definition is somebody else's.
+    begins_one = call.operation != "UpdateService" or "taskDefinition" in call.params
+    if begins_one and (passed := _already_over(rollout, service, call.sent_at, task_definition)):
         return Happened({"service": {**service.raw, "deployments": [passed]}})
     if service.primary is not None and service.primary.id not in remembered:
         raise ActionFailed(

@@ -2,9 +2,11 @@
 
 import pytest
 
-from deployments.models import Execution
+from deployments.engine.failpoints import set_hook
+from deployments.models import Call, Execution
 from deployments.operations import roll_back_execution
 from tests.deployments.driving import Drive
+from tests.deployments.simulator.schedule import Death
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
@@ -58,3 +60,27 @@ def test_a_count_that_auto_scaling_would_undo_is_refused(write: Write, drive: Dr
 
 def test_a_service_that_is_not_there_is_said_at_once(write: Write) -> None:
     assert _code(write(scale_text("service: nothing, instances: 2")).run()) == "NO_SERVICE"
+
+
+def test_a_count_that_was_never_asked_for_is_not_taken_for_done(write: Write, drive: Drive) -> None:
+    _deployed(write, drive)
+    execution = write(scale_text("service: myapp, instances: 2")).start()
+
+    def die(name: str) -> None:
+        if name == "call.sent" and Call.objects.filter(operation="UpdateService", state="SENT").exists():
+            raise Death
+
+    set_hook(die)
+    try:
+        with pytest.raises(Death):
+            drive.pass_time(30)
+    finally:
+        set_hook(None)
+    # Somebody begins a deployment of the same definition before anybody asks what became of it.
+    drive.clock.move(61)
+    drive.sandbox.advance(61)
+    again = {"cluster": "demo", "service": "myapp", "forceNewDeployment": True}
+    drive.call("ecs", "UpdateService", again)
+    drive.until_over(execution)
+    assert (execution.status, _code(execution)) == ("FAILED", "SUPERSEDED")
+    assert drive.service()["desiredCount"] == 1
