@@ -133,7 +133,7 @@ def visitor(page: Page, complaints: list[str], live_server: LiveServer, admin: U
     page.context.add_cookies(
         [{"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()]
     )
-    page.route_web_socket(re.compile("/ws/"), tell_log)
+    page.route_web_socket(re.compile("/ws/(?!approvals/)"), tell_log)
     return page
 
 
