@@ -381,6 +381,7 @@ SPECTACULAR_SETTINGS = {
         "PrincipalType": "access.api.principals.KINDS",
         "InvitationState": "rbac.models.Invitation.STATES",
         "Decision": "deployments.interventions.DECISIONS",
+        "NameState": "deployments.knowledge.names.State",
     },
 }
 
