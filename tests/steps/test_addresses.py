@@ -5,6 +5,10 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from aws.caller import BotoCaller
+from aws.credentials import AccessKey
+from aws.errors import AwsError
+from aws.objects import fetch_objects
 from delegates.work import do_here, sealed
 from deployments.models import StepExecution
 from guards.addresses import PUBLIC, Reach, networks
@@ -41,6 +45,15 @@ def test_no_work_that_is_done_here_reaches_the_inside(kind: str, settings: Setti
             assert not was_reached(server), url
         for url in MALFORMED:
             assert _code(kind, url) in (*REFUSED, NO_ADDRESS), url
+
+
+def test_no_objects_are_fetched_from_an_endpoint_inside() -> None:
+    with listening() as (port, server):
+        for url in (one.format(port=port) for one in INSIDE):
+            caller = BotoCaller(AccessKey("AKIAIOSFODNN7EXAMPLE", "x" * 40), "us-east-1", url, PUBLIC)
+            with pytest.raises((AwsError, ValueError)):
+                fetch_objects(caller, "bucket", ["a.yaml"])
+            assert not was_reached(server), url
 
 
 def test_a_name_that_points_elsewhere_the_second_time_is_refused_then(
