@@ -200,7 +200,8 @@ def _end_stage(shared: Shared) -> None:
             failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS
         )
         if not failed:
-            otherwise = shared.execution.outcome or Outcome.FAILED
+            # Of what a person let go by nobody knows how it ended.
+            otherwise = shared.execution.outcome or (Outcome.FAILED if ignored else "")
             shared.execution.outcome = Outcome.COMPLETED if _has_deployed(steps) else otherwise
         shared.execution.save(update_fields=["ending", "outcome"])
 
