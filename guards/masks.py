@@ -25,7 +25,10 @@ class Mask:
         found = {form for secret in secrets for form in forms_of(secret) if len(form) >= FEWEST_CHARACTERS}
         # The longest first: a secret that holds another one goes as a whole.
         self._forms = sorted(found, key=lambda form: (-len(form), form))
-        self._unbroken = [form for form in self._forms if not re.search(r"\s", form)]
+        unbroken = [form for form in self._forms if not re.search(r"\s", form)]
+        # What a secret itself holds of escaped ends of lines is taken for breaks too.
+        bare = [_BREAK.sub("", form) for form in unbroken if "\\n" in form]
+        self._unbroken = [*unbroken, *(form for form in bare if len(form) >= FEWEST_CHARACTERS)]
         # One text to look into; what stands between two forms is in no piece.
         self._solid = "\0".join(form for form in self._unbroken if _SOLID.fullmatch(form))
 

@@ -103,6 +103,8 @@ def test_no_secret_comes_through(form: str, secret: str, before: str, after: str
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n    ", "\\n", "\\r\\n"])
 @settings(max_examples=30, deadline=None)
 @given(st.from_regex(r"[!-~]{12,120}", fullmatch=True), st.integers(4, 76), st.binary(max_size=5))
+# A secret that holds what looks like an escaped end of line.
+@example("00\\n00000000", 4, b"")
 def test_no_secret_comes_through_that_is_wrapped(form: str, end: str, secret: str, width: int, before: bytes):
     text = before.decode("latin-1") + secret if form == "base64" else secret
     printed = PRINTED[form](text)
