@@ -108,7 +108,7 @@ class ServiceInstance(models.Model):
     launch_type = models.CharField(max_length=32, blank=True, default="")
     capacity_provider = models.CharField(max_length=255, blank=True, default="")
     address = models.GenericIPAddressField(null=True)
-    # The ARN of the container instance, and what is known of it.
+    # The ARN of the container instance.
     host = models.CharField(max_length=512, blank=True, default="")
     started_by = models.CharField(max_length=128, blank=True, default="")
     origin = models.CharField(max_length=16, choices=Origin, default=Origin.OUTSIDE)

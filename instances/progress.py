@@ -13,12 +13,12 @@ from django.db.models import F, Q
 
 from aws.errors import AwsError, NotFound, Throttled
 from delegates.clock import database_now
-from delegates.doors import door_key
 from delegates.models import DelegateTask
 from deployments.engine import quota
+from deployments.engine.parking import quota_of
 from instances.keeping import account_of, close, keep_services, keep_tasks, known_stopped
 from instances.models import SyncedCluster
-from instances.reading import HOSTS, SERVICES, STOPPED, Question, Reading
+from instances.reading import SERVICES, STOPPED, Question, Reading
 
 INTERVAL: Final = timedelta(seconds=60)
 LEASE: Final = timedelta(seconds=60)
@@ -38,8 +38,7 @@ class Sync:
 
     @property
     def quota(self) -> str:
-        cluster = self.cluster
-        return f"{cluster.account or door_key(cluster.connector)}/{cluster.region}"
+        return quota_of(self.cluster)
 
     @property
     def began(self) -> datetime:
@@ -53,14 +52,12 @@ class Sync:
         now = database_now()
         with transaction.atomic():
             self.reading = self._listed(answer) if question.lists else self._described(answer, now)
-            if self.reading.phase == HOSTS and not self.reading.is_listed:
-                self.reading = self.reading.with_hosts(())
             self._write(now)
 
-    def fail(self, error: str, *, after: timedelta | None = None) -> None:
+    def fail(self, error: str) -> None:
         """Note why it does not go on, and when it is tried again: later each time. Raises `TakenOver`."""
         now = database_now()
-        pause = after or min(INTERVAL * 2 ** min(self.cluster.failures, 10), LONGEST_PAUSE)
+        pause = min(INTERVAL * 2 ** min(self.cluster.failures, 10), LONGEST_PAUSE)
         self._update(
             failures=F("failures") + 1,
             failure=error,
@@ -113,7 +110,6 @@ class Sync:
             claimed_until=None,
             task=None,
             account=self.cluster.account,
-            # Somebody may have asked again meanwhile: what was read before that does not count.
             due_at=now + INTERVAL,
         )
 

@@ -10,13 +10,12 @@ from typing import Any, Final, Self
 from aws.ecs import SERVICES_PER_CALL, TASKS_PER_CALL
 
 PAGE: Final = 100
-SERVICES, RUNNING, STOPPED, HOSTS = "services", "running", "stopped", "hosts"
-_FOLLOWING: Final = {SERVICES: RUNNING, RUNNING: STOPPED, STOPPED: HOSTS, HOSTS: ""}
+SERVICES, RUNNING, STOPPED = "services", "running", "stopped"
+_FOLLOWING: Final = {SERVICES: RUNNING, RUNNING: STOPPED, STOPPED: ""}
 _DESCRIBE: Final = {
     SERVICES: ("DescribeServices", "services", SERVICES_PER_CALL),
     RUNNING: ("DescribeTasks", "tasks", TASKS_PER_CALL),
     STOPPED: ("DescribeTasks", "tasks", TASKS_PER_CALL),
-    HOSTS: ("DescribeContainerInstances", "containerInstances", PAGE),
 }
 _LIST: Final = {
     SERVICES: ("ListServices", "serviceArns", {}),
@@ -83,17 +82,13 @@ class Reading:
         _, _, size = _DESCRIBE[self.phase]
         return replace(self, pending=self.pending[size:], calls=self.calls + 1)._settled()
 
-    def with_hosts(self, arns: Iterable[str]) -> Self:
-        """What is to be described at the end."""
-        return replace(self, pending=tuple(arns), is_listed=True)._settled()
-
     @property
     def _is_batch_due(self) -> bool:
         _, _, size = _DESCRIBE[self.phase]
         return len(self.pending) >= size or (self.is_listed and bool(self.pending))
 
     def _settled(self) -> Self:
-        """The next phase once nothing of this one is left; the hosts are filled in by who knows them."""
+        """The next phase once nothing of this one is left."""
         if self.pending or not self.is_listed:
             return self
         following = _FOLLOWING[self.phase]

@@ -26,7 +26,7 @@ AT_ONCE = 1000
 
 def prune(now: datetime) -> int:
     """Delete what is older than it is kept for, a part at a time, and say how many rows went."""
-    return sum(_delete(rows) for rows in _old(now))
+    return sum(delete_in_parts(rows) for rows in _old(now))
 
 
 def _old(now: datetime) -> list[QuerySet[Any]]:
@@ -43,7 +43,8 @@ def _old(now: datetime) -> list[QuerySet[Any]]:
     ]
 
 
-def _delete(rows: QuerySet[Any]) -> int:
+def delete_in_parts(rows: QuerySet[Any]) -> int:
+    """Delete rows a part at a time, and say how many went."""
     total = 0
     while ids := list(rows.values_list("pk", flat=True)[:AT_ONCE]):
         rows.model._default_manager.filter(pk__in=ids).delete()

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 from django.db.models import Case, Value, When
 
+from connectors.models import Connector
 from delegates.doors import door_key
 from deployments.models import Infrastructure, StageExecution
 
@@ -32,9 +33,17 @@ class Parking:
     group: str
 
 
-def quota_of(stage: StageExecution) -> str:
+class Calling(Protocol):
+    """Who makes calls in a region, in an account that may not be known yet."""
+
+    account: str
+    region: str
+    connector: Connector
+
+
+def quota_of(place: Calling) -> str:
     """Whose calls are counted together: an account and region; a connector while its account is unknown."""
-    return f"{stage.account or door_key(stage.connector)}/{stage.region}"
+    return f"{place.account or door_key(place.connector)}/{place.region}"
 
 
 def group_of(place: StageExecution | Infrastructure) -> str:

@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from delegates.clock import database_now
 from deployments.models import Service
 from instances import queries
 from instances.models import ServiceInstance, SyncedCluster
@@ -51,6 +50,5 @@ def _shown(
         "choices": CHOICES,
         "chosen": STOPPED if stopped else LIVE,
         "clusters": clusters,
-        "now": database_now(),
     }
     return render(request, "instances/list.html", context)
