@@ -211,7 +211,7 @@ def _has_deployed(steps: QuerySet[StepExecution]) -> bool:
 
     An ignored failure beside the deployment says nothing of it; without a deployment, any failure counts.
     """
-    deploying = [name for name, kind in known_steps().items() if kind.undone_by]
+    deploying = [name for name, kind in known_steps().items() if kind.changes_ecs_service]
     forward = steps.filter(section=StepExecution.Section.EXECUTION, type__in=deploying)
     deployments = forward.exclude(status=Status.SKIPPED, failure__isnull=True)
     counting = deployments if deployments.exists() else steps

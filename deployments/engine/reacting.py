@@ -117,7 +117,7 @@ def end_step(shared: Shared, step: StepExecution, status: Status) -> None:
 def _ignore(shared: Shared, step: StepExecution, reaction: Reaction) -> None:
     end_step(shared, step, Status.IGNORE_FAILED)
     if (
-        not known_steps()[step.type].undone_by
+        not known_steps()[step.type].changes_ecs_service
         and (shared.execution.failure or {}).get("step") == step.identifier
     ):
         # What goes on is not said to have failed meanwhile; its end says how it ended.

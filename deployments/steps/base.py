@@ -68,6 +68,13 @@ class StepKind:
     goes_to_delegates: bool = False
     # The spec that a new step of this kind begins with.
     starter: Mapping[str, Any] = field(default_factory=dict)
+    # Whether it makes the infrastructure that the stage deploys to: its outputs are <+provisioner.NAME> (R189).
+    provisions: bool = False
+
+    @property
+    def changes_ecs_service(self) -> bool:
+        """Whether it deploys, so that a rollback step has to undo it."""
+        return bool(self.undone_by) and not self.provisions
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -136,6 +143,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
     scripts: tuple[str, ...] = (),
     goes_to_delegates: bool = False,
     starter: Mapping[str, Any] | None = None,
+    provisions: bool = False,
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -158,6 +166,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
             scripts,
             goes_to_delegates,
             starter or {},
+            provisions,
         )
         return plan_of
 
