@@ -112,10 +112,22 @@ def delete(tree: Any, at: Path) -> None:
     left = {str(one.get("type")) for one in all_bodies(stage)}
     kinds = known_steps()
     partners = {kinds[type_].undone_by for type_ in _types_inside(gone) if type_ in kinds}
-    undoing = items_of(stage, "rollbackSteps")
-    for one in [one for one in undoing if body_of(one).get("type") in partners]:
-        if not left & set(kinds[body_of(one)["type"]].undoes):
-            undoing.remove(one)
+    _delete_partners(items_of(stage, "rollbackSteps"), partners, left)
+
+
+def _delete_partners(items: list[Any], partners: set[str], left: set[str]) -> None:
+    """Delete the partners in a list, and in the groups inside it, that none of the types left needs."""
+    for number in reversed(range(len(items))):
+        item = items[number]
+        inside = children_of(item, ())[0]
+        before = len(inside)
+        _delete_partners(inside, partners, left)
+        if before and not inside:
+            items.pop(number)
+        elif kind_of(item) == "parallel" and len(inside) == 1 < before:
+            items[number] = inside[0]
+        elif _type(item) in partners and not left & set(known_steps()[_type(item)].undoes):
+            items.pop(number)
 
 
 def move(tree: Any, at: Path, by: int) -> Path:
@@ -206,7 +218,7 @@ def _drop_empty(tree: Any, items_path: Path) -> None:
 
 
 def _has_type(stage: Any, section: str, type_: str) -> bool:
-    return any(body_of(one).get("type") == type_ for one in items_of(stage, section))
+    return any(type_ in _types_inside(one) for one in items_of(stage, section))
 
 
 def _types_inside(item: Any) -> set[str]:

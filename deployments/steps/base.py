@@ -68,7 +68,7 @@ class StepKind:
     goes_to_delegates: bool = False
     # The spec that a new step of this kind begins with.
     starter: Mapping[str, Any] = field(default_factory=dict)
-    # Whether it makes the infrastructure that the stage deploys to: its outputs are <+provisioner.NAME> (R189).
+    # Whether it makes what the stage deploys to: its outputs are <+provisioner.NAME> then (R189).
     provisions: bool = False
 
     @property

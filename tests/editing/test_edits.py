@@ -7,6 +7,7 @@ import pytest
 from deployments.editing.commands import carry_out
 from deployments.pipelines import read_pipeline
 from deployments.starters import new_pipeline
+from guards.yaml import read_yaml
 
 STEPS = "pipeline.stages.0.stage.spec.execution.steps"
 STAGE = "pipeline.stages.0"
@@ -51,6 +52,29 @@ def test_a_step_brings_what_undoes_it_and_takes_it_along_when_it_goes():
     assert types(text)[1] == ["EcsRollingRollback", "EcsCanaryDelete"]
     text = done(text, "delete", at=f"{STEPS}.1")
     assert types(text) == (["EcsRollingDeploy"], ["EcsRollingRollback"])
+
+
+def rollback_of(text: str) -> list[Any]:
+    stages = read_yaml(text).value["pipeline"]["stages"]
+    return list(stages[0]["stage"]["spec"]["execution"]["rollbackSteps"])
+
+
+def test_a_partner_goes_out_of_groups_and_parallel_blocks_too_which_stay_only_with_something_in_them():
+    undoing = STEPS.replace("steps", "rollbackSteps")
+    text = done(TEXT, "add-step", at=STEPS, type="EcsCanaryDeploy")
+    beside = done(text, "beside", at=f"{undoing}.1")
+    assert done(beside, "delete", at=f"{STEPS}.1") == TEXT
+    grouped = done(beside, "group", at=f"{undoing}.0.parallel.1")
+    assert done(grouped, "delete", at=f"{STEPS}.1") == TEXT
+    nested = done(done(text, "group", at=f"{undoing}.1"), "group", at=f"{undoing}.1")
+    assert [next(iter(one)) for one in rollback_of(nested)] == ["step", "stepGroup"]
+    assert done(nested, "delete", at=f"{STEPS}.1") == TEXT
+    assert done(beside, "delete", at=f"{STEPS}.0").count("EcsRollingRollback") == 0
+
+
+def test_a_step_whose_partner_stands_in_a_group_brings_no_second_one():
+    grouped = done(TEXT, "group", at=f"{STEPS.replace('steps', 'rollbackSteps')}.0")
+    assert done(grouped, "add-step", at=STEPS, type="EcsRollingDeploy").count("EcsRollingRollback") == 1
 
 
 def test_a_stage_that_only_names_its_strategy_has_it_written_out_before_a_change():
