@@ -1,4 +1,4 @@
-"""What sync has seen: clusters, their ECS services, and one service instance for each ECS task."""
+"""What sync has seen: clusters, their ECS services and machines, and one service instance per ECS task."""
 
 from typing import ClassVar
 
@@ -34,6 +34,13 @@ class SyncedCluster(models.Model):
     failures = models.PositiveIntegerField(default=0)
     failed_at = models.DateTimeField(null=True)
     failure = models.TextField(blank=True, default="")
+    # What AWS or Slipway calls the failure; the next step follows from it.
+    failure_code = models.CharField(max_length=128, blank=True, default="")
+    # When a person last asked for a look at once.
+    asked_at = models.DateTimeField(null=True)
+    # When what scales its services was read, and the IAM actions that kept a part of the picture from sync.
+    scaling_read_at = models.DateTimeField(null=True)
+    lacking = models.JSONField(default=list)
 
     class Meta:
         constraints = [
@@ -45,6 +52,53 @@ class SyncedCluster(models.Model):
 
     def __str__(self) -> str:
         return f"{self.cluster} in {self.region}"
+
+
+class SyncPause(models.Model):
+    """Syncs that share an account (or a connector) and a region rest together after a failure of all of them.
+
+    Once `until` has come, one of them tries for all: it alone goes on while `tried_until` is ahead.
+    """
+
+    key = models.CharField(max_length=255, unique=True)
+    failures = models.PositiveIntegerField(default=0)
+    until = models.DateTimeField()
+    tried_until = models.DateTimeField(null=True)
+    failed_at = models.DateTimeField()
+    failure = models.TextField()
+    failure_code = models.CharField(max_length=128, blank=True, default="")
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class ContainerInstance(models.Model):
+    """A machine that runs tasks of launch type EC2, as DescribeContainerInstances tells it."""
+
+    cluster = models.ForeignKey(SyncedCluster, on_delete=models.CASCADE, related_name="container_instances")
+    arn = models.CharField(max_length=512)
+    ec2_instance = models.CharField(max_length=64, blank=True, default="")
+    instance_type = models.CharField(max_length=64, blank=True, default="")
+    zone = models.CharField(max_length=64, blank=True, default="")
+    status = models.CharField(max_length=32, blank=True, default="")
+    agent_connected = models.BooleanField(null=True)
+    agent_version = models.CharField(max_length=64, blank=True, default="")
+    # CPU units and MiB: what the machine has for tasks, and what of it is left.
+    cpu = models.PositiveIntegerField(null=True)
+    memory = models.PositiveIntegerField(null=True)
+    cpu_left = models.PositiveIntegerField(null=True)
+    memory_left = models.PositiveIntegerField(null=True)
+    running = models.PositiveIntegerField(default=0)
+    pending = models.PositiveIntegerField(default=0)
+    registered_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField()
+    gone_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cluster", "arn"], name="container_instance_once")]
+
+    def __str__(self) -> str:
+        return self.ec2_instance or self.arn
 
 
 class SeenService(models.Model):
@@ -67,6 +121,9 @@ class SeenService(models.Model):
     task_definition = models.CharField(max_length=512, blank=True, default="")
     # The service as DescribeServices answered it, without its events.
     answered = models.JSONField(default=dict)
+    # {"min", "max", "suspended": [names]} of its scalable target, {} without one; None: not known.
+    scaling = models.JSONField(null=True)
+    scaling_seen_at = models.DateTimeField(null=True)
     first_seen_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True)
@@ -110,6 +167,9 @@ class ServiceInstance(models.Model):
     address = models.GenericIPAddressField(null=True)
     # The ARN of the container instance.
     host = models.CharField(max_length=512, blank=True, default="")
+    container_instance = models.ForeignKey(
+        ContainerInstance, null=True, on_delete=models.SET_NULL, related_name="instances"
+    )
     started_by = models.CharField(max_length=128, blank=True, default="")
     origin = models.CharField(max_length=16, choices=Origin, default=Origin.OUTSIDE)
     execution = models.ForeignKey(Execution, null=True, on_delete=models.SET_NULL, related_name="instances")
@@ -138,7 +198,14 @@ class ServiceInstance(models.Model):
 
 
 class SeenEvent(models.Model):
-    """A sentence that ECS wrote about a service; AWS keeps the last hundred, Slipway as retention says."""
+    """A sentence that ECS or auto scaling wrote about a service.
+
+    AWS keeps the last hundred of ECS, Slipway as retention says.
+    """
+
+    class Kind(models.TextChoices):
+        ECS = "ECS", "ECS"
+        SCALING = "SCALING", "Auto scaling"
 
     SCOPE_PATH: ClassVar[str] = "seen__infrastructure__environment__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {
@@ -146,7 +213,10 @@ class SeenEvent(models.Model):
     }
 
     seen = models.ForeignKey(SeenService, on_delete=models.CASCADE, related_name="events")
+    kind = models.CharField(max_length=16, choices=Kind, default=Kind.ECS)
     event = models.CharField(max_length=64)
+    # Of auto scaling: the desired count that it set.
+    count = models.PositiveIntegerField(null=True)
     at = models.DateTimeField()
     message = models.TextField()
 

@@ -1,13 +1,20 @@
-"""What sync would have seen of a world: one ECS service with one task."""
+"""What sync would have seen of a world: one ECS service with one task on one machine."""
 
 from django.utils import timezone
 
 from deployments.models import Execution, Infrastructure, Service
-from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
+from instances.models import (
+    ContainerInstance,
+    SeenEvent,
+    SeenService,
+    ServiceInstance,
+    SyncedCluster,
+    SyncPause,
+)
 
 
 def what_runs(service: Service, place: Infrastructure, execution: Execution, canary: str) -> None:
-    """One ECS service with one task, as sync would have seen them."""
+    """One ECS service with one task on one machine, as sync would have seen them."""
     now = timezone.now()
     cluster = SyncedCluster.objects.create(
         connector=place.connector, region=place.region, cluster=place.cluster, last_used_at=now, due_at=now
@@ -23,6 +30,16 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
         seen_at=now,
     )
     SeenEvent.objects.create(seen=seen, event="a", at=now, message=canary)
+    SyncPause.objects.get_or_create(
+        key=f"a failing account of {place.region}",
+        defaults={"until": now, "failed_at": now, "failure": "a"},
+    )
+    machine = ContainerInstance.objects.create(
+        cluster=cluster,
+        arn=f"arn:aws:ecs:us-east-1:123456789012:container-instance/demo/{canary}",
+        ec2_instance="i-0a",
+        seen_at=now,
+    )
     ServiceInstance.objects.create(
         cluster=cluster,
         seen=seen,
@@ -30,6 +47,7 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
         task_id=canary,
         task_definition="arn:aws:ecs:us-east-1:123456789012:task-definition/app:1",
         image=canary,
+        container_instance=machine,
         last_status="RUNNING",
         desired_status="RUNNING",
         execution=execution,
