@@ -238,18 +238,28 @@ def waiting_claims() -> QuerySet[SlotClaim]:
 
 
 def _queue(execution: Execution, stages: list[StageExecution]) -> dict[str, Any] | None:
-    """Where the first step stands that waits for its ECS service (rule 13)."""
+    """Where each step stands that waits for its ECS service, who waits longest at the top too (rule 13)."""
     if execution.is_over:
         return None
     open_stages = [stage for stage in stages if stage.status not in TERMINAL]
-    claim = waiting_claims().filter(stage__in=open_stages).select_related("step").first()
-    if claim is None:
+    claims = list(waiting_claims().filter(stage__in=open_stages).select_related("step"))
+    if not claims:
         return None
-    others = list(ahead_of(claim).select_related("stage__execution").order_by("wanted_at", "pk"))
-    ahead = list(dict.fromkeys(one.stage.execution.number for one in others))
+    others = SlotClaim.objects.filter(key__in={one.key for one in claims})
+    open_others = others.exclude(stage__status__in=TERMINAL).select_related("stage__execution")
+    in_line = list(open_others.order_by("wanted_at", "pk"))
+    places = [_place_in_line(claim, in_line) for claim in claims]
+    return {**places[0], "steps": places}
+
+
+def _place_in_line(claim: SlotClaim, in_line: Sequence[SlotClaim]) -> dict[str, Any]:
+    """The place of one claim among those that want the same, as `ahead_of` counts them."""
+    came = (claim.wanted_at, claim.pk)
+    others = [one for one in in_line if one.key == claim.key and one.stage_id != claim.stage_id]
+    earlier = [one for one in others if (one.wanted_at, one.pk) < came]
     return {
-        "position": len({one.stage_id for one in others}),
-        "waits_for": f"#{ahead[0]}" if ahead else None,
+        "position": len({one.stage_id for one in earlier}),
+        "waits_for": f"#{earlier[0].stage.execution.number}" if earlier else None,
         "ecs_service": claim.ecs_service,
         "step": claim.step.identifier,
     }

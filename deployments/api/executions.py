@@ -165,6 +165,21 @@ class WaitsForDelegate(serializers.Serializer[Any]):
     task = serializers.UUIDField()
 
 
+class PlaceInLine(serializers.Serializer[Any]):
+    """A step that waits for its ECS service, and how many executions are ahead of it."""
+
+    position = serializers.IntegerField()
+    waits_for = serializers.CharField(allow_null=True)
+    ecs_service = serializers.CharField()
+    step = serializers.CharField()
+
+
+class Queued(PlaceInLine):
+    """The step that waits longest for its ECS service; `steps` has all that wait."""
+
+    steps = PlaceInLine(many=True)
+
+
 class ExecutionDocument(serializers.Serializer[Any]):
     """Everything about an execution but its log and its calls."""
 
@@ -182,7 +197,7 @@ class ExecutionDocument(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField(allow_null=True)
     artifact = serializers.DictField()
     inputs = serializers.DictField()
-    queue = serializers.DictField(allow_null=True)
+    queue = Queued(allow_null=True)
     waits_for_delegate = WaitsForDelegate(allow_null=True)
     can = serializers.DictField(child=serializers.BooleanField())
     stages = StageShown(many=True)

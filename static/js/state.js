@@ -47,9 +47,9 @@ const isIgnored = (state) => steps(state).some((step) => step.identifier === sta
 function notices(state) {
   const found = [];
   if (state.failure) found.push(failureNotice(state.failure, isIgnored(state)));
-  if (state.queue) {
-    const text = `Step ${state.queue.step} waits for its turn on ECS service ${state.queue.ecs_service}: position ${state.queue.position}.`;
-    found.push(notice("queued", "queued", h("span", {}, text, state.queue.waits_for ? ` Execution ${state.queue.waits_for} is ahead of it.` : "")));
+  for (const one of state.queue?.steps || []) {
+    const text = `Step ${one.step} waits for its turn on ECS service ${one.ecs_service}: position ${one.position}.`;
+    found.push(notice("queued", "queued", h("span", {}, text, one.waits_for ? ` Execution ${one.waits_for} is ahead of it.` : "")));
   }
   if (state.waits_for_delegate) found.push(delegateNotice(state.waits_for_delegate));
   // Branches may each wait for a person.

@@ -1,6 +1,7 @@
 """Branches that change ECS services: each queues for its own, and nobody waits for ever."""
 
 import pytest
+from django.test import Client
 
 from deployments.models import Execution, Slot, StepExecution
 from deployments.operations import abort_execution, roll_back_execution
@@ -87,10 +88,31 @@ def test_a_branch_goes_on_while_another_waits_for_its_service(write: Write, driv
     second.refresh_from_db()
     queue = execution_document(second, drive.deployer)["queue"]
     assert (second.status, second.stages.get().status) == ("QUEUED", "QUEUED")
-    assert queue == {"position": 1, "waits_for": f"#{first.number}", "ecs_service": "myapp", "step": "deploy"}
+    place = {"position": 1, "waits_for": f"#{first.number}", "ecs_service": "myapp", "step": "deploy"}
+    assert queue == {**place, "steps": [place]}
     drive.until_over(first)
     drive.until_over(second)
     assert (second.status, second.outcome) == ("SUCCESS", "COMPLETED")
+
+
+def test_every_step_that_waits_for_its_service_is_named_with_who_is_ahead_of_it(
+    write: Write, drive: Drive, worker: str, client: Client
+) -> None:
+    ready = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 3))))
+    first = ready.start("slow")
+    drive.pass_time(4)
+    second = ready.start("1.28")
+    drive.pass_time(4)
+    places = execution_document(second, drive.deployer)["queue"]["steps"]
+    assert {(one["step"], one["ecs_service"]) for one in places} == {("deploy", "myapp"), ("more", "worker")}
+    assert {(one["position"], one["waits_for"]) for one in places} == {(1, f"#{first.number}")}
+    client.force_login(drive.deployer)
+    shown = client.get(f"/deployments/{second.pk}/").content.decode()
+    for name, service in (("deploy", "myapp"), ("more", "worker")):
+        assert f"Step {name} waits for its turn on ECS service {service}: position 1." in shown
+    drive.until_over(first)
+    drive.until_over(second)
+    assert execution_document(second, drive.deployer)["queue"] is None
 
 
 def test_who_is_aborted_while_it_waits_for_its_service_ends_at_once(drive: Drive) -> None:
