@@ -1,7 +1,7 @@
 """Expressions of a step that name what is only known when the step begins, such as outputs of other steps."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,10 @@ from deployments.steps.base import StepKind
 
 _STEPS = (("execution", "steps"), ("steps",))
 _LATE = ("artifact", "execution", "primary", "steps")
+# How many outputs a sentence lists.
+_SHOWN = 12
+Earlier = Mapping[str, Collection[str] | None]
+"""Steps by their identifiers, with all outputs that each can have; None where nobody can say yet."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def named_where(kind: StepKind, spec: Mapping[str, Any], where: tuple[str | int,
     return [path for place, path in named_in(_fillable(kind, spec)) if place == where]
 
 
-def faults(spec: Mapping[str, Any], earlier: Sequence[str], others: Sequence[str]) -> Iterator[Fault]:
+def faults(spec: Mapping[str, Any], earlier: Earlier, others: Sequence[str]) -> Iterator[Fault]:
     """What is wrong with the steps that a spec names: `earlier` ones are over by then, `others` are not."""
     for where, path in named_in(spec):
         named = _step_of(path)
@@ -72,13 +76,36 @@ def _step_of(path: str) -> list[str] | None:
     return None
 
 
-def _problem(path: str, named: list[str], earlier: Sequence[str], others: Sequence[str]) -> str:
+def _problem(path: str, named: list[str], earlier: Earlier, others: Sequence[str]) -> str:
     if len(named) < 3 or named[1] != "output":
         return f"<+{path}> says too little: write <+steps.identifier.output.name>."
-    if named[0] in earlier:
-        return ""
-    if named[0] in others:
-        return f"<+{path}> is not known here: step {named[0]} is not over when this step begins."
-    near = difflib.get_close_matches(named[0], earlier, n=1, cutoff=0.4)
+    step, output = named[0], ".".join(named[2:])
+    if step in earlier:
+        outputs = earlier[step]
+        return (
+            "" if outputs is None or _is_among(output, outputs) else _no_output(path, step, output, outputs)
+        )
+    if step in others:
+        return f"<+{path}> is not known here: step {step} is not over when this step begins."
+    near = difflib.get_close_matches(step, earlier, n=1, cutoff=0.4)
     hint = f" Did you mean {near[0]}?" if near else ""
-    return f"<+{path}> is not known here: there is no step {named[0]} before this one.{hint}"
+    return f"<+{path}> is not known here: there is no step {step} before this one.{hint}"
+
+
+def _is_among(output: str, outputs: Collection[str]) -> bool:
+    """Whether a step can have an output, or one that holds it, or some below it."""
+    below = [one for one in outputs if one.startswith(f"{output.partition('.')[0]}.")]
+    known = below or outputs
+    return output in outputs or any(
+        output.startswith(f"{one}.") or one.startswith(f"{output}.") for one in known
+    )
+
+
+def _no_output(path: str, step: str, output: str, outputs: Collection[str]) -> str:
+    said = f"<+{path}> is not known here: step {step} has no output {output}."
+    if near := difflib.get_close_matches(output, sorted(outputs), n=1, cutoff=0.5):
+        return f"{said} Did you mean <+{path.removesuffix(output)}{near[0]}>?"
+    shown = sorted(outputs)[:_SHOWN]
+    return (
+        f"{said} It has {', '.join(shown)}{' and more' if len(outputs) > _SHOWN else ''}." if shown else said
+    )

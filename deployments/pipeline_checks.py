@@ -1,18 +1,20 @@
 """What is wrong with a pipeline that its schema cannot say: names, kinds, conditions, what clashes."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from deployments import late
 from deployments.conditions import BadConditionError, read_condition
 from deployments.inputs import variable_faults
+from deployments.late import Earlier
 from deployments.manifests.document import Document
 from deployments.nameable import Nameable
 from deployments.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
 from deployments.step_sources import shape_faults
 from deployments.steps.base import BadStepError, step_kind
+from deployments.steps.outputs import all_outputs
 from deployments.strategies.base import known_strategies
 
 
@@ -52,20 +54,20 @@ def problems_of(value: Mapping[str, Any], document: Document) -> Iterator[Proble
     nameable = Nameable(value.get("variables", {}))
     stages = [item["stage"] for item in value["stages"]]
     yield from _repeated([stage["identifier"] for stage in stages], "stage", "pipeline.stages")
-    before: list[str] = []
+    before: dict[str, Collection[str] | None] = {}
     for number, stage in enumerate(stages):
         place: Path = ("pipeline", "stages", number, "stage")
         checked = _Stage(stage["spec"], (*place, "spec"), before, document, nameable)
         yield from checked.problems()
         yield from _when_problems(stage, place, before, [], document, nameable)
-        before = [*before, *(leaf.identifier for leaf in checked.forward.leaves)]
+        before = {**before, **_outputs(checked.forward.leaves)}
 
 
 class _Stage:
     """One stage that is looked through; `before` names the steps of the stages before it."""
 
     def __init__(
-        self, spec: Mapping[str, Any], place: Path, before: list[str], document: Document, nameable: Nameable
+        self, spec: Mapping[str, Any], place: Path, before: Earlier, document: Document, nameable: Nameable
     ) -> None:
         self.spec, self.place, self.before, self.document = spec, place, before, document
         self.nameable = nameable
@@ -121,18 +123,18 @@ class _Stage:
     def _whens(self) -> Iterator[Problem]:
         names = [leaf.identifier for leaf in self.forward.leaves]
         for leaf in self.forward.leaves:
-            earlier = [*self.before, *(one.identifier for one in self.forward.before(leaf))]
+            earlier = {**self.before, **_outputs(self.forward.before(leaf))}
             here = (*self.place, *leaf.place)
             for fault in (*late.faults(leaf.step.get("spec", {}), earlier, names), *self._in_vain(leaf)):
                 yield problem((*here, "spec", *fault.where), fault.message, self.document)
             yield from _when_problems(leaf.step, here, earlier, names, self.document, self.nameable)
         for group in self.forward.groups:
             first = self.forward.leaves[group.position]
-            earlier = [*self.before, *(one.identifier for one in self.forward.before(first))]
+            earlier = {**self.before, **_outputs(self.forward.before(first))}
             place = (*self.place, *group.place)
             yield from _when_problems(group.said, place, earlier, names, self.document, self.nameable)
         # A rollback knows what the steps of its stage came to, as far as they did.
-        known = [*self.before, *names]
+        known = {**self.before, **_outputs(self.forward.leaves)}
         said = [(leaf.step, leaf.place) for leaf in self.back.leaves]
         for one, place in (*said, *((group.said, group.place) for group in self.back.groups)):
             yield from _when_problems(one, (*self.place, *place), known, [], self.document, self.nameable)
@@ -143,6 +145,11 @@ class _Stage:
         except BadStepError:
             return
         yield from self.nameable.faults(kind, leaf.step.get("spec", {}))
+
+
+def _outputs(leaves: Iterable[Leaf]) -> dict[str, Collection[str] | None]:
+    """What each of some steps can find out, as far as its type and its spec say."""
+    return {one.identifier: all_outputs(one.step["type"], one.step.get("spec", {})) for one in leaves}
 
 
 def _changed_by(leaf: Leaf) -> str | None:
@@ -157,7 +164,7 @@ def _changed_by(leaf: Leaf) -> str | None:
 def _when_problems(
     said: Mapping[str, Any],
     place: Path,
-    earlier: list[str],
+    earlier: Earlier,
     others: list[str],
     document: Document,
     nameable: Nameable,

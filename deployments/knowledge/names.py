@@ -26,6 +26,10 @@ class Choice:
     title: str
     group: str
 
+    def in_rollback(self) -> "Choice":
+        """The same among the rollback steps of its stage."""
+        return replace(self, group=f"{self.group}, rollback")
+
 
 class State(StrEnum):
     """Whether a name has a value, and whether it may be shown."""

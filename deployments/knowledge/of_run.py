@@ -32,7 +32,13 @@ class Moment:
         """How people choose it."""
         step = self.step
         title = step_title(step.name, step.identifier) if step else AFTER_LAST
-        return Choice(self.key, title, self.stage.name)
+        found = Choice(self.key, title, self.stage.name)
+        return found.in_rollback() if self.is_rollback else found
+
+    @property
+    def is_rollback(self) -> bool:
+        """Whether the step puts back what others of its stage did, and knows all of them."""
+        return self.step is not None and self.step.section == StepExecution.Section.ROLLBACK
 
 
 class Run:
@@ -47,7 +53,11 @@ class Run:
 
     def moments(self) -> list[Moment]:
         """Every moment that can be chosen, in the order of the run."""
-        return [Moment(stage, step) for stage in self.stages for step in (*_forward(stage), None)]
+        return [
+            Moment(stage, step)
+            for stage in self.stages
+            for step in (*_forward(stage), None, *_steps(stage, StepExecution.Section.ROLLBACK))
+        ]
 
     def moment(self, key: str) -> Moment | None:
         """The moment that an address names; without a name the newest, if any. Raises `NotVisible`."""
@@ -99,12 +109,16 @@ class Run:
             yield from _forward(stage)
         groups = {one.pk: one for one in moment.stage.groups.all()}
         for step in _forward(moment.stage):
-            if moment.step is None or _is_over_before(step, moment.step, groups):
+            if moment.step is None or moment.is_rollback or _is_over_before(step, moment.step, groups):
                 yield step
 
 
 def _forward(stage: StageExecution) -> list[StepExecution]:
-    steps = [one for one in stage.steps.all() if one.section == StepExecution.Section.EXECUTION]
+    return _steps(stage, StepExecution.Section.EXECUTION)
+
+
+def _steps(stage: StageExecution, section: StepExecution.Section) -> list[StepExecution]:
+    steps = [one for one in stage.steps.all() if one.section == section]
     for step in steps:
         step.stage = stage
     return sorted(steps, key=lambda step: step.position)

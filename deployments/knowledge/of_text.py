@@ -87,14 +87,19 @@ class Draft:
         return max(leading, key=lambda mark: len(mark.at), default=None)
 
     def choices(self) -> list[Choice]:
-        """Every place that can be chosen by name: each step, and what follows the last one of a stage."""
+        """Every place that can be chosen by name: each step, what follows a stage's last, rollback steps."""
         found: list[Choice] = []
         for number, stage in enumerate(self.stages):
             body = body_of(stage)
             before, title = str(body.get("identifier") or ""), str(body.get("name") or body.get("identifier"))
-            steps = [one for one in self.marks if one.stage == number and one.is_forward and one.identifier]
-            found += [Choice(f"{before}/{one.identifier}", one.title, title) for one in steps]
+            steps = [
+                (one.is_forward, Choice(f"{before}/{one.identifier}", one.title, title))
+                for one in self.marks
+                if one.stage == number and one.kind == "step" and one.identifier
+            ]
+            found += [choice for is_forward, choice in steps if is_forward]
             found.append(Choice(f"{before}/", AFTER_LAST, title))
+            found += [choice.in_rollback() for is_forward, choice in steps if not is_forward]
         return found
 
     def named(self, key: str) -> tuple[Mark, bool]:
@@ -137,7 +142,7 @@ class Draft:
 
     def _outputs(self, mark: Mark, *, is_behind: bool) -> Iterator[Known]:
         for one in self._before(mark, is_behind=is_behind):
-            if one.kind != "step" or not one.identifier:
+            if not one.identifier:
                 continue
             source = f"Step {one.body.get('name') or one.identifier}"
             for name, about in outputs_of(one.type, one.body.get("spec")).items():
@@ -145,10 +150,12 @@ class Draft:
                 yield Known(path, source, about, State.LATER)
 
     def _before(self, mark: Mark, *, is_behind: bool) -> list[Mark]:
-        if is_behind:
-            return [one for one in self.marks if one.stage <= mark.stage]
-        earlier = self.marks[: self.marks.index(mark)]
-        return [one for one in earlier if not one.is_beside(mark)]
+        """The steps that are over by then; a rollback step knows all of its stage, and nobody knows of it."""
+        steps = [one for one in self.marks if one.is_forward]
+        if is_behind or "rollbackSteps" in mark.at:
+            return [one for one in steps if one.stage <= mark.stage]
+        at = self.marks.index(mark)
+        return [one for one in steps if self.marks.index(one) < at and not one.is_beside(mark)]
 
 
 def written_names(

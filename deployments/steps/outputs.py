@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from deployments.expressions import has_expression
 from deployments.steps.approval import APPROVAL
+from deployments.steps.base import known_steps
 
 _SERVICE = {
     "serviceName": "The name of the ECS service.",
@@ -64,6 +66,10 @@ _OUTPUTS: Mapping[str, Mapping[str, str]] = {
     },
     "Http": _ANSWER,
 }
+# What a step learns only while it is undone, or once it failed.
+_ONCE_FAILED, _ONCE_UNDONE = {"EcsRunTask": frozenset({"leftTasks"})}, frozenset({"rollbackDeploymentId"})
+# The field of steps that say themselves which outputs they have.
+_OWN = "outputVariables"
 # What only the fields of the step itself may name, as it learns it.
 _WITHIN: Mapping[str, Mapping[str, str]] = {
     "Http": {
@@ -77,19 +83,35 @@ _WITHIN: Mapping[str, Mapping[str, str]] = {
 def outputs_of(type_: str, spec: Any) -> dict[str, str]:
     """The outputs of a step by name, each with a sentence; those that its spec names come last."""
     found = dict(_OUTPUTS.get(type_, {}))
-    listed = spec.get("outputVariables") if isinstance(spec, Mapping) else None
-    for one in listed if isinstance(listed, list) else ():
-        name = one.get("name") if isinstance(one, Mapping) else None
-        if isinstance(name, str):
-            found[name] = "An output variable of the step."
+    listed = spec.get(_OWN) if isinstance(spec, Mapping) else None
+    found |= dict.fromkeys(_own_names(listed), "An output variable of the step.")
     if type_ == APPROVAL:
         found |= {f"approverInputs.{name}": "What an approver entered." for name in _asked(spec)}
     return found
 
 
+def all_outputs(type_: str, spec: Any) -> frozenset[str] | None:
+    """Every output that a step can have; None where that is only known once it ran."""
+    kind = known_steps().get(type_)
+    names_its_own = kind is not None and _OWN in kind.spec.__dataclass_fields__
+    if kind is None or kind.provisions or not (type_ in _OUTPUTS or names_its_own):
+        return None
+    listed = spec.get(_OWN) if isinstance(spec, Mapping) else None
+    if isinstance(listed, str) or any(has_expression(name) for name in _own_names(listed)):
+        return None
+    later = _ONCE_FAILED.get(type_, frozenset()) | (_ONCE_UNDONE if kind.undone_by else frozenset())
+    return frozenset(outputs_of(type_, spec)) | later
+
+
 def known_within(type_: str) -> Mapping[str, str]:
     """What the fields of a step itself may name while it runs, each with a sentence."""
     return _WITHIN.get(type_, {})
+
+
+def _own_names(listed: Any) -> list[str]:
+    entries = listed if isinstance(listed, list) else ()
+    found = (one.get("name") for one in entries if isinstance(one, Mapping))
+    return [name for name in found if isinstance(name, str)]
 
 
 def _asked(spec: Any) -> list[str]:

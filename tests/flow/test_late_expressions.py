@@ -33,10 +33,10 @@ def test_an_output_of_an_earlier_step_is_filled_in_when_the_step_begins(write: W
     assert fetch.parameters["definition_arn"] == arn
 
 
-def test_an_output_that_the_step_did_not_have_fails_the_step_with_the_nearest_name(
+def test_an_output_that_the_step_did_not_have_fails_the_step_that_names_it(
     write: Write, drive: Drive
 ) -> None:
-    path = "<+steps.first.output.taskDefinitionAm>"
+    path = "<+steps.first.output.exitCodes.nothing>"
     ready = write(pipeline_text(stage_text(job(drive, "first") + _again(drive, path))))
     execution = ready.run("done")
     assert execution.status == "FAILED"
@@ -44,10 +44,9 @@ def test_an_output_that_the_step_did_not_have_fails_the_step_with_the_nearest_na
     assert execution.failure["code"] == "UNKNOWN_EXPRESSION"
     assert execution.failure["step"] == "again"
     assert (
-        "taskDefinitionArn: <+steps.first.output.taskDefinitionAm> is not known"
+        "taskDefinitionArn: <+steps.first.output.exitCodes.nothing> is not known"
         in execution.failure["message"]
     )
-    assert "Did you mean <+steps.first.output.taskDefinitionArn>?" in execution.failure["message"]
 
 
 @pytest.mark.parametrize(
@@ -56,10 +55,15 @@ def test_an_output_that_the_step_did_not_have_fails_the_step_with_the_nearest_na
         ("<+steps.frist.output.arn>", "there is no step frist before this one. Did you mean first?"),
         ("<+execution.steps.deploy.output.arn>", "step deploy is not over when this step begins"),
         ("<+steps.again.output.arn>", "step again is not over when this step begins"),
+        (
+            "<+steps.first.output.taskDefinitionAm>",
+            "no output taskDefinitionAm. Did you mean <+steps.first.output.taskDefinitionArn>?",
+        ),
+        ("<+execution.steps.first.output.q>", "no output q. It has exitCodes, leftTasks,"),
         ("<+steps.first>", "write <+steps.identifier.output.name>"),
     ],
 )
-def test_a_step_that_is_not_over_by_then_is_refused_where_it_is_named(
+def test_what_no_step_can_have_found_out_by_then_is_refused_where_it_is_named(
     write: Write, drive: Drive, path: str, said: str
 ) -> None:
     with pytest.raises(PipelineNotRunnable) as refused:

@@ -98,7 +98,7 @@ def test_a_mistake_is_named_where_it_stands(steps: str, place: str, said: str) -
 
 
 def test_outputs_of_a_branch_are_known_behind_the_parallel_and_not_beside_it() -> None:
-    needs = "spec: {sameAsAlreadyRunningInstances: <+steps.a.output.count>}"
+    needs = "spec: {sameAsAlreadyRunningInstances: <+steps.a.output.desiredCount>}"
     first = _step("a")
     assert _stage(_inside("parallel", first) + _step("b", needs))
     told = _wrong(_inside("parallel", first, _step("b", needs)))

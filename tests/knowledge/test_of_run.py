@@ -86,6 +86,18 @@ def test_a_step_knows_those_before_it_and_not_the_one_beside_it(
     assert client.get(f"/api/v1/executions/{execution.pk}/expressions?at=deploy/none").status_code == 404
 
 
+def test_a_rollback_step_is_listed_and_knows_all_steps_of_its_stage(
+    execution: Execution, admin: User, browse: Browse
+):
+    _ended(execution, "last", waitsUntil="2030-01-03")
+    client = browse(admin)
+    known = _known(client, execution, at="deploy/back")
+    assert known["execution.steps.last.output.waitsUntil"]["value"] == "2030-01-03"
+    shown = client.get(f"/deployments/{execution.pk}/expressions/").content.decode()
+    assert '<optgroup label="Stage deploy, rollback">' in shown
+    assert 'value="deploy/back"' in shown
+
+
 def test_without_a_step_the_one_that_began_last_is_meant(execution: Execution, admin: User, browse: Browse):
     client = browse(admin)
     assert "execution.steps.first.output.waitsUntil" not in _known(client, execution)

@@ -43,6 +43,23 @@ def test_a_step_may_name_those_before_it_and_not_the_one_beside_it():
     assert not any(path.startswith(BEFORE) for path in _paths(draft, _line_of(TEXT, "deploymentType")))
 
 
+def test_a_rollback_step_may_name_the_steps_of_its_stage_and_no_later_one_names_it():
+    deleting = "- step: {identifier: back, type: EcsCanaryDelete}\n"
+    first = TEXT.replace("- step: {identifier: back, type: EcsRollingRollback}\n", deleting)
+    assert first != TEXT
+    again = indent(STAGE.replace(": deploy", ": more").replace(": back", ": undo"), "    ")
+    draft = Draft(first + again)
+    back, _ = draft.named("deploy/back")
+    assert f"{BEFORE}.last.output.waitsUntil" in {one.path for one in draft.names_at(back)}
+    groups = {one.key: one.group for one in draft.choices()}
+    assert groups["deploy/back"] == "deploy, rollback"
+    assert groups["more/undo"] == "more, rollback"
+    later, is_behind = draft.named("more/")
+    paths = {one.path for one in draft.names_at(later, is_behind=is_behind)}
+    assert f"{BEFORE}.last.output.waitsUntil" in paths
+    assert f"{BEFORE}.back.output.serviceName" not in paths
+
+
 def test_a_strategy_that_fills_the_steps_in_is_known_by_them():
     text = (
         TEXT.replace(STEPS.splitlines()[0].strip(), "x").split("      execution:")[0]

@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import deployments.actions
+from deployments.late import faults
 from deployments.steps.base import known_steps
-from deployments.steps.outputs import outputs_of
+from deployments.steps.outputs import all_outputs, outputs_of
 
 ACTIONS = Path(deployments.actions.__path__[0])
 
@@ -44,3 +47,30 @@ def test_what_a_spec_names_is_an_output_however_it_is_written() -> None:
     assert "build" in outputs_of("ShellScript", {"outputVariables": [{"name": "build"}, 7, {"name": []}]})
     assert "approverInputs.ticket" in outputs_of("HarnessApproval", {"approverInputs": [{"name": "ticket"}]})
     assert outputs_of("Nothing", None) == {}
+
+
+def test_every_output_is_known_where_the_step_says_which_it_has() -> None:
+    names = [{"name": "build", "type": "String", "value": "BUILD"}]
+    assert "build" in (all_outputs("ShellScript", {"outputVariables": names}) or ())
+    assert "buidl" not in (all_outputs("ShellScript", {"outputVariables": names}) or ())
+    for unknown in ("<+input>", [{"name": "<+pipeline.variables.name>"}]):
+        assert all_outputs("ShellScript", {"outputVariables": unknown}) is None
+    assert all_outputs("Nothing", {}) is None
+    assert all(all_outputs(kind.type, {}) is None for kind in known_steps().values() if kind.provisions)
+
+
+@pytest.mark.parametrize(
+    ("output", "is_there"),
+    [
+        ("approvers", True),
+        ("approverInputs", True),
+        ("approverInputs.ticket", True),
+        ("approverInputs.ticket.number", True),
+        ("approverInputs.tikcet", False),
+        ("approver", False),
+    ],
+)
+def test_an_output_holds_those_below_it_and_no_others(output: str, is_there: bool) -> None:
+    outputs = all_outputs("HarnessApproval", {"approverInputs": [{"name": "ticket"}]})
+    found = list(faults({"url": f"<+steps.ask.output.{output}>"}, {"ask": outputs}, ()))
+    assert (not found) is is_there

@@ -11,6 +11,8 @@ from tests.steps.test_script import script_step
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
+TIME = "outputVariables: [{name: time, type: String, value: TIME}]\n"
+
 
 def _previewed(drive: Drive) -> ShownPreview:
     shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
@@ -28,7 +30,11 @@ def test_a_preview_goes_on_past_steps_that_only_a_run_can_do(write: Write, drive
     depends = "- step: {identifier: late, type: Wait, spec: {duration: <+steps.run.output.time>}}\n"
     drive.run("1.27")
     before = drive.mark()
-    write(pipeline_text(stage_text(DEPLOY + script_step("echo hello") + ask + pause + scale + depends)))
+    write(
+        pipeline_text(
+            stage_text(DEPLOY + script_step("echo hello", rest=TIME) + ask + pause + scale + depends)
+        )
+    )
     steps = {one.identifier: one for one in _previewed(drive).steps}
     assert steps["run"].changes == ["A script of 1 line is run at a delegate."]
     assert steps["ask"].changes == [f"POST {site.url} is sent."]
@@ -47,7 +53,7 @@ def test_a_preview_says_what_runs_what_is_skipped_and_what_depends_on_the_run(
         wait.format("here", "{condition: '<+env.type> == \"PreProduction\"'}")
         + wait.format("elsewhere", "{condition: '<+env.type> == \"Production\"'}")
         + wait.format("after_failure", "{stageStatus: Failure}")
-        + script_step("echo hello")
+        + script_step("echo hello", rest=TIME)
         + wait.format("told", "{condition: '<+steps.run.output.time> == \"1\"'}")
         + wait.format("color", "{condition: '<+pipeline.variables.color> == \"blue\"'}")
         + wait.format("size", "{condition: '<+pipeline.variables.size> > 3'}")
