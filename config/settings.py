@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "delegates",
     "deployments",
     "instances",
+    "overview",
     "ops",
     "django.contrib.admin",
     "django.contrib.auth",

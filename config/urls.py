@@ -14,6 +14,7 @@ from web.sockets import no_socket
 from web.theme import choose_theme
 
 urlpatterns = [
+    path("", include("overview.urls")),
     path("", include("access.urls")),
     path("", include("access.people_urls")),
     path("", include("deployments.urls")),

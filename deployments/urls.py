@@ -25,7 +25,6 @@ from deployments.views import (
 )
 
 urlpatterns = [
-    path("", executions.overview, name="overview"),
     path("deployments/", executions.executions, name="executions"),
     path("deployments/<uuid:pk>/", executions.execution, name="execution"),
     path("deployments/<uuid:pk>/abort/", executions.abort, name="abort-execution"),

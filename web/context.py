@@ -19,6 +19,7 @@ class Entry(NamedTuple):
 
 
 ENTRIES: Final = (
+    Entry("Overview", "/", "overview", "w"),
     Entry("Executions", "/deployments/", "executions", "e"),
     Entry("Approvals", "/approvals/", "approvals", "o"),
     Entry("Pipelines", "/pipelines/", "pipelines", "p"),
@@ -47,6 +48,8 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
 
 
 def _current(path: str) -> str:
+    if path == "/":
+        return path
     found = (entry.url for entry in (*ENTRIES, ADMIN) if path.startswith(f"/{_area(entry.url)}/"))
     return next(found, "")
 

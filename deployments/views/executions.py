@@ -4,9 +4,8 @@ import uuid
 from typing import Final
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from deployments import freezes, operations, queries
@@ -30,12 +29,6 @@ FILTERS: Final = (
     ("failed", "Failed", (Status.FAILED, Status.EXPIRED, Status.APPROVAL_REJECTED)),
     ("aborted", "Aborted", (Status.ABORTED,)),
 )
-
-
-@require_safe
-def overview(request: HttpRequest) -> HttpResponse:
-    """This will lead to the executions until there is a page of its own."""
-    return HttpResponseRedirect(reverse("executions"))
 
 
 @page

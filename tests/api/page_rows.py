@@ -21,6 +21,7 @@ from tests.api.deployment_page_rows import DEPLOYMENT_PAGES
 from tests.api.key_rows import KEYS
 from tests.api.needs import ACCOUNT, ORGANIZATION, Anywhere, Lists, Makes, Needs, Open, Saves, SignedIn
 from tests.api.people_rows import PEOPLE
+from tests.api.world import CANARY
 
 PAGES: dict[str, Row] = {
     **KEYS,
@@ -55,7 +56,12 @@ PAGES: dict[str, Row] = {
         )
     ),
     "audit-entry": only(Needs("core_audit_view"), audit_entry),
-    "overview": only(SignedIn(302)),
+    "overview": Row(
+        (
+            get(Lists("core_pipeline_view", sign=f"{CANARY} rolling")),
+            get(Lists("core_pipeline_view", sign=f"{CANARY} rolling"), "?days=90"),
+        )
+    ),
     **DEPLOYMENT_PAGES,
     "delegates": only(Lists("core_delegate_view")),
     "check-delegate": Row(

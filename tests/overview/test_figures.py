@@ -1,0 +1,110 @@
+"""The figures of the overview count what executions left behind, each for the day on which it ended."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from deployments.models import Execution, Pipeline
+from deployments.states import Outcome, Status
+from overview.figures import figures
+from rbac.models import Scope
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+HOUR = 3600
+
+
+@pytest.fixture
+def pipeline(project: Scope) -> Pipeline:
+    return Pipeline.objects.create(scope=project, identifier="p", name="P", yaml="")
+
+
+def ended(
+    pipeline: Pipeline, days_ago: float, status: Status, outcome: Outcome | str = "", *, hours: float = 1
+) -> Execution:
+    """An execution that ended so many days before NOW, `hours` after it began."""
+    at = NOW - timedelta(days=days_ago)
+    number = Execution.objects.filter(pipeline=pipeline).count() + 1
+    made = Execution.objects.create(
+        scope=pipeline.scope,
+        pipeline=pipeline,
+        number=number,
+        yaml="",
+        status=status,
+        outcome=outcome,
+        started_at=at - timedelta(hours=hours),
+        ended_at=at,
+    )
+    Execution.objects.filter(pk=made.pk).update(created_at=at - timedelta(hours=hours))
+    return made
+
+
+def test_each_day_counts_what_ended_on_it_by_how_it_ended(pipeline: Pipeline) -> None:
+    ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED)
+    ended(pipeline, 0, Status.IGNORE_FAILED, Outcome.COMPLETED)
+    ended(pipeline, 1, Status.FAILED, Outcome.FAILED)
+    ended(pipeline, 1, Status.FAILED, Outcome.ROLLED_BACK)
+    ended(pipeline, 1, Status.EXPIRED)
+    ended(pipeline, 1, Status.ABORTED, Outcome.ABORTED)
+    ended(pipeline, 7, Status.SUCCESS, Outcome.COMPLETED)
+    found = figures(Execution.objects.all(), NOW, 7)
+    today, before = [list(one.counts.values()) for one in list(found.days.values())[:-3:-1]]
+    assert today == [2, 0, 0, 0]
+    assert before == [0, 2, 1, 1]
+    assert list(found.all.counts.values()) == [2, 2, 1, 1], "the eighth day back is not asked for"
+    assert found.all.failure_rate == pytest.approx(3 / 5), "what a person aborted says nothing of the change"
+    assert len(found.days) == 7
+
+
+def test_what_still_runs_is_not_counted(pipeline: Pipeline) -> None:
+    Execution.objects.create(
+        scope=pipeline.scope, pipeline=pipeline, number=1, yaml="", status=Status.RUNNING, look_at=NOW
+    )
+    found = figures(Execution.objects.all(), NOW, 7)
+    assert (found.all.total, found.all.failure_rate, found.all.lead_time) == (0, None, None)
+
+
+def test_the_lead_time_is_the_median_of_those_that_succeeded(pipeline: Pipeline) -> None:
+    for hours in (1, 2, 9):
+        ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED, hours=hours)
+    for hours in (20, 30):
+        ended(pipeline, 1, Status.SUCCESS, Outcome.COMPLETED, hours=hours)
+    ended(pipeline, 0, Status.FAILED, Outcome.FAILED, hours=50)
+    found = figures(Execution.objects.all(), NOW, 7)
+    days = list(found.days.values())
+    assert (days[-1].lead_time, days[-2].lead_time) == (2 * HOUR, 20 * HOUR)
+    assert found.all.lead_time == 9 * HOUR
+
+
+def test_the_time_to_restore_runs_from_the_first_failure_to_the_next_success(pipeline: Pipeline) -> None:
+    ended(pipeline, 3, Status.SUCCESS, Outcome.COMPLETED)
+    ended(pipeline, 2, Status.FAILED, Outcome.FAILED)
+    ended(pipeline, 1.5, Status.FAILED, Outcome.FAILED)
+    ended(pipeline, 1.2, Status.ABORTED, Outcome.ABORTED)
+    ended(pipeline, 1, Status.SUCCESS, Outcome.COMPLETED)
+    ended(pipeline, 0, Status.FAILED, Outcome.FAILED)
+    found = figures(Execution.objects.all(), NOW, 7)
+    assert found.all.restore_time == 25 * HOUR, (
+        "one hour of the failed run, and a day; the last is still broken"
+    )
+    assert list(found.days.values())[-2].restore_time == 25 * HOUR
+
+
+def test_a_rollback_restores_by_itself(pipeline: Pipeline) -> None:
+    ended(pipeline, 2, Status.FAILED, Outcome.ROLLED_BACK, hours=0.5)
+    ended(pipeline, 1, Status.SUCCESS, Outcome.COMPLETED)
+    assert figures(Execution.objects.all(), NOW, 7).all.restore_time == HOUR / 2
+
+
+def test_the_success_of_another_pipeline_restores_nothing(pipeline: Pipeline) -> None:
+    other = Pipeline.objects.create(scope=pipeline.scope, identifier="q", name="Q", yaml="")
+    ended(pipeline, 2, Status.FAILED, Outcome.FAILED)
+    ended(other, 1, Status.SUCCESS, Outcome.COMPLETED)
+    assert figures(Execution.objects.all(), NOW, 7).all.restore_time is None
+
+
+def test_the_figures_take_three_queries(pipeline: Pipeline, django_assert_num_queries: object) -> None:
+    ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED)
+    with django_assert_num_queries(3):  # type: ignore[operator]
+        figures(Execution.objects.all(), NOW, 90)
