@@ -141,6 +141,13 @@ NUMBER_CHARACTERS: Final = Limit(40, "characters", "a number as it is written", 
 PREVIEW_CALLS: Final = Limit(300, "calls", "what one preview reads of AWS", OWN)
 PREVIEW_SECONDS: Final = Limit(25, "seconds", "the time in which one preview may read of AWS", OWN)
 
+# --- What sync sees -----------------------------------------------------------------------------------
+SEEN_TEXT_CHARACTERS: Final = Limit(
+    4000, "characters", "a text of AWS that sync keeps; what is longer is cut", OWN
+)
+SEEN_DOCUMENT_VALUES: Final = Limit(5000, "values", "an ECS service as sync keeps it", OWN)
+SYNC_CALLS: Final = Limit(10_000, "calls", "one look at a cluster", "a hundred times 10,000 tasks")
+
 # --- Texts ------------------------------------------------------------------------------------------
 NAME_CHARACTERS: Final = Limit(128, "characters", "a name", OWN)
 DESCRIPTION_CHARACTERS: Final = Limit(4096, "characters", "a description", OWN)

@@ -18,7 +18,7 @@ from delegates.operations.tasks import submit_task
 from delegates.owners import Answer, Payload
 from instances.models import SyncedCluster
 from instances.progress import Sync, held, refuse
-from instances.reading import Question
+from instances.reading import NoSense, Question
 
 OWNER: Final = "sync"
 PATIENCE: Final = timedelta(seconds=60)
@@ -77,7 +77,11 @@ class SyncOwner:
         if answer.status != "SUCCEEDED":
             refuse(sync, error_of(answer))
             return
-        sync.take(sync.question(), answer.result or {})
+        try:
+            sync.take(sync.question(), answer.result or {})
+        except NoSense as error:
+            sync.fail(str(error))
+            return
         if not sync.reading.is_over:
             sync.pause(database_now())
             transaction.on_commit(lambda: self.wake(sync.cluster.pk))

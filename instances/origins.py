@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
 
-from aws.types import EcsTask
 from deployments.models import StageExecution
 from instances.models import ServiceInstance, SyncedCluster
+from instances.told import Told
 
 Origin = ServiceInstance.Origin
 # Clocks differ, and ECS goes on a while after a deployment is over.
@@ -22,20 +22,21 @@ class Origins:
     made: Mapping[str, tuple[UUID, datetime | None]]
 
     @classmethod
-    def of(cls, cluster: SyncedCluster, tasks: Sequence[EcsTask]) -> Self:
+    def of(cls, cluster: SyncedCluster, tasks: Sequence[Told]) -> Self:
         """One query for all of these tasks."""
-        deployments = {one.started_by for one in tasks if one.started_by}
+        deployments = {name for one in tasks if (name := one.text("startedBy"))}
         stages = StageExecution.objects.filter(
             deployment_id__in=deployments, connector=cluster.connector_id, region=cluster.region
         )
         rows = stages.order_by("pk").values_list("deployment_id", "execution", "execution__ended_at")
         return cls({deployment: (execution, ended) for deployment, execution, ended in rows})
 
-    def origin_of(self, task: EcsTask) -> tuple[str, UUID | None]:
+    def origin_of(self, task: Told) -> tuple[str, UUID | None]:
         """The origin, and the execution whose deployment the task is of."""
-        found = self.made.get(task.started_by)
+        found = self.made.get(task.text("startedBy"))
         if found is None:
             return Origin.OUTSIDE, None
         execution, ended = found
-        is_later = ended is not None and task.created_at is not None and task.created_at > ended + GRACE
+        created = task.moment("createdAt")
+        is_later = ended is not None and created is not None and created > ended + GRACE
         return (Origin.REPLACED if is_later else Origin.EXECUTION), execution

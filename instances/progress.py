@@ -16,9 +16,13 @@ from delegates.clock import database_now
 from delegates.models import DelegateTask
 from deployments.engine import quota
 from deployments.engine.parking import quota_of
-from instances.keeping import account_of, close, keep_services, keep_tasks, known_stopped
+from instances import columns
+from instances.keeping.closing import close
+from instances.keeping.services import keep_services
+from instances.keeping.tasks import keep_tasks, known_stopped
 from instances.models import SyncedCluster
 from instances.reading import SERVICES, STOPPED, Question, Reading
+from instances.told import account_of, arns_of
 
 INTERVAL: Final = timedelta(seconds=60)
 LEASE: Final = timedelta(seconds=60)
@@ -48,7 +52,7 @@ class Sync:
         return self.reading.question(self.cluster.cluster)
 
     def take(self, question: Question, answer: Mapping[str, Any]) -> None:
-        """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`."""
+        """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`, `NoSense`."""
         now = database_now()
         with transaction.atomic():
             self.reading = self._listed(answer) if question.lists else self._described(answer, now)
@@ -60,7 +64,7 @@ class Sync:
         pause = min(INTERVAL * 2 ** min(self.cluster.failures, 10), LONGEST_PAUSE)
         self._update(
             failures=F("failures") + 1,
-            failure=error,
+            failure=columns.text(error),
             failed_at=now,
             reading=None,
             due_at=now + pause,
@@ -79,16 +83,16 @@ class Sync:
     def _listed(self, answer: Mapping[str, Any]) -> Reading:
         known: set[str] = set()
         if self.reading.phase == STOPPED:
-            known = known_stopped(self.cluster, answer.get("taskArns") or ())
+            known = known_stopped(self.cluster, arns_of(answer, "taskArns"))
         if self.reading.phase == SERVICES and not self.cluster.account:
-            self.cluster.account = account_of(next(iter(answer.get("serviceArns") or ()), ""))
+            self.cluster.account = account_of(next(iter(arns_of(answer, "serviceArns")), ""))
         return self.reading.listed(answer, known=known)
 
     def _described(self, answer: Mapping[str, Any], now: datetime) -> Reading:
         if self.reading.phase == SERVICES:
-            keep_services(self.cluster, answer.get("services") or (), now)
+            keep_services(self.cluster, answer, now)
         else:
-            keep_tasks(self.cluster, answer.get("tasks") or (), now)
+            keep_tasks(self.cluster, answer, now)
         return self.reading.described()
 
     def _write(self, now: datetime) -> None:

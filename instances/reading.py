@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
 from aws.ecs import SERVICES_PER_CALL, TASKS_PER_CALL
+from guards.limits import SYNC_CALLS
+from guards.text import control_fault
+from instances.told import arns_of
 
 PAGE: Final = 100
 SERVICES, RUNNING, STOPPED = "services", "running", "stopped"
@@ -22,6 +25,11 @@ _LIST: Final = {
     RUNNING: ("ListTasks", "taskArns", {"desiredStatus": "RUNNING"}),
     STOPPED: ("ListTasks", "taskArns", {"desiredStatus": "STOPPED"}),
 }
+_LONGEST_TOKEN: Final = 8192
+
+
+class NoSense(Exception):
+    """An answer by which nobody can go on; the message is a sentence."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +75,13 @@ class Reading:
         return Question(operation, {"cluster": cluster, member: batch, **include}, lists=False)
 
     def listed(self, answer: Mapping[str, Any], *, known: Iterable[str] = ()) -> Self:
-        """After a page of a list; `known` are those that need not be described again."""
+        """After a page of a list; `known` are those that need not be described again.
+
+        Raises `NoSense` for a page after which no other can be asked for.
+        """
         _, member, _ = _LIST[self.phase]
-        skip, token = set(known), str(answer.get("nextToken") or "")
-        new = tuple(arn for arn in answer.get(member) or () if arn not in skip)
-        if token and token == self.token:
-            token = ""
+        skip, token = set(known), self._following(answer)
+        new = tuple(arn for arn in arns_of(answer, member) if arn not in skip)
         return replace(
             self, pending=self.pending + new, token=token, is_listed=not token, calls=self.calls + 1
         )._settled()
@@ -81,6 +90,15 @@ class Reading:
         """After a batch was described."""
         _, _, size = _DESCRIBE[self.phase]
         return replace(self, pending=self.pending[size:], calls=self.calls + 1)._settled()
+
+    def _following(self, answer: Mapping[str, Any]) -> str:
+        """The token of the next page. A list cut short would end tasks that run."""
+        token = answer.get("nextToken") or ""
+        if not isinstance(token, str) or len(token) > _LONGEST_TOKEN or control_fault(token):
+            raise NoSense("AWS named a next page by what is no token.")
+        if self.calls >= SYNC_CALLS or (token and token == self.token):
+            raise NoSense("The lists of this cluster come to no end.")
+        return token
 
     @property
     def _is_batch_due(self) -> bool:

@@ -14,6 +14,7 @@ from deployments.engine import quota
 from deployments.engine.turns import NoToken
 from instances.delegated import ask
 from instances.progress import Sync, TakenOver, claim, refuse
+from instances.reading import NoSense
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ def _slice(sync: Sync, open_way: OpenDoor) -> None:
                 return
     except NoToken as wait:
         sync.pause(wait.until)
-    except DoorClosed as closed:
-        sync.fail(str(closed))
+    except (DoorClosed, NoSense) as refused:
+        sync.fail(str(refused))
     except AwsError as error:
         refuse(sync, error)
