@@ -1,5 +1,6 @@
 """The form of a place that is made from within a stage: an infrastructure, and its environment or none."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -19,6 +20,8 @@ EDIT = "core_environment_edit"
 # As many connectors as the form offers.
 MOST_OFFERED = 200
 _IN_ENVIRONMENT = {"name": "environment_name", "identifier": "environment_identifier"}
+# What has a value before anybody enters something.
+_CHOSEN = frozenset({"connector", "region", "kind", "in_scope"})
 
 
 class EnvironmentField(forms.ModelChoiceField):
@@ -53,8 +56,18 @@ class StagePlaceForm(NewInfrastructureForm):
         label="Lies in", help_text="Pipelines of this scope and of those below it can use it."
     )
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope, **kwargs: Any) -> None:
-        """For a pipeline of `scope`: what lies there or above it, as far as the person may edit or use it."""
+    def __init__(
+        self,
+        *args: Any,
+        person: Principal,
+        scope: Scope,
+        entered: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """For a pipeline of `scope`: what lies there or above it, as far as the person may edit or use it.
+
+        `entered` is shown again without being judged: nobody has asked to create it yet.
+        """
         found = visible_to(person, "core_connector_access", connectors_for(scope))
         self.connectors = list(found[:MOST_OFFERED])
         super().__init__(*args, connectors=self.connectors, prefix="new", auto_id="visual-%s", **kwargs)
@@ -70,6 +83,17 @@ class StagePlaceForm(NewInfrastructureForm):
             in_scope.queryset = scopes_where(person, EDIT).filter(path__in=above).order_by("path")
             in_scope.initial = scope.path
             in_scope.required = False
+        self.is_kept = False
+        if entered:
+            self._keep(entered)
+
+    def _keep(self, entered: Mapping[str, str]) -> None:
+        """Begin with what was entered; `is_kept` says whether that is anything."""
+        for name, field in self.fields.items():
+            text = entered.get(self.add_prefix(name))
+            if text is not None and text != str(self.get_initial_for_field(field, name) or ""):
+                self.initial[name] = text
+                self.is_kept |= name not in _CHOSEN
 
     @property
     def may_make(self) -> bool:

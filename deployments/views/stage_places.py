@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from deployments import catalog
 from deployments.editing.commands import CHOOSE_PLACE, Outcome, carry_out
+from deployments.editing.forms import OpenForm
 from deployments.forms.stage_places import EDIT, StagePlaceForm
 from deployments.models import Environment
 from deployments.views.infrastructures import ClusterBox, show_clusters
@@ -50,6 +51,13 @@ def create_place(
     if not _is_made(request, form):
         return Outcome(text, opened, problem=_REFUSED), form
     return replace(outcome, said=f"{place} was created. {outcome.said}"), None
+
+
+def place_form(request: PageRequest, scope: Scope, stage: OpenForm, words: dict[str, str]) -> StagePlaceForm:
+    """The form for the stage that is open now, with what was entered for it and not created yet."""
+    is_of_it = stage.identifier in (words.get("new_of"), words.get("identifier")) and "new_of" in words
+    entered = words if is_of_it and words.get("do") != CREATE_PLACE else None
+    return StagePlaceForm(person=request.user, scope=scope, entered=entered)
 
 
 def _is_made(request: PageRequest, form: StagePlaceForm) -> bool:

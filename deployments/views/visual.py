@@ -13,11 +13,10 @@ from deployments.editing.forms import OpenForm, form_at
 from deployments.editing.outline import outline
 from deployments.editing.places import path_from
 from deployments.editing.targets import Nearby
-from deployments.forms.stage_places import StagePlaceForm
 from deployments.models import Infrastructure, Service
 from deployments.pipeline_guide import MOST_NAMES
 from deployments.strategies.base import known_strategies
-from deployments.views.stage_places import CREATE_PLACE, create_place
+from deployments.views.stage_places import CREATE_PLACE, create_place, place_form
 from guards.limits import SPEC_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal, scopes_where, visible_to
@@ -40,7 +39,7 @@ def edit_visually(request: PageRequest) -> HttpResponse:
         outcome, place = carry_out(text, words), None
     content = _shown(outcome, scope, request.user, words)
     if (form := content.get("form")) and form.kind == "stage":
-        content["new_place"] = place or StagePlaceForm(person=request.user, scope=scope)
+        content["new_place"] = place or place_form(request, scope, form, words)
     content |= {"new_text": outcome.text if outcome.text != text else None, "outcome": outcome}
     return render(request, "deployments/pipelines/_visual.html", content)
 

@@ -103,6 +103,13 @@ def test_an_environment_is_made_within_the_stage_and_the_pipeline_saved(
     expect(place.get_by_text("The clusters cannot be listed")).to_be_visible()
     page.get_by_role("group", name="Failure strategies").get_by_role("button", name="Add").click()
     assert violations(page) == []
+    stage = page.get_by_role("form", name="Deploy to dev")
+    stage.get_by_label("Name").fill("Deploy all")
+    stage.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("form", name="Deploy all")).to_be_visible()
+    expect(environment.get_by_label("Name")).to_have_value("Staging")
+    expect(place.get_by_label("Region")).to_have_value("eu-west-1")
+    expect(place.get_by_text("The clusters cannot be listed")).to_be_visible()
     place.get_by_label("Cluster").fill("main")
     form.get_by_role("button", name="Create and choose it").click()
     chosen = page.get_by_label("Environment and infrastructure")

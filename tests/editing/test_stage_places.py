@@ -129,3 +129,45 @@ def test_an_identifier_in_the_text_changes_no_command_of_the_page(world: World, 
     commands = [json.loads(html.unescape(one)) for one in re.findall(r"hx-vals='(.*?)'", answer)]
     opening = [one for one in commands if one["do"] == "open" and one["at"] == STAGE]
     assert [one["is"] for one in opening] == ['x", "do": "delete']
+
+
+TYPED = {"new_of": "dev", "form_at": STAGE, "form_is": "dev", "name": "Dev", "identifier": "dev"}
+
+
+def kept(answer: str) -> bool:
+    return '<details class="visual-place" open>' in answer and 'value="Test"' in answer
+
+
+def test_what_was_typed_of_a_new_place_is_there_after_its_stage_was_applied(world: World, client: Client):
+    for do in ("apply", "show", "set-strategy"):
+        given = {**TYPED, "do": do, "strategy": "Rolling", "new-cluster": ""}
+        answer, _ = asked(client, entered(world, **given))
+        assert kept(answer), do
+        assert 'value="EU"' in answer
+        assert '<option value="Production" selected>' in answer
+        assert "This field is required" not in answer
+    renamed, text = asked(client, entered(world, **TYPED | {"do": "apply", "identifier": "devel"}))
+    assert "identifier: devel" in text
+    assert kept(renamed)
+    assert not Environment.objects.filter(name="Test").exists()
+
+
+def test_what_was_typed_for_one_stage_is_not_in_the_form_of_another(world: World, client: Client):
+    other = TEXT + TEXT.split("stages:\n")[1].replace("dev", "prod")
+    given = {**TYPED, "yaml": other, "do": "open", "at": "pipeline.stages.1", "is": "prod"}
+    answer, _ = asked(client, entered(world, **given))
+    assert 'name="new_of" value="prod"' in answer
+    assert not kept(answer)
+
+
+def test_a_form_in_which_nothing_was_typed_stays_closed(world: World, client: Client):
+    given = {**TYPED, "do": "apply"}
+    given |= dict.fromkeys(("new-environment_name", "new-name", "new-cluster"), "")
+    answer, _ = asked(client, entered(world, **given))
+    assert '<details class="visual-place">' in answer
+
+
+def test_once_created_the_form_is_empty_again(world: World, client: Client):
+    answer, _ = asked(client, entered(world, **TYPED | {"do": "create-place"}))
+    assert "test/eu was created." in answer
+    assert '<details class="visual-place">' in answer
