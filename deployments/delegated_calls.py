@@ -16,6 +16,7 @@ from deployments.actions.work import SEND_REQUEST, SERVICE
 from deployments.engine import remote, work
 from deployments.engine.world import REAL, World
 from deployments.models import Call
+from deployments.regions import region_for
 from deployments.tasks import wake_soon
 
 # A look repeats its read for minutes; only changes of hands are of interest then.
@@ -140,7 +141,11 @@ def _payload(call: Call, task: DelegateTask) -> Payload:
         return work.payload_of(call.execution.scope, call.operation, call.parsed_parameters)
     refuse_to_lend(task, stage.connector)
     return doors.call_payload(
-        stage.connector, stage.region, call.service, call.operation, call.parsed_parameters
+        stage.connector,
+        region_for(stage, call.step),
+        call.service,
+        call.operation,
+        call.parsed_parameters,
     )
 
 

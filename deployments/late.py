@@ -9,7 +9,9 @@ from deployments.expressions import Later, named_in, resolve
 from deployments.steps.base import StepKind
 
 _STEPS = (("execution", "steps"), ("steps",))
-_LATE = ("artifact", "execution", "primary", "steps")
+_LATE = ("artifact", "execution", "primary", "provisioner", "steps")
+# Of a dynamic infrastructure known once its provisioner's steps have ended.
+PLACE = ("infra.region", "infra.cluster")
 # How many outputs a sentence lists.
 _SHOWN = 12
 Earlier = Mapping[str, Collection[str] | None]
@@ -29,9 +31,15 @@ def is_late(path: str) -> bool:
     return path.partition(".")[0] in _LATE
 
 
-def has_late(kind: StepKind, spec: Mapping[str, Any]) -> bool:
+def late_in(values: Mapping[str, Any]) -> Later:
+    """As `is_late`, for a stage with these values: without a region and a cluster, those come late too."""
+    unplaced = [path for path in PLACE if path.partition(".")[2] not in values.get("infra", {})]
+    return lambda path: is_late(path) or path in unplaced
+
+
+def has_late(kind: StepKind, spec: Mapping[str, Any], later: Later = is_late) -> bool:
     """Whether a spec, apart from manifests and scripts, names what is only known later."""
-    return any(is_late(path) for _, path in named_in(_fillable(kind, spec)))
+    return any(later(path) for _, path in named_in(_fillable(kind, spec)))
 
 
 def filled_in(

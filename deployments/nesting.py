@@ -1,7 +1,7 @@
 """Steps inside groups and beside each other: the list of a stage as leaves, in the order of the text."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 MOST_DEPTH = 4
@@ -69,6 +69,20 @@ class Nested:
                 inner = leaf.around[depth + 1] if len(leaf.around) > depth + 1 else ("step", leaf.identifier)
                 found.setdefault(inner, []).append(leaf)
         return list(found.values())
+
+    def followed_by(self, other: "Nested") -> "Nested":
+        """The steps of this list and then those of another one."""
+        steps, groups = len(self.leaves), len(self.groups)
+        leaves = [replace(one, around=tuple(at + groups for at in one.around)) for one in other.leaves]
+        later = [
+            replace(
+                one,
+                parent=None if one.parent is None else one.parent + groups,
+                position=one.position + steps,
+            )
+            for one in other.groups
+        ]
+        return Nested([*self.leaves, *leaves], [*self.groups, *later])
 
     def too_deep(self) -> list[Group]:
         """The groups that lie deeper than they may."""

@@ -1,17 +1,19 @@
 """What is wrong with a pipeline that its schema cannot say: names, kinds, conditions, what clashes."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from deployments import late
 from deployments.conditions import BadConditionError, read_condition
+from deployments.expressions import named_in
 from deployments.inputs import variable_faults
 from deployments.late import Earlier
 from deployments.manifests.document import Document
 from deployments.nameable import Nameable
 from deployments.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
+from deployments.provisioner_outputs import is_provided, known_outputs, path_problem, provisioner_types
 from deployments.step_sources import shape_faults
 from deployments.steps.base import BadStepError, step_kind
 from deployments.steps.outputs import all_outputs
@@ -37,8 +39,24 @@ def problem(path: Path, message: str, document: Document) -> Problem:
 def nested_steps(spec: Mapping[str, Any]) -> tuple[Nested, Nested]:
     """The steps and the rollback steps of a stage, or those that its strategy fills in (R190).
 
-    Their places count from the spec.
+    Those of a provisioner come first, and what undoes them last (R185). Their places count from the spec.
     """
+    before, after = provisioner_steps(spec)
+    steps, back = _execution_steps(spec)
+    return before.followed_by(steps), back.followed_by(after)
+
+
+def provisioner_steps(spec: Mapping[str, Any]) -> tuple[Nested, Nested]:
+    """The steps of a stage that make its infrastructure, and those that take it down again."""
+    said = spec.get("environment", {}).get("provisioner", {})
+    place: Path = ("environment", "provisioner")
+    return (
+        flattened(said.get("steps", []), (*place, "steps")),
+        flattened(said.get("rollbackSteps", []), (*place, "rollbackSteps")),
+    )
+
+
+def _execution_steps(spec: Mapping[str, Any]) -> tuple[Nested, Nested]:
     execution = spec.get("execution", {})
     steps, back = execution.get("steps", []), execution.get("rollbackSteps", [])
     if "steps" not in execution and spec.get("strategy") in known_strategies():
@@ -72,13 +90,14 @@ class _Stage:
         self.spec, self.place, self.before, self.document = spec, place, before, document
         self.nameable = nameable
         self.forward, self.back = nested_steps(spec)
+        self.provisioning = len(provisioner_steps(spec)[0].leaves)
 
     def problems(self) -> Iterator[Problem]:
         strategy = self.spec.get("strategy")
         if strategy is not None and strategy not in known_strategies():
             known = ", ".join(sorted(known_strategies()))
             yield self._at(("strategy",), f"there is no strategy {strategy}; there are {known}")
-        if not self.forward.leaves:
+        if len(self.forward.leaves) == self.provisioning:
             yield self._at((), "the stage has no steps: name a strategy, or list steps under execution")
         yield from self._names()
         yield from self._groups()
@@ -125,7 +144,8 @@ class _Stage:
         for leaf in self.forward.leaves:
             earlier = {**self.before, **_outputs(self.forward.before(leaf))}
             here = (*self.place, *leaf.place)
-            for fault in (*late.faults(leaf.step.get("spec", {}), earlier, names), *self._in_vain(leaf)):
+            faults = (*late.faults(leaf.step.get("spec", {}), earlier, names), *self._in_vain(leaf))
+            for fault in (*faults, *self._not_provided(leaf)):
                 yield problem((*here, "spec", *fault.where), fault.message, self.document)
             yield from _when_problems(leaf.step, here, earlier, names, self.document, self.nameable)
         for group in self.forward.groups:
@@ -138,6 +158,22 @@ class _Stage:
         said = [(leaf.step, leaf.place) for leaf in self.back.leaves]
         for one, place in (*said, *((group.said, group.place) for group in self.back.groups)):
             yield from _when_problems(one, (*self.place, *place), known, [], self.document, self.nameable)
+
+    def _not_provided(self, leaf: Leaf) -> Iterator[late.Fault]:
+        """What a step names of a provisioner that no step before it can give."""
+        provided = self._provided(self.forward.before(leaf))
+        for where, path in named_in(leaf.step.get("spec", {})):
+            if message := provided(path):
+                yield late.Fault(where, message)
+
+    def _provided(self, before: Iterable[Leaf]) -> Callable[[str], str]:
+        """What is wrong with a path behind these steps, if it names a provisioner's output."""
+        types = provisioner_types()
+        made = [
+            (leaf.step["type"], leaf.step.get("spec", {})) for leaf in before if leaf.step["type"] in types
+        ]
+        known = known_outputs(made)
+        return lambda path: path_problem(path, known, has_any=bool(made)) if is_provided(path) else ""
 
     def _in_vain(self, leaf: Leaf) -> Iterator[late.Fault]:
         try:

@@ -103,6 +103,12 @@ _STAGE_SPEC = {
             "additionalProperties": False,
             "properties": {
                 "environmentRef": _IDENTIFIER,
+                "provisioner": {
+                    "type": "object",
+                    "required": ["steps"],
+                    "additionalProperties": False,
+                    "properties": {"steps": {"minItems": 1, **_LISTED}, "rollbackSteps": _LISTED},
+                },
                 "infrastructureDefinitions": {
                     "type": "array",
                     "items": _INFRASTRUCTURE,

@@ -13,7 +13,7 @@ from deployments.failure_strategies import seconds_of, strategies_from
 from deployments.inputs import Variable, read_variables
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.nesting import Leaf, Nested, Path
-from deployments.pipeline_checks import Problem, nested_steps, problem, problems_of
+from deployments.pipeline_checks import Problem, nested_steps, problem, problems_of, provisioner_steps
 from deployments.pipeline_schema import PIPELINE_SCHEMA
 from deployments.pipeline_words import in_words, unknown_keys
 from deployments.steps.base import Unit, step_kind
@@ -82,6 +82,8 @@ class StageSpec:
     groups: tuple[GroupSpec, ...] = ()
     rollback_groups: tuple[GroupSpec, ...] = ()
     when: dict[str, Any] | None = None
+    provisioner_steps: int = 0
+    """How many of the first steps belong to the provisioner (R185)."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ def _stage(stage: Mapping[str, Any], around: _Asked) -> StageSpec:
         groups=_groups(forward),
         rollback_groups=_groups(back, after=ALL),
         when=_when([stage.get("when", {})], "pipelineStatus"),
+        provisioner_steps=len(provisioner_steps(spec)[0].leaves),
     )
 
 

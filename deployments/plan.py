@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from connectors.aws_accounts import read_spec
-from deployments import artifact_sources, step_manifests
+from deployments import artifact_sources, provisioning, step_manifests
 from deployments.actions.base import Action
 from deployments.conditions import read_condition
 from deployments.expressions import BadExpressionError, value_at
 from deployments.inputs import defaults
-from deployments.late import has_late, is_late, named_where
+from deployments.late import has_late, late_in, named_where
 from deployments.models import (
     ActionRun,
     Artifact,
@@ -93,6 +93,8 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
             targets.append(Target(stage, service, environment, infrastructure, found))
             missing += [Missing(f"{path}.service.serviceRef", text) for text in found.conflicts]
             missing += _without_connector(found, scope, f"{path}.service.serviceRef")
+            at = f"{path}.environment.infrastructureDefinitions.0.identifier"
+            missing += [Missing(at, text) for text in provisioning.stage_faults(stage, infrastructure)]
     return targets, missing
 
 
@@ -190,6 +192,7 @@ def planned_stage(
     execution: Execution, pipeline: PipelineSpec, target: Target, position: int
 ) -> StageExecution:
     """One stage as a run would begin it; no row is written."""
+    place = target.infrastructure
     return StageExecution(
         execution=execution,
         position=position,
@@ -198,8 +201,10 @@ def planned_stage(
         service=target.service,
         infrastructure=target.infrastructure,
         connector=target.infrastructure.connector,
-        region=target.infrastructure.region,
-        cluster=target.infrastructure.cluster,
+        region="" if place.is_dynamic else place.region,
+        cluster="" if place.is_dynamic else place.cluster,
+        dynamic_place=provisioning.said_of(place),
+        provisioner_steps=target.spec.provisioner_steps,
         environment=f"{target.environment.scope.path}/{target.environment.identifier}",
         values=_values(execution, pipeline, target),
         sources=settled(target.overridden.sources(), execution.scope),
@@ -226,7 +231,7 @@ def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedSte
             units = step.units if section == StepExecution.Section.EXECUTION else ()
             actions = [(unit.title, action) for unit in units for action in unit.actions]
             row = _step(stage, section, position, step)
-            row.unfilled = _unfilled(unfilled)
+            row.unfilled = _unfilled(stage, unfilled)
             row.group = None if step.group is None else groups[step.group]
             _refuse_unknown(stage, [(f"step {step.identifier}", step.when)])
             yield PlannedStep(row, actions)
@@ -253,10 +258,11 @@ def _planned_groups(stage: StageExecution, groups: Iterable[GroupSpec]) -> list[
 
 def _refuse_unknown(stage: StageExecution, whens: list[tuple[str, dict[str, Any] | None]]) -> None:
     """Refuse a condition that names what will never be known."""
+    later = late_in(stage.values)
     for whose, when in whens:
         for path in read_condition(when["condition"]).paths if when and when["condition"] else ():
             try:
-                if not is_late(path):
+                if not later(path):
                     value_at(path, stage.values)
             except BadExpressionError as bad:
                 place = f"pipeline.stages.{stage.position}.stage"
@@ -325,10 +331,10 @@ def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) ->
     )
 
 
-def _unfilled(step: StepSpec) -> dict[str, Any] | None:
+def _unfilled(stage: StageExecution, step: StepSpec) -> dict[str, Any] | None:
     """The spec as it is written, where some of it can only be filled in when the step begins."""
     kind = step_kind(step.type)
-    return step.spec if has_late(kind, step.spec) else None
+    return step.spec if has_late(kind, step.spec, late_in(stage.values)) else None
 
 
 def _row(step: StepExecution, position: int, planned: tuple[str, Action]) -> ActionRun:
@@ -371,9 +377,9 @@ def _values(execution: Execution, pipeline: PipelineSpec, target: Target) -> Map
         "infra": {
             "name": place.name,
             "identifier": place.identifier,
-            "region": place.region,
-            "cluster": place.cluster,
             "connectorRef": place.connector.identifier,
+            # Of a dynamic one these come when it is settled.
+            **({} if place.is_dynamic else {"region": place.region, "cluster": place.cluster}),
         },
     }
 

@@ -25,6 +25,7 @@ from delegates.operations.tasks import submit_task
 from delegates.owners import Answer, Payload
 from deployments.engine.doors import selectors_for
 from deployments.models import PreviewQuestion, StepExecution
+from deployments.regions import region_for
 
 OWNER = "preview"
 PATIENCE = timedelta(seconds=60)
@@ -46,7 +47,7 @@ class _Here:
         if service == SERVICE:
             return SiteCaller(_named(params)).call(service, operation, params)
         stage = self.step.stage
-        return call_here(stage.connector, stage.region).call(service, operation, params)
+        return call_here(stage.connector, region_for(stage, self.step)).call(service, operation, params)
 
 
 def _named(params: Mapping[str, Any]) -> Connector:
@@ -92,7 +93,11 @@ class _EitherWay:
         """The answer. Raises its error, `DoorClosed`, or `CallPending` where it is still to come."""
         stage = self.step.stage
         is_errand = service == SERVICE
-        found = open_site(_named(params)) if is_errand else open_door(stage.connector, stage.region)
+        found = (
+            open_site(_named(params))
+            if is_errand
+            else open_door(stage.connector, region_for(stage, self.step))
+        )
         if isinstance(found, DelegateDoor | SiteDoor):
             return DelegatedReads(self.answers, found, self.step).call(service, operation, params)
         return found.call(service, operation, params)

@@ -5,7 +5,7 @@ from typing import Any
 
 from connectors.files import FileMissing, owner_of
 from deployments.expressions import has_expression, resolve
-from deployments.late import filled_in, is_late
+from deployments.late import filled_in, late_in
 from deployments.manifests.check import check_manifest
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.places import is_remote
@@ -44,7 +44,7 @@ def frozen(type_: str, spec: Mapping[str, Any], values: Mapping[str, Any], scope
     """
     kind = step_kind(type_)
     return {
-        **filled_in(kind, spec, values, later=is_late),
+        **filled_in(kind, spec, values, later=late_in(values)),
         **{field: _freeze(source, values, scope) for field, source in named_sources(kind, spec)},
     }
 
@@ -58,7 +58,7 @@ def frozen_sources(type_: str, spec: Mapping[str, Any]) -> tuple[dict[str, Any],
 def _freeze(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
     if is_remote(source):
         said = {"paths": source["paths"], "place": source["place"]}
-        (row,) = settled([{**source, **resolve(said, values, later=is_late)}], scope)
+        (row,) = settled([{**source, **resolve(said, values, later=late_in(values))}], scope)
         return {FROZEN: row}
     found = {**source, "paths": resolve(source["paths"], values)}
     try:

@@ -91,6 +91,7 @@ AGENT_REFUSALS_PER_ADDRESS: Final = Limit(
 # --- Tasks of agents --------------------------------------------------------------------------------
 TASK_ANSWER_BYTES: Final = Limit(512 * 1024, "bytes", "an HTTP answer that a task asked for", OWN)
 SCRIPT_OUTPUTS_BYTES: Final = Limit(256 * 1024, "bytes", "the outputs of a script", OWN)
+PROVISIONER_OUTPUTS: Final = Limit(200, "outputs", "what a provisioning script hands on", OWN)
 SCRIPT_OPEN_FILES: Final = Limit(1024, "files", "a script, open at once", OWN)
 SCRIPT_PROCESSES: Final = Limit(4096, "processes", "the user that scripts run as", OWN)
 SCRIPT_FILE_BYTES: Final = Limit(2 * 1024**3, "bytes", "a file that a script writes", OWN)

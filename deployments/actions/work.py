@@ -40,14 +40,17 @@ class Script:
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     outputs: Sequence[str] = ()
+    output_file: str = ""
+    """The variable with the path of a file that the script may write, whose text is wanted."""
 
 
 @dataclass(frozen=True)
 class ScriptEnd:
-    """How a script ended."""
+    """How a script ended; `written` is the text of its output file, None where nothing wrote one."""
 
     exit_code: int
     outputs: Mapping[str, str]
+    written: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,15 @@ class Work:
                 "environment": dict(script.environment),
                 "outputs": list(script.outputs),
                 "secrets": {f"environment.{name}": ref for name, ref in script.secrets.items()},
+                # Left out where it is not wanted: calls of older versions have no such parameter.
+                **({"output_file": script.output_file} if script.output_file else {}),
             },
         )
+        written = answer.get("written")
         outputs = {str(name): str(value) for name, value in (answer.get("outputs") or {}).items()}
-        return ScriptEnd(int(answer.get("exit_code", 0)), outputs)
+        return ScriptEnd(
+            int(answer.get("exit_code", 0)), outputs, written if isinstance(written, str) else None
+        )
 
     def send_request(self, request: Request) -> Reply:
         """Send a request and give back its answer, whatever its status."""

@@ -74,16 +74,21 @@ class InfrastructureDocument(serializers.Serializer[Any]):
     connector = serializers.CharField(source="connector.identifier")
     region = serializers.CharField()
     cluster = serializers.CharField()
+    is_dynamic = serializers.BooleanField()
     version = serializers.IntegerField()
 
 
 class InfrastructureChange(serializers.Serializer[Any]):
-    """An infrastructure without its identifier; the connector is named by its identifier."""
+    """An infrastructure without its identifier; the connector is named by its identifier.
+
+    Of a dynamic one, region and cluster are expressions such as `<+provisioner.cluster_name>`.
+    """
 
     name = serializers.CharField(max_length=128)
     connector = serializers.CharField(max_length=128)
-    region = serializers.CharField(max_length=64)
-    cluster = serializers.RegexField(catalog.CLUSTER)
+    region = serializers.CharField(max_length=255)
+    cluster = serializers.CharField(max_length=255)
+    is_dynamic = serializers.BooleanField(default=False)
 
 
 class InfrastructureInput(InfrastructureChange):
@@ -128,6 +133,7 @@ class EnvironmentRoute(Route):
             connector=self._connector_named(environment.scope, given["connector"]),
             region=given["region"],
             cluster=given["cluster"],
+            is_dynamic=given["is_dynamic"],
         )
 
     def _connector_named(self, scope: Scope, identifier: str) -> Connector:

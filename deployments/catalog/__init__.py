@@ -7,7 +7,6 @@ from deployments.catalog.environments import (
     update_environment,
 )
 from deployments.catalog.infrastructures import (
-    CLUSTER,
     InfrastructureSpec,
     create_infrastructure,
     delete_infrastructure,
@@ -26,7 +25,6 @@ from deployments.catalog.services import (
 )
 
 __all__ = [
-    "CLUSTER",
     "IMAGE",
     "MOST_MANIFESTS",
     "TAG",

@@ -1,25 +1,22 @@
 """What people can do with the infrastructures of an environment."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
-from aws.regions import regions
 from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.models import Connector
 from connectors.operations.naming import check_identifier, clean_name, still_used, taken
 from deployments.catalog.rules import next_version
 from deployments.models import Environment, Infrastructure
+from deployments.provisioning import field_problems
 from deployments.used_by import refuse_used
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import require
 from web.problems import BadInput
-
-CLUSTER = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z"
 
 
 @dataclass(frozen=True)
@@ -30,6 +27,8 @@ class InfrastructureSpec:
     connector: Connector
     region: str
     cluster: str
+    is_dynamic: bool = False
+    """Whether region and cluster are mapped to what a provisioner makes (R188)."""
 
 
 def create_infrastructure(
@@ -61,7 +60,7 @@ def update_infrastructure(
     _fill(actor, infrastructure, spec)
     with transaction.atomic():
         next_version(infrastructure, version)
-        infrastructure.save(update_fields=["name", "connector", "region", "cluster"])
+        infrastructure.save(update_fields=["name", "connector", "region", "cluster", "is_dynamic"])
         after = _record(infrastructure)
         record(actor=actor, action="infrastructure.update", thing=infrastructure, before=before, after=after)
     return infrastructure
@@ -95,17 +94,14 @@ def _fill(actor: User, place: Infrastructure, spec: InfrastructureSpec) -> None:
         # R082: whoever puts a connector to use must be allowed to use it.
         refuse_lacking(actor, needs_of_connector(spec.connector, path="connector"))
     place.name, place.connector = clean_name(spec.name), spec.connector
-    place.region, place.cluster = spec.region, spec.cluster
+    place.region, place.cluster, place.is_dynamic = spec.region, spec.cluster, spec.is_dynamic
 
 
 def _refuse_bad_place(spec: InfrastructureSpec) -> None:
-    """The region becomes part of the address that is called, so only known ones will do."""
-    if not any(spec.region == region.name for region in regions()):
-        message = f"{spec.region} is not a region of AWS."
-        raise BadInput(message, errors=[{"path": "region", "message": message}])
-    if not re.match(CLUSTER, spec.cluster):
-        message = "A cluster's name has letters, digits, - and _, 255 at most; an ARN is not a name."
-        raise BadInput(message, errors=[{"path": "cluster", "message": message}])
+    found = list(field_problems(spec.region, spec.cluster, is_dynamic=spec.is_dynamic))
+    if found:
+        errors = [{"path": field, "message": message} for field, message in found]
+        raise BadInput(found[0][1], errors=errors)
 
 
 def _record(place: Infrastructure) -> dict[str, Any]:
@@ -114,4 +110,5 @@ def _record(place: Infrastructure) -> dict[str, Any]:
         "connector": str(place.connector),
         "region": place.region,
         "cluster": place.cluster,
+        "is_dynamic": place.is_dynamic,
     }

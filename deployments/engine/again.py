@@ -1,7 +1,7 @@
 """A step that is tried again: its next attempt, or a new run where it was undone; inside a commit."""
 
 from deployments.actions.base import known_actions
-from deployments.engine import stages_back
+from deployments.engine import filling, stages_back
 from deployments.engine.approvals import withdraw
 from deployments.engine.flow import AFTER_FAILURE, ENDED_BADLY, flow_of
 from deployments.engine.shared import Shared
@@ -58,9 +58,18 @@ def start_again(shared: Shared) -> StepExecution | None:
             _new_run(step)
         elif step.status not in _ENDED_WELL:
             next_attempt(step)
+    _settle_anew(shared.stage)
     _ask_groups_again(shared)
     stages_back.reopen(shared.stage)
     return first
+
+
+def _settle_anew(stage: StageExecution) -> None:
+    """A stage whose provisioner runs again may come to another place than before."""
+    provisioner = stage.steps.filter(section=StepExecution.Section.EXECUTION)
+    provisioner = provisioner.filter(position__lt=stage.provisioner_steps)
+    if provisioner.exclude(status__in=_ENDED_WELL).exclude(type=APPROVAL).exists():
+        filling.forget_place(stage)
 
 
 def _ran_for_failure(step: StepExecution) -> bool:
@@ -86,6 +95,7 @@ def wait_anew(stage: StageExecution) -> None:
         elif step.started_at is not None and step.section == StepExecution.Section.EXECUTION:
             _new_run(step)
     stage.groups.update(status=Status.QUEUED, skipped_because="")
+    _settle_anew(stage)
     # It queues for its ECS services when its steps come to them.
     stage.claims.all().delete()
     stage.status, stage.skipped_because = Status.QUEUED, ""

@@ -64,9 +64,14 @@ def way_of(rollout: "EngineRollout", stage: StageExecution) -> Caller | None:
     What the journal holds has to come in the same order with each look: delegates are asked for stages with
     the connector and region of the action's own alone.
     """
+    if not stage.region:
+        # Known once it is provisioned.
+        return None
     own = rollout.shared.stage
     if (stage.connector_id, stage.region) == (own.connector_id, own.region):
-        return cast("Door", rollout.shared.door) if rollout.remote is None else rollout.caller
+        return (
+            cast("Door", rollout.shared.door_for(rollout.step)) if rollout.remote is None else rollout.caller
+        )
     if rollout.remote is not None:
         return None
     try:

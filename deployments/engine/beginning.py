@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from deployments.actions.base import ActionFailed
-from deployments.engine import failing, judging
+from deployments.engine import failing, filling, judging
 from deployments.engine.shared import Shared
 from deployments.engine.sources import known_values
 from deployments.expressions import BadExpressionError
@@ -21,12 +21,15 @@ def begin_step(shared: Shared, step: StepExecution) -> None:
     """The first look at a step, or at its next attempt."""
     rows = list(step.actions.order_by("position"))
     try:
+        filling.settle_place(shared, step)
         if step.started_at is None and judging.is_skipped(shared, step):
             return
         filled = _fill_in(shared, step, rows)
         trouble = None
     except _CannotBegin as cannot:
         filled, trouble = [], ActionFailed("UNKNOWN_EXPRESSION", str(cannot))
+    except ActionFailed as unplaced:
+        filled, trouble = [], unplaced
     except judging.UnclearConditionError as cannot:
         filled, trouble = [], unclear("step, or of a group around it,", str(cannot))
     now = shared.world.now()

@@ -41,9 +41,12 @@ class Calling(Protocol):
     connector: Connector
 
 
-def quota_of(place: Calling) -> str:
-    """Whose calls are counted together: an account and region; a connector while its account is unknown."""
-    return f"{place.account or door_key(place.connector)}/{place.region}"
+def quota_of(place: Calling, region: str = "") -> str:
+    """Whose calls are counted together: an account and region; a connector while its account is unknown.
+
+    `region` is where the calls go that do not go to the region of the place.
+    """
+    return f"{place.account or door_key(place.connector)}/{region or place.region}"
 
 
 def group_of(place: StageExecution | Infrastructure) -> str:

@@ -18,6 +18,7 @@ from deployments.engine.parking import quota_of
 from deployments.engine.turns import InterruptWaiting, NeedsAdoption, Parked, Trouble
 from deployments.engine.world import RemoteDoor, World
 from deployments.models import Call
+from deployments.regions import known_region
 from deployments.states import CallState
 
 PARKED = timedelta(seconds=15)
@@ -148,7 +149,9 @@ def deliver(
     if changed:
         call = Call.objects.select_related("step__stage__connector").get(pk=call_id)
         if error is not None:
-            quota.rest(quota_of(call.step.stage), error, world.now())
+            quota.rest(
+                quota_of(call.step.stage, known_region(call.step.stage, call.step)), error, world.now()
+            )
         wake_after_commit(call.execution_id, world)
     return bool(changed)
 

@@ -12,7 +12,7 @@ from aws.elb import Elb
 from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.sts import Sts
-from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
+from deployments.actions.base import ActionFailed, ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
 from deployments.actions.work import FETCH_FILES, SERVICE, Work, changes
 from deployments.engine import fetching, pinning, quota, sources
 from deployments.engine.ahead import Ahead, ahead_of, way_of
@@ -30,6 +30,7 @@ from deployments.engine.turns import SlotWanted
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.log import NewLine, store
 from deployments.models import ActionRun, Call, StepExecution
+from deployments.regions import NO_CLUSTER, known_region
 from deployments.states import CallState, Status
 from deployments.step_manifests import frozen_sources
 
@@ -92,7 +93,7 @@ class EngineRollout:
         return self.shared.world
 
     def door_for(self, row: Call) -> Door:
-        door = self._work_of(row) if row.service == SERVICE else self.shared.door
+        door = self._work_of(row) if row.service == SERVICE else self.shared.door_for(self.step)
         return cast("Door", door)
 
     def remote_for(self, row: Call) -> RemoteCalls | None:
@@ -110,12 +111,12 @@ class EngineRollout:
 
     @cached_property
     def remote(self) -> RemoteCalls | None:
-        door = self.shared.door
+        door = self.shared.door_for(self.step)
         return RemoteCalls(self, cast("RemoteDoor", door)) if hasattr(door, "queue") else None
 
     @property
     def quota(self) -> str:
-        return quota_of(self.shared.stage)
+        return quota_of(self.shared.stage, known_region(self.shared.stage, self.step))
 
     def take_token(self, row: Call) -> None:
         holder, now = str(self.shared.execution.pk), self.world.now()
@@ -183,6 +184,8 @@ class EngineRollout:
 
     @property
     def cluster(self) -> str:
+        if not self.shared.stage.cluster:
+            raise ActionFailed("PLACE_NOT_KNOWN", NO_CLUSTER)
         return self.shared.stage.cluster
 
     @property

@@ -12,6 +12,7 @@ from deployments.engine.parking import Parking
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.models import ActionRun, AwsEvent, Execution, Slot, SlotClaim, StageExecution, StepExecution
 from deployments.queries import waiting_claims
+from deployments.regions import region_for
 from deployments.step_manifests import FROZEN
 from guards.masks import Mask
 
@@ -44,6 +45,7 @@ class Shared:
     secrets: tuple[str, ...] = ()
     parking: Parking | None = None
     turns: Turns = field(default_factory=Turns)
+    _doors: dict[str, Door | RemoteDoor] = field(default_factory=dict)
     _events: list[AwsEvent] = field(default_factory=list)
     _touched: dict[int, set[str]] = field(default_factory=dict)
     _pinned: bool = False
@@ -71,9 +73,12 @@ class Shared:
         self.__dict__.pop("claims", None)
         self.__dict__.pop("waiting", None)
 
-    @cached_property
-    def door(self) -> Door | RemoteDoor:
-        return self.world.open_door(self.stage.connector, self.stage.region)
+    def door_for(self, step: StepExecution) -> Door | RemoteDoor:
+        """The way of a step's calls. Raises `DoorClosed`."""
+        region = region_for(self.stage, step)
+        if region not in self._doors:
+            self._doors[region] = self.world.open_door(self.stage.connector, region)
+        return self._doors[region]
 
     @cached_property
     def known_events(self) -> set[str]:

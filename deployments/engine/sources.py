@@ -14,6 +14,7 @@ from deployments.manifests.reading import name_of, read_layers
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, title_of
 from deployments.manifests.stores.arn import arn_problem
 from deployments.models import Execution, StageExecution, StepExecution
+from deployments.provisioner_outputs import provided
 
 MOST_PROBLEMS = 20
 NEEDS_DEFINITION = (SERVICE_DEFINITION, RUN_TASK_REQUEST)
@@ -130,13 +131,15 @@ def _task_definition(execution: Execution, rows: Rows, known: Mapping[str, Any])
 def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
     """Everything that an expression can name at this point of the execution."""
     artifact = artifact_values(execution)
-    steps = {step.identifier: {"output": step.known_outputs} for step in _steps_of(execution, stage)}
+    rows = _steps_of(execution, stage)
+    steps = {step.identifier: {"output": step.known_outputs} for step in rows}
     return {
         **_with_secrets(stage.values, execution.hidden_inputs),
         "primary": {"artifact": artifact},
         "artifact": artifact,
         "steps": steps,
         "execution": {"steps": steps, "id": str(execution.pk)},
+        "provisioner": provided(stage, rows),
     }
 
 

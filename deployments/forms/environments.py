@@ -7,9 +7,10 @@ from django import forms
 
 from aws.regions import regions
 from connectors.models import Connector
-from deployments.catalog import CLUSTER, EnvironmentSpec, InfrastructureSpec
+from deployments.catalog import EnvironmentSpec, InfrastructureSpec
 from deployments.forms.resources import InScope, ResourceForm, WithIdentifier
 from deployments.models import Environment
+from deployments.provisioning import CLUSTER
 from web.page_forms import PageForm
 
 

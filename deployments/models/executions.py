@@ -134,8 +134,12 @@ class StageExecution(models.Model):
         Infrastructure, null=True, on_delete=models.SET_NULL, related_name="stages"
     )
     connector = models.ForeignKey(Connector, on_delete=models.PROTECT, related_name="+")
-    region = models.CharField(max_length=64)
-    cluster = models.CharField(max_length=255)
+    region = models.CharField(max_length=64, blank=True)
+    cluster = models.CharField(max_length=255, blank=True)
+    # Region and cluster as a dynamic infrastructure says them (R189): the two above are empty until the first
+    # so many of its steps, those of the provisioner, have ended.
+    dynamic_place = models.JSONField(null=True)
+    provisioner_steps = models.PositiveIntegerField(default=0)
     # The environment's path, such as account/acme/shop/production: delegates may be kept to some.
     environment = models.CharField(max_length=512, blank=True, default="")
     values = models.JSONField(default=dict)
@@ -162,6 +166,11 @@ class StageExecution(models.Model):
 
     def __str__(self) -> str:
         return f"{self.execution} {self.identifier}"
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether region and cluster are known: of a dynamic infrastructure, once it is provisioned."""
+        return bool(self.region and self.cluster)
 
     @property
     def scope(self) -> Scope:

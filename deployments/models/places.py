@@ -28,7 +28,11 @@ class Environment(Resource):
 
 
 class Infrastructure(models.Model):
-    """One cluster in one region, reached by one connector (R183)."""
+    """One cluster in one region, reached by one connector (R183).
+
+    Of a dynamic one (R184) region and cluster are expressions such as `<+provisioner.cluster_name>`, which
+    each stage that deploys there settles once its provisioner's steps have run.
+    """
 
     SCOPE_PATH = "environment__scope"
     THING_TYPE: ClassVar[str] = "infrastructure"
@@ -38,8 +42,9 @@ class Infrastructure(models.Model):
     identifier = models.CharField(max_length=128, validators=[valid_identifier])
     name = models.CharField(max_length=128)
     connector = models.ForeignKey(Connector, on_delete=models.PROTECT, related_name="infrastructures")
-    region = models.CharField(max_length=64)
+    region = models.CharField(max_length=255)
     cluster = models.CharField(max_length=255)
+    is_dynamic = models.BooleanField(default=False)
     version = models.PositiveIntegerField(default=1)
 
     class Meta:

@@ -7,6 +7,7 @@ from deployments.actions.base import Action
 from deployments.engine.sources import known_values
 from deployments.expressions import BadExpressionError
 from deployments.late import filled_in
+from deployments.models import StepExecution
 from deployments.plan import PlannedStep
 from deployments.preview.rollout import StageMemory
 from deployments.steps.base import BadStepError, step_kind
@@ -16,9 +17,23 @@ class OnlyInARun(Exception):
     """What a step names is known to a run alone."""
 
 
+NOT_PROVISIONED = (
+    "Where this deploys is known once the infrastructure is provisioned, so a preview does not say what this "
+    "step would do."
+)
+
+
+def waits_for_place(step: StepExecution) -> bool:
+    """Whether a step begins where nobody can look yet: behind a provisioner that has not run."""
+    stage = step.stage
+    return not stage.is_placed and step.position >= stage.provisioner_steps
+
+
 def actions_now(shared: StageMemory, planned: PlannedStep, outputs: Mapping[str, Any]) -> list[Action]:
     """The actions of a step with what it names filled in. Raises `OnlyInARun` with a sentence."""
     step = planned.step
+    if waits_for_place(step):
+        raise OnlyInARun(NOT_PROVISIONED)
     if step.unfilled is None:
         return [action for _, action in planned.actions]
     kind = step_kind(step.type)

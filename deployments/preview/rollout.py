@@ -14,7 +14,7 @@ from aws.preview import PreviewCaller
 from aws.scaling import Scaling
 from aws.sts import Sts
 from delegates.clock import database_now
-from deployments.actions.base import ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
+from deployments.actions.base import ActionFailed, ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
 from deployments.actions.work import FETCH_FILES, SERVICE, Work
 from deployments.engine import fetching, pinning, sources
 from deployments.engine.flow import are_beside
@@ -22,6 +22,7 @@ from deployments.engine.slots import changed_beside
 from deployments.expressions import BadExpressionError, value_at
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
 from deployments.preview.work import PlannedWork
+from deployments.regions import NO_CLUSTER
 from deployments.step_manifests import frozen_sources
 from guards.masks import Mask
 
@@ -85,6 +86,8 @@ class PreviewRollout:
 
     @property
     def cluster(self) -> str:
+        if not self._shared.stage.cluster:
+            raise ActionFailed("PLACE_NOT_KNOWN", NO_CLUSTER)
         return self._shared.stage.cluster
 
     @property

@@ -29,7 +29,8 @@ aws cloudwatch put-metric-alarm --alarm-name "$service-cpu-high" --alarm-actions
 """
 
 
-def _variable(*types: str) -> tuple[Column, ...]:
+def variable_columns(*types: str) -> tuple[Column, ...]:
+    """The columns of a list of variables of these types, as forms show it."""
     return (
         Column("name", is_needed=True),
         Column("type", "choice", choices=types, default=TEXT),
@@ -61,7 +62,7 @@ class ShellScriptSpec:
         metadata=about(
             "What the script finds in its environment. Of a Secret the value is its identifier, such as "
             "account.token.",
-            columns=_variable(TEXT, "Number", SECRET),
+            columns=variable_columns(TEXT, "Number", SECRET),
         ),
     )
     outputVariables: list[dict[str, Any]] = field(
@@ -69,7 +70,7 @@ class ShellScriptSpec:
         metadata=about(
             "The value is the name of the script's variable. Later steps write "
             "<+steps.IDENTIFIER.output.NAME>.",
-            columns=_variable(TEXT, SECRET),
+            columns=variable_columns(TEXT, SECRET),
         ),
     )
     executionTarget: dict[str, Any] = field(default_factory=dict, metadata=about("", is_rare=True))
@@ -85,7 +86,7 @@ class ShellScriptSpec:
             yield f"shell is one of {', '.join(SHELLS)}, not {self.shell!r}"
         if bool(self.script) == bool(self.source):
             yield "it needs either script or source under spec"
-        if self.source and not _inline(self.source).strip():
+        if self.source and not inline_script(self.source).strip():
             yield "source has type: Inline, and the script under spec.script"
         if len(self.text.encode()) > SHELL_SCRIPT_BYTES:
             yield f"the script is larger than {SHELL_SCRIPT_BYTES}"
@@ -100,7 +101,7 @@ class ShellScriptSpec:
 
     @property
     def text(self) -> str:
-        return self.script or _inline(self.source)
+        return self.script or inline_script(self.source)
 
     @property
     def secret_references(self) -> tuple[str, ...]:
@@ -110,7 +111,8 @@ class ShellScriptSpec:
         return tuple(dict.fromkeys([*own, *secrets_named_in(self.text, *values)]))
 
 
-def _inline(source: Mapping[str, Any]) -> str:
+def inline_script(source: Mapping[str, Any]) -> str:
+    """The script of a `source`, or nothing."""
     spec = source.get("spec")
     script = spec.get("script") if isinstance(spec, Mapping) and source.get("type") == "Inline" else ""
     return script if isinstance(script, str) else ""
@@ -133,7 +135,7 @@ def shell_script(spec: ShellScriptSpec) -> Plan:
             spec.text,
             SHELLS[spec.shell],
             [
-                [str(one["name"]), str(one.get("type", TEXT)), _value(one.get("value", ""))]
+                [str(one["name"]), str(one.get("type", TEXT)), value_text(one.get("value", ""))]
                 for one in spec.environmentVariables
             ],
             [
@@ -144,5 +146,6 @@ def shell_script(spec: ShellScriptSpec) -> Plan:
     )
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """The value of a variable as scripts see it."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -18,6 +18,7 @@ _KEPT = re.compile(
     r"(PATH|LANG|LC_\w+|TZ|(HTTPS?|NO)_PROXY|(https?|no)_proxy|SSL_CERT_FILE|AWS_(DEFAULT_)?REGION|AWS_CA_BUNDLE"
     r"|AWS_CONTAINER_\w+|ECS_CONTAINER_METADATA_URI(_V4)?)\Z"
 )
+_CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
 
@@ -36,12 +37,16 @@ def run_shell(held: Held, around: Surroundings) -> Answer:
         home = Path(folder)
         _write(home / "script", str(params["script"]))
         _write(home / "prologue", _prologue(home / "outputs", outputs))
-        environment = script_environment(os.environ, home, params.get("environment") or {})
+        given = dict(params.get("environment") or {})
+        written = home / "written"
+        if wanted := params.get("output_file"):
+            given[_name(wanted)] = str(written)
+        environment = script_environment(os.environ, home, given)
         try:
             ended = run_until(held, around, _command(interpreter, home), environment)
         except FileNotFoundError:
             return failed("NoInterpreter", f"this delegate has no {interpreter}", capability=True)
-        return _answer(ended, home / "outputs")
+        return _answer(ended, home / "outputs", written if wanted else None)
 
 
 def script_environment(own: Mapping[str, str], home: Path, given: Mapping[str, Any]) -> dict[str, str]:
@@ -88,17 +93,31 @@ trap slipway_outputs EXIT
 """
 
 
-def _answer(ended: Ended, path: Path) -> Answer:
+def _answer(ended: Ended, path: Path, written: Path | None = None) -> Answer:
     if ended.was_stopped:
         return aborted()
     if ended.timed_out:
         return failed("TimedOut", "the script did not end in time and was killed")
-    content = path.read_bytes()[: SCRIPT_OUTPUTS_BYTES + 1] if path.exists() else b""
-    if len(content) > SCRIPT_OUTPUTS_BYTES:
+    content = _content(path) or b""
+    file = None if written is None else _content(written)
+    if len(content) + len(file or b"") > SCRIPT_OUTPUTS_BYTES:
         return failed("OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}")
     parts = content.decode("utf-8", "replace").split("\0")
-    result = {"exit_code": ended.exit_code, "outputs": dict(zip(parts[::2], parts[1::2], strict=False))}
+    result: dict[str, Any] = {
+        "exit_code": ended.exit_code,
+        "outputs": dict(zip(parts[::2], parts[1::2], strict=False)),
+    }
+    if file is not None:
+        result["written"] = _CONTROL.sub("\ufffd", file.decode("utf-8", "replace"))
     if ended.exit_code == 0:
         return Answer(Answer.SUCCEEDED, result=result)
     why = failed("ScriptFailed", f"the script ended with exit code {ended.exit_code}")
     return Answer(Answer.FAILED, result=result, error=why.error)
+
+
+def _content(path: Path) -> bytes | None:
+    """As much of a file as is looked at; None where the script has made none, or something else."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return file.read(SCRIPT_OUTPUTS_BYTES + 1)

@@ -1,0 +1,1 @@
+"""Infrastructure that a stage makes before it deploys there."""
