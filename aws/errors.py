@@ -126,6 +126,14 @@ class NotSent(AwsError):
         return f"{self._call} was not sent: {self.message.rstrip('.')} ({self.code})."
 
 
+class Unavailable(NotSent):
+    """Whoever was asked has no time or is not there; the message is a whole sentence, nothing happened."""
+
+    @property
+    def sentence(self) -> str:
+        return self.message
+
+
 class Unanswered(AwsError):
     """The call left, no good answer came back: a write may have taken effect."""
 
@@ -167,6 +175,7 @@ _KINDS: dict[str, type[AwsError]] = {
         Unauthenticated,
         Denied,
         NotSent,
+        Unavailable,
         Unanswered,
         Undelivered,
     )

@@ -18,6 +18,20 @@ def connectors_for(scope: Scope, *kinds: str) -> QuerySet[Connector]:
     return found.select_related("scope", "secret").order_by("identifier", "-scope__path")
 
 
+def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | None:
+    """The connector of one of these kinds that a reference names, seen from `scope`; None if there is none.
+
+    `account.name` lies at the account, `org.name` at the organization; a bare name at the nearest scope.
+    """
+    level, _, rest = reference.partition(".")
+    found = connectors_for(scope, *kinds).filter(identifier=rest or level)
+    if rest:
+        depth = {"account": 1, "org": 2}.get(level, 0)
+        paths = [path for path in scope.ancestor_paths() if path.count("/") + 1 == depth]
+        found = found.filter(scope__path__in=paths)
+    return found.select_related("scope", "secret__scope").order_by("-scope__path").first()
+
+
 def secrets_for(scope: Scope) -> QuerySet[Secret]:
     """The secrets that something in `scope` may point at, without their values."""
     found = Secret.objects.filter(scope__path__in=scope.ancestor_paths())

@@ -1,4 +1,4 @@
-"""What a connector to a Git server or a registry says: where it is, and how to enter (R154, R169)."""
+"""What a connector to a Git server, a registry or Terraform Cloud says: where it is, and how to enter it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,9 +14,16 @@ from guards.places import url_problem
 from web.outgoing import own_reach
 
 ANONYMOUS, PASSWORD, SSH_KEY = "Anonymous", "UsernamePassword", "SshKey"
+TOKEN: Final = "Token"  # noqa: S105 - the way, not one
 _WAYS: Final = {
     Connector.Kind.GIT: (ANONYMOUS, PASSWORD, SSH_KEY),
     Connector.Kind.DOCKER_REGISTRY: (ANONYMOUS, PASSWORD),
+    Connector.Kind.TERRAFORM_CLOUD: (TOKEN,),
+}
+_ASKED_FOR: Final = {
+    Connector.Kind.GIT: "Give the URL of a repository or of an account.",
+    Connector.Kind.DOCKER_REGISTRY: "Give the URL of the registry.",
+    Connector.Kind.TERRAFORM_CLOUD: "Give the URL, such as https://app.terraform.io.",
 }
 _REPOSITORY = re.compile(r"[\w][\w.~/-]{0,254}\Z", re.ASCII)
 _USERNAME = re.compile(r"[^\s:@/\x00-\x1f]{1,255}\Z")
@@ -26,7 +33,7 @@ MOST_URL: Final = 500
 
 @dataclass(frozen=True)
 class SiteSpec(ConnectorSpec):
-    """The spec of a connector to a Git server or a registry.
+    """The spec of a connector to a Git server, a registry or Terraform Cloud.
 
     `url` is that of one repository, or of an account whose repositories manifests name. `test_repository`
     is the one that a test of an account asks for. `host_key` are public keys of an SSH server, one a line.
@@ -72,7 +79,9 @@ def repository_problem(name: str) -> str:
 def _place_problems(kind: str, spec: SiteSpec) -> Iterator[dict[str, str]]:
     if why := _url_problem(kind, spec):
         yield problem("url", why)
-    if spec.test_repository and (why := repository_problem(spec.test_repository)):
+    if spec.test_repository and kind == Connector.Kind.TERRAFORM_CLOUD:
+        yield problem("test_repository", "Terraform Cloud has no repositories: leave this out.")
+    elif spec.test_repository and (why := repository_problem(spec.test_repository)):
         yield problem("test_repository", f"This {why}.")
     yield from spec.route_problems()
 
@@ -80,7 +89,7 @@ def _place_problems(kind: str, spec: SiteSpec) -> Iterator[dict[str, str]]:
 def _url_problem(kind: str, spec: SiteSpec) -> str:
     is_git = kind == Connector.Kind.GIT
     if not spec.url:
-        return "Give the URL of a repository or of an account." if is_git else "Give the URL of the registry."
+        return _ASKED_FOR[Connector.Kind(kind)]
     if len(spec.url) > MOST_URL:
         return f"This may have {MOST_URL} characters at most."
     scheme = scheme_of(spec.url)

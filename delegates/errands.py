@@ -1,4 +1,4 @@
-"""What is done at a Git server or a registry for one connector: by a delegate, or by this Slipway itself."""
+"""What is done where a connector leads that is not AWS: by a delegate, or by this Slipway itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +17,14 @@ from delegates.doors import DoorClosed, call_payload, refuse_disabled
 from delegates.host_keys import note_host_key
 from delegates.models import DelegateTask
 from delegates.owners import Payload
+from delegates.terraform_cloud import (
+    ASK_TERRAFORM,
+    OPERATIONS,
+    READ_TERRAFORM_LOG,
+    error_of_terraform,
+    kept_of_terraform,
+    terraform_payload,
+)
 from delegates.work import do_here
 from rbac.encryption import WrongKey
 
@@ -40,6 +48,13 @@ _KINDS: Final = {
     PING_REGISTRY: DelegateTask.Kind.DOCKER_REGISTRY,
     LIST_TAGS: DelegateTask.Kind.DOCKER_REGISTRY,
     FIND_DIGEST: DelegateTask.Kind.DOCKER_REGISTRY,
+    ASK_TERRAFORM: DelegateTask.Kind.HTTP,
+    READ_TERRAFORM_LOG: DelegateTask.Kind.HTTP,
+}
+_PLACES: Final = {
+    DelegateTask.Kind.GIT: Connector.Kind.GIT,
+    DelegateTask.Kind.DOCKER_REGISTRY: Connector.Kind.DOCKER_REGISTRY,
+    DelegateTask.Kind.HTTP: Connector.Kind.TERRAFORM_CLOUD,
 }
 
 
@@ -73,16 +88,30 @@ class SiteCaller:
         """The result of an errand. Raises `Undelivered` with the reason, `DoorClosed`."""
         refuse_disabled(self.connector)
         answer = do_errand_here(self.connector, operation, params, seconds=HERE_SECONDS)
+        if operation in OPERATIONS:
+            if problem := error_of_terraform(answer, is_write=False):
+                raise problem
+            return kept_result(self.connector, operation, answer.result or {})
         if answer.error is not None:
             raise error_of(answer.error, service, operation)
         return kept_of(operation, answer.result or {})
 
 
+def kept_result(connector: Connector, operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a result of Terraform Cloud, whose token may be said again."""
+    return kept_of_terraform(operation, _secret(connector, read_site(connector.spec)), result)
+
+
 def do_errand_here(
-    connector: Connector, operation: str, params: Mapping[str, Any], *, seconds: float
+    connector: Connector,
+    operation: str,
+    params: Mapping[str, Any],
+    *,
+    seconds: float,
+    secrets: Mapping[str, str] | None = None,
 ) -> Answer:
-    """Do an errand within this process. Raises `DoorClosed`."""
-    payload = errand_payload(connector, operation, params)
+    """Do an errand within this process; `secrets` go along beside the login. Raises `DoorClosed`."""
+    payload = errand_payload(connector, operation, params, secrets)
     answer = do_here(kind_of(operation, connector), payload, seconds=seconds)
     note_host_key(connector, read_site(connector.spec).url, answer)
     return answer
@@ -100,16 +129,24 @@ def kind_of(operation: str, connector: Connector) -> DelegateTask.Kind:
     return DelegateTask.Kind.AWS if connector.kind == Connector.Kind.AWS else _KINDS[operation]
 
 
-def errand_payload(connector: Connector, operation: str, params: Mapping[str, Any]) -> Payload:
+def errand_payload(
+    connector: Connector,
+    operation: str,
+    params: Mapping[str, Any],
+    secrets: Mapping[str, str] | None = None,
+) -> Payload:
     """What an executor needs for an errand, the connector's login among it; made only when it is begun.
 
-    Raises `DoorClosed` if the connector lacks something or is of another kind.
+    `secrets` are values that go along beside the login. Raises `DoorClosed` if the connector lacks something
+    or is of another kind.
     """
     if kind_of(operation, connector) == DelegateTask.Kind.AWS:
         return call_payload(connector, str(params["region"]), *_aws_call(operation, params))
     _refuse_other_kind(connector, operation)
     site = read_site(connector.spec)
     secret = _secret(connector, site)
+    if operation in OPERATIONS:
+        return terraform_payload(connector, secret, operation, params, secrets or {})
     login: dict[str, str] = {}
     hosts: dict[str, list[str]] = {}
     if site.authentication == PASSWORD:
@@ -165,9 +202,7 @@ def _asked(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> dict[st
 
 
 def _refuse_other_kind(connector: Connector, operation: str) -> None:
-    is_registry = _KINDS[operation] == DelegateTask.Kind.DOCKER_REGISTRY
-    wanted = Connector.Kind.DOCKER_REGISTRY if is_registry else Connector.Kind.GIT
-    if connector.kind != wanted:
+    if connector.kind != _PLACES[_KINDS[operation]]:
         raise DoorClosed(
             f"The connector {connector} is for {connector.get_kind_display()}: choose another one."
         )

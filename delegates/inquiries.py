@@ -28,7 +28,7 @@ from delegates.doors import (
     clusters_seen_by,
     open_door,
 )
-from delegates.errands import SERVICE, SiteDoor, errand_payload, kept_of, kind_of
+from delegates.errands import SERVICE, SiteDoor, errand_payload, kept_of, kept_result, kind_of
 from delegates.images import seen_in_registry
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask, Inquiry
@@ -37,6 +37,7 @@ from delegates.owners import Answer, Payload
 from delegates.pickers import QUESTIONS, Seen, checked_subject, seen
 from delegates.site_steps import told_with_step
 from delegates.site_tests import examine_site
+from delegates.terraform_cloud import OPERATIONS, error_of_terraform
 from rbac.models import User
 
 OWNER = "inquiry"
@@ -212,7 +213,7 @@ class InquiryOwner:
             return
         inquiry.answered_by = task.instance_name
         if answer.status == "SUCCEEDED":
-            _take(inquiry, result=_kept(task, answer.result or {}))
+            _take_good(inquiry, task, answer)
         else:
             _take(inquiry, error=error_of(answer))
 
@@ -239,8 +240,14 @@ def _payload(inquiry: Inquiry, service: str, operation: str, params: Mapping[str
     return call_payload(inquiry.connector, inquiry.region, service, operation, params)
 
 
-def _kept(task: DelegateTask, result: Mapping[str, Any]) -> dict[str, Any]:
-    return kept_of(str(json.loads(task.payload)["operation"]), result)
+def _take_good(inquiry: Inquiry, task: DelegateTask, answer: Answer) -> None:
+    operation, result = str(json.loads(task.payload)["operation"]), answer.result or {}
+    if operation not in OPERATIONS:
+        _take(inquiry, result=kept_of(operation, result))
+    elif problem := error_of_terraform(answer, is_write=False):
+        _take(inquiry, error=problem)
+    else:
+        _take(inquiry, result=kept_result(inquiry.connector, operation, result))
 
 
 def _of(task: DelegateTask) -> Inquiry | None:

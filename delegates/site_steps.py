@@ -36,6 +36,9 @@ _BECAUSE: Final = (
     ("not found", "Look at the URL; for the URL of an account, name a repository for the test."),
     ("wants a login", "The registry wants a login: choose user name and password."),
     ("gave no token", "Look whether user name and password are right."),
+    ("accept the token", "Make a token of a user or a team there, and give it as this connector's secret."),
+    ("an organization's token", "Make a token of a user or a team there: those can make runs."),
+    ("terraform cloud at this", "Look at the URL: https://app.terraform.io, or that of your own server."),
     ("certificate", "Give whoever calls the certificate authority of this server, then test again."),
     ("is not the json", "Look at the URL: what answers there is no container registry."),
 )

@@ -15,6 +15,7 @@ class DeploymentsConfig(AppConfig):
         import deployments.delegate_environments
         import deployments.manifest_files
         import deployments.pipeline_files
+        import deployments.step_connectors
         import deployments.step_secrets
         import deployments.store_uses  # noqa: F401
 

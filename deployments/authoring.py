@@ -15,6 +15,7 @@ from deployments.downstream import needs_of_run
 from deployments.manifests.document import Document, parse
 from deployments.models import Pipeline, PipelineVersion
 from deployments.pipelines import BadPipelineError, PipelineSpec, read_pipeline
+from deployments.step_connectors import bad_connectors
 from deployments.step_secrets import bad_secrets
 from rbac.audit import record
 from rbac.models import Scope, User
@@ -127,7 +128,8 @@ def _refusals(spec: PipelineSpec, scope: Scope, person: Principal) -> _Refused:
     for one in unseen:
         kind, identifier = _NAMED[one.need.permission], one.need.thing.identifier
         missing.append(plan.no_such(kind, identifier, scope, one.need.path))
-    missing += [*plan.bad_manifests(spec, scope, person), *bad_groups(spec, scope), *bad_secrets(spec, scope)]
+    missing += [*plan.bad_manifests(spec, scope, person), *bad_groups(spec, scope)]
+    missing += [*bad_connectors(spec, scope), *bad_secrets(spec, scope)]
     # Nor is anything told of what such a thing uses in turn.
     hidden = {_stage_at(one.need.path) for one in unseen}
     return _Refused(missing, [one for one in lacks if _stage_at(one.need.path) not in hidden])

@@ -48,7 +48,10 @@ class CallOwner:
         call = _call_of(task)
         if call is None:
             return
-        error = work.error_of(answer) if call.service == SERVICE else error_of(answer, call)
+        if call.service == SERVICE:
+            error = work.error_of(answer, call.operation, is_write=call.is_write)
+        else:
+            error = error_of(answer, call)
         # The call keeps it, and forgets it when its phase ends.
         DelegateTask.objects.filter(pk=task.pk).update(result="")
         if self._answer(call, error, answer) and error is None:
@@ -63,7 +66,7 @@ class CallOwner:
     def lost(self, task: DelegateTask) -> None:
         """A write whose delegate was lost may have happened: the engine asks the world (rule 7)."""
         call = _call_of(task)
-        if call is not None and call.service == SERVICE:
+        if call is not None and call.service == SERVICE and not work.may_be_adopted(call.operation):
             # Nothing shows what a script has done: it is told as it is, and never begun again.
             self._answer(call, Undelivered("DELEGATE_LOST", task.reason, call.service, call.operation))
         elif call is not None and remote.lose(call.pk, call.send_number, self.world):
@@ -150,11 +153,14 @@ def _payload(call: Call, task: DelegateTask) -> Payload:
 
 
 def _result_of(call: Call, answer: Answer) -> dict[str, Any]:
-    result = dict(answer.result or {})
-    if (call.service, call.operation) != (SERVICE, SEND_REQUEST):
+    result, params, scope = dict(answer.result or {}), call.parsed_parameters, call.execution.scope
+    if call.service != SERVICE:
         return result
-    payload = work.payload_of(call.execution.scope, call.operation, call.parsed_parameters)
-    return work.result_of(call.operation, payload, result)
+    if call.operation == SEND_REQUEST:
+        return work.result_of(call.operation, work.payload_of(scope, call.operation, params), result)
+    if work.may_be_adopted(call.operation):
+        return work.result_of(call.operation, Payload({}), result, work.connector_of(scope, params))
+    return result
 
 
 def _look_soon(call: Call) -> None:

@@ -13,6 +13,7 @@ from deployments.manifests.places import is_wanting
 from deployments.models import Artifact, Environment, Execution, StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec
 from deployments.plan import Target, nearest_service
+from deployments.step_connectors import needs_of_frozen_connectors, needs_of_step_connectors
 from deployments.step_manifests import frozen_sources
 from deployments.step_secrets import needs_of_frozen_secrets, needs_of_secrets
 from deployments.step_sources import files_of, sources_of
@@ -44,6 +45,7 @@ def needs_of_run(spec: PipelineSpec, targets: Iterable[Target], scope: Scope) ->
         yield from needs_of_files(_step_files(target.spec), scope, path=at)
         yield from _of_step_places(target.spec, scope, f"{place}.execution")
         yield from needs_of_secrets(target.spec, scope, f"{place}.execution")
+        yield from needs_of_step_connectors(target.spec, scope, f"{place}.execution")
 
 
 def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> Iterator[Need]:
@@ -64,6 +66,7 @@ def needs_of_stage(stage: StageExecution) -> Iterator[Need]:
         yield _named("service", service)
     yield from (_named("environment", one) for one in _environments(stage))
     yield from needs_of_frozen_secrets(stage)
+    yield from needs_of_frozen_connectors(stage)
 
 
 def stored_files(manifests: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -12,6 +12,7 @@ from deployments.downstream import needs_of_run
 from deployments.inputs import GivenInputs, Variable, check_inputs
 from deployments.models import Pipeline
 from deployments.pipelines import PipelineSpec
+from deployments.step_connectors import bad_connectors
 from deployments.step_secrets import bad_secrets
 from rbac.models import Scope, User
 from rbac.policy import require
@@ -68,6 +69,7 @@ def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
             *plan.closed_to_delegates(targets),
             *plan.bad_manifests(spec, scope),
             *bad_groups(spec, scope),
+            *bad_connectors(spec, scope),
             *bad_secrets(spec, scope),
         ]
     )

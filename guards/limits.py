@@ -110,6 +110,9 @@ GIT_CACHE_SECONDS: Final = Limit(7 * 24 * 3600, "seconds", "how long an unused c
 HOST_KEYS: Final = Limit(10, "keys", "the SSH host keys of a connector", OWN)
 HOST_KEY_CHARACTERS: Final = Limit(4096, "characters", "a line with an SSH host key", OWN)
 REGISTRY_TAGS: Final = Limit(10_000, "tags", "what one task lists of a repository", OWN)
+TERRAFORM_LOG_BYTES: Final = Limit(
+    64 * 1024, "bytes", "a piece of a log of Terraform Cloud, one in each look", OWN
+)
 SPOOL_BYTES: Final = Limit(64 * 1024**2, "bytes", "task logs that an agent keeps until they are sent", OWN)
 DELEGATE_LOG_BYTES: Final = Limit(50_000_000, "bytes", "delegate.log before a new one begins", "R073")
 DELEGATE_LOGS_BYTES: Final = Limit(1_000_000_000, "bytes", "delegate.log with its older files", "R076")

@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.fixtures.provider",
     "tests.fixtures.git",
     "tests.fixtures.ssh",
+    "tests.fixtures.terraform_cloud",
 ]
 
 INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium awscli)."

@@ -1,4 +1,4 @@
-"""The forms of connectors to Git servers and registries."""
+"""The forms of connectors to Git servers, registries and Terraform Cloud."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django import forms
 from connectors.forms.entrances import MONO, EntranceForm, MadeInScope, SecretField, Versioned, begun_with
 from connectors.forms.secrets import Unechoed
 from connectors.models import Connector
-from connectors.sites import ANONYMOUS, PASSWORD, SSH_KEY, read_site
+from connectors.sites import ANONYMOUS, PASSWORD, SSH_KEY, TOKEN, read_site
 from connectors.specs import SLIPWAY
 from rbac.models import Scope
 from rbac.policy import Principal
@@ -19,6 +19,7 @@ _WAYS = {
         (SSH_KEY, "SSH key"),
     ],
     Connector.Kind.DOCKER_REGISTRY: [(ANONYMOUS, "Anonymous"), (PASSWORD, "User name and password")],
+    Connector.Kind.TERRAFORM_CLOUD: [(TOKEN, "API token")],
 }
 _HINTS = {
     Connector.Kind.GIT: (
@@ -34,11 +35,20 @@ _HINTS = {
         "Image path of the test",
         "Such as library/nginx. Empty: only the registry itself is asked.",
     ),
+    Connector.Kind.TERRAFORM_CLOUD: (
+        "https://app.terraform.io, or where your Terraform Enterprise is.",
+        "https://app.terraform.io",
+        "",
+        "",
+    ),
 }
 
 
 class SiteForm(EntranceForm):
-    """Where a Git server or a registry is and how it is entered; `spec` gives it as a connector keeps it."""
+    """Where a Git server, a registry or Terraform Cloud is and how it is entered.
+
+    `spec` gives it as a connector keeps it.
+    """
 
     depending = frozenset({"username", "secret", "secret_value", "host_key", "test_repository"})
 
@@ -88,6 +98,17 @@ class SiteForm(EntranceForm):
         self.fields["url"].help_text = help_text
         self.fields["url"].widget.attrs["placeholder"] = placeholder
         self.fields["test_repository"].label, self.fields["test_repository"].help_text = label, about
+        if self.kind == Connector.Kind.TERRAFORM_CLOUD:
+            for name in ("username", "host_key", "test_repository"):
+                del self.fields[name]
+            self._ask_for_a_token(connector)
+
+    def _ask_for_a_token(self, connector: Connector | None) -> None:
+        """Nothing else enters there."""
+        if connector is None:
+            self.initial["authentication"] = TOKEN
+        self.fields["secret"].label = "Secret with the API token"
+        self.fields["secret_value"].label = "Or the API token itself"
 
     def spec(self) -> dict[str, Any]:
         """What the connector keeps: only what its way of entering asks for."""

@@ -18,6 +18,7 @@ class Connector(models.Model):
         AWS = "Aws", "AWS"
         GIT = "Git", "Git"
         DOCKER_REGISTRY = "DockerRegistry", "Docker registry"
+        TERRAFORM_CLOUD = "TerraformCloud", "Terraform Cloud"
 
     THING_TYPE: ClassVar[str] = "connector"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "identifier"}
@@ -47,7 +48,8 @@ class Connector(models.Model):
                 condition=models.Q(identifier__regex=IDENTIFIER_PATTERN), name="connector_identifier_is_valid"
             ),
             models.CheckConstraint(
-                condition=models.Q(kind__in=["Aws", "Git", "DockerRegistry"]), name="connector_kind_is_known"
+                condition=models.Q(kind__in=["Aws", "Git", "DockerRegistry", "TerraformCloud"]),
+                name="connector_kind_is_known",
             ),
             models.CheckConstraint(
                 condition=models.Q(last_tested_at__isnull=True, last_test_ok__isnull=True)

@@ -16,6 +16,7 @@ from deployments.actions import (
     service_tags,
     steady_state,
     task_definition,
+    terraform_cloud,
     verify,
     waiting,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "service_tags",
     "steady_state",
     "task_definition",
+    "terraform_cloud",
     "verify",
     "waiting",
 ]

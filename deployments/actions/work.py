@@ -9,7 +9,8 @@ from aws.names import is_write
 SERVICE = "delegate"
 RUN_SCRIPT, SEND_REQUEST, FETCH_FILES = "RunScript", "SendRequest", "FetchFiles"
 LIST_TAGS, FIND_DIGEST = "ListTags", "FindDigest"
-_READS = (FETCH_FILES, LIST_TAGS, FIND_DIGEST)
+ASK_TERRAFORM, READ_TERRAFORM_LOG = "AskTerraformCloud", "ReadTerraformLog"
+_READS = (FETCH_FILES, LIST_TAGS, FIND_DIGEST, READ_TERRAFORM_LOG)
 _ONLY_ASK = ("GET", "HEAD")
 
 
@@ -17,7 +18,7 @@ def changes(service: str, operation: str, params: Mapping[str, Any]) -> bool:
     """Whether a call may change something: of AWS by its name, a request by its method, a script always."""
     if service != SERVICE:
         return is_write(service, operation)
-    if operation == SEND_REQUEST:
+    if operation in (SEND_REQUEST, ASK_TERRAFORM):
         return str(params.get("method") or "GET").upper() not in _ONLY_ASK
     return operation not in _READS
 
@@ -81,6 +82,15 @@ class Files:
     files: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a log that grows: its text, and how many bytes it is; `status` is that of the answer."""
+
+    status: int
+    text: str
+    size: int
+
+
 class Work:
     """What delegates, or this Slipway itself, do beside AWS calls. Each verb raises `AwsError`."""
 
@@ -131,6 +141,22 @@ class Work:
         answer = self._call(FETCH_FILES, params)
         files = {str(name): str(text) for name, text in (answer.get("files") or {}).items()}
         return Files(str(answer.get("commit", "")), files)
+
+    def ask_terraform(self, connector: str, params: Mapping[str, Any]) -> Reply:
+        """Ask the API of Terraform Cloud, as `path` in parts, `method`, `query` and `body` say.
+
+        `connector` is a reference as people write it. `texts`, `hcl` and `secrets` (to references) are
+        variables of the run that is made.
+        """
+        answer = self._call(ASK_TERRAFORM, {"connector": connector, **params})
+        return Reply(int(answer.get("status", 0)), {}, str(answer.get("body", "")))
+
+    def read_terraform_log(self, connector: str, url: str, offset: int) -> Piece:
+        """The next piece of a log, from a number of bytes on."""
+        params = {"connector": connector, "logUrl": url, "offset": offset}
+        answer = self._call(READ_TERRAFORM_LOG, params)
+        text, size = str(answer.get("body", "")), int(answer.get("size", -1))
+        return Piece(int(answer.get("status", 0)), text, size if size >= 0 else len(text.encode()))
 
     def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         return self._caller.call(SERVICE, operation, params)

@@ -7,8 +7,8 @@ from deployments.models import StageExecution, StepExecution
 from guards.masks import Mask
 
 HIDDEN = "•••"
-_VALUES_UNDER = ("environment", "environmentFiles", "headers")
-_WHOLE = ("clientToken",)
+_VALUES_UNDER = ("environment", "environmentFiles", "headers", "hcl")
+_WHOLE = ("clientToken", "logUrl")
 
 
 def secrets_of(stage: StageExecution) -> tuple[str, ...]:

@@ -9,16 +9,36 @@ from urllib.parse import urlsplit
 from aws.errors import AwsError, NotSent, Undelivered, from_record
 from connectors.aws_accounts import read_spec
 from connectors.models import Connector
+from connectors.queries import find_connector
 from connectors.secrets import SecretMissing, find_secret
 from delegates.clock import database_now
 from delegates.doors import DoorClosed, refuse_disabled
-from delegates.errands import SiteDoor, do_errand_here, errand_payload, kept_of, kind_of, open_site
+from delegates.errands import (
+    SiteDoor,
+    do_errand_here,
+    errand_payload,
+    kept_of,
+    kept_result,
+    kind_of,
+    open_site,
+)
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
 from delegates.owners import Payload
+from delegates.terraform_cloud import OPERATIONS, error_of_terraform
 from delegates.work import do_here, sealed
-from deployments.actions.work import FETCH_FILES, FIND_DIGEST, LIST_TAGS, RUN_SCRIPT, SEND_REQUEST, SERVICE
+from deployments.actions.work import (
+    ASK_TERRAFORM,
+    FETCH_FILES,
+    FIND_DIGEST,
+    LIST_TAGS,
+    READ_TERRAFORM_LOG,
+    RUN_SCRIPT,
+    SEND_REQUEST,
+    SERVICE,
+    changes,
+)
 from deployments.engine.doors import OWNER, Selectors, deadline_of, selectors_for
 from deployments.models import Call, StageExecution, StepExecution
 from deployments.states import CallState
@@ -36,6 +56,8 @@ _TITLES = {
     FETCH_FILES: "Files",
     LIST_TAGS: "Tags",
     FIND_DIGEST: "Digest",
+    ASK_TERRAFORM: "Terraform Cloud",
+    READ_TERRAFORM_LOG: "Terraform Cloud's log",
 }
 # What a person's word means to the one who does the work, and is no parameter of it.
 _FOR_ROUTING = ("secrets", "through", "selectors")
@@ -51,6 +73,8 @@ class _Ended(Protocol):
     def status(self) -> str: ...
     @property
     def error(self) -> Mapping[str, Any] | None: ...
+    @property
+    def result(self) -> Mapping[str, Any] | None: ...
 
 
 @dataclass(frozen=True)
@@ -65,14 +89,21 @@ class WorkHere:
         """Do it. Raises `AwsError` with a whole sentence."""
         payload = Payload({})
         if self.connector is not None:
-            answer = do_errand_here(self.connector, operation, params, seconds=SECONDS_HERE)
+            answer = do_errand_here(
+                self.connector,
+                operation,
+                params,
+                seconds=SECONDS_HERE,
+                secrets=_secrets(self.scope, params),
+            )
         else:
             payload = payload_of(self.scope, operation, params)
             answer = do_here(self.kind, payload, seconds=SECONDS_HERE)
-        if (error := error_of(answer)) is not None:
+        if (error := error_of(answer, operation, is_write=changes(service, operation, params))) is not None:
             raise error
         # As the journal keeps it.
-        return dict(json.loads(json.dumps(result_of(operation, payload, answer.result or {}))))
+        kept = result_of(operation, payload, answer.result or {}, self.connector)
+        return dict(json.loads(json.dumps(kept)))
 
 
 @dataclass(frozen=True)
@@ -88,7 +119,8 @@ class WorkDoor:
         """Make the planned call a delegate task; inside the commit that plans it."""
         call = Call.objects.select_related("step__stage__connector", "execution__scope").get(pk=call_id)
         deadline = deadline_of(call)
-        seconds = int((deadline - database_now()).total_seconds()) if call.is_write else SECONDS_OF_READS
+        is_short = not call.is_write or call.operation in OPERATIONS
+        seconds = SECONDS_OF_READS if is_short else int((deadline - database_now()).total_seconds())
         task = submit_task(
             scope=call.execution.scope,
             kind=self.kind,
@@ -117,7 +149,7 @@ class WorkDoor:
 def open_work(step: StepExecution, operation: str, params: Mapping[str, Any]) -> WorkHere | WorkDoor:
     """The way of one piece of work: scripts go to delegates, the rest as connector or parameters say."""
     stage = step.stage
-    if (connector := _connector_of(params)) is not None:
+    if (connector := connector_of(stage.execution.scope, params)) is not None:
         return _to_site(step, kind_of(operation, connector), params, connector)
     spec, kind = read_spec(stage.connector.spec), _KINDS[operation]
     through = str(params.get("through") or ("Delegate" if spec.is_remote else "Manager"))
@@ -140,11 +172,18 @@ def _to_site(
     return WorkHere(_scope_of(step.stage), kind, connector)
 
 
-def _connector_of(params: Mapping[str, Any]) -> Connector | None:
-    """The connector whose login is used, where one is named. Raises `DoorClosed` if it is gone."""
-    if "connector" not in params:
+def connector_of(scope: Scope, params: Mapping[str, Any]) -> Connector | None:
+    """The connector whose login is used, where one is named, by its key or as people write it.
+
+    Raises `DoorClosed` if it is gone.
+    """
+    named = params.get("connector")
+    if named is None:
         return None
-    found = Connector.objects.select_related("scope", "secret").filter(pk=params["connector"]).first()
+    if isinstance(named, str):
+        found = find_connector(scope, named, Connector.Kind.TERRAFORM_CLOUD)
+    else:
+        found = Connector.objects.select_related("scope", "secret").filter(pk=named).first()
     if found is None:
         raise DoorClosed("The connector is no longer there: name another one, and run again.")
     return found
@@ -156,7 +195,7 @@ def _scope_of(stage: StageExecution) -> Scope:
 
 def refuse_to_lend_for(task: DelegateTask, params: Mapping[str, Any]) -> None:
     """Raises `NotSent` where work would be done with credentials of this Slipway that it does not lend."""
-    if (connector := _connector_of(params)) is not None:
+    if (connector := connector_of(task.scope, params)) is not None:
         refuse_to_lend(task, connector)
 
 
@@ -165,26 +204,41 @@ def payload_of(scope: Scope, operation: str, params: Mapping[str, Any]) -> Paylo
 
     Raises `Undelivered` where a secret is missing, `DoorClosed` where the connector lacks something.
     """
-    if (connector := _connector_of(params)) is not None:
-        return errand_payload(connector, operation, params)
+    found = _secrets(scope, params)
+    if (connector := connector_of(scope, params)) is not None:
+        return errand_payload(connector, operation, params, found)
+    return sealed({name: one for name, one in params.items() if name not in _FOR_ROUTING}, found)
+
+
+def _secrets(scope: Scope, params: Mapping[str, Any]) -> dict[str, str]:
     try:
-        found = {
+        return {
             path: find_secret(scope, str(ref)).value for path, ref in (params.get("secrets") or {}).items()
         }
     except SecretMissing as missing:
         raise Undelivered("SECRET_MISSING", str(missing)) from missing
-    return sealed({name: one for name, one in params.items() if name not in _FOR_ROUTING}, found)
 
 
-def result_of(operation: str, payload: Payload, result: Mapping[str, Any]) -> dict[str, Any]:
+def result_of(
+    operation: str, payload: Payload, result: Mapping[str, Any], connector: Connector | None = None
+) -> dict[str, Any]:
     """What is kept of a result: a server that is told a secret may say it again."""
+    if connector is not None and operation in OPERATIONS:
+        return kept_result(connector, operation, result)
     if operation != SEND_REQUEST:
         return kept_of(operation, result)
     return {**result, "body": Mask(payload.mask).text(str(result.get("body", "")))}
 
 
-def error_of(answer: _Ended) -> AwsError | None:
+def may_be_adopted(operation: str) -> bool:
+    """Whether something can show what became of work whose answer is lost."""
+    return operation in OPERATIONS
+
+
+def error_of(answer: _Ended, operation: str, *, is_write: bool) -> AwsError | None:
     """What an answer that is not good means; a script that ended with an exit code has been run."""
+    if operation in OPERATIONS:
+        return error_of_terraform(answer, is_write=is_write)
     error = answer.error or {}
     if error.get("kind") not in (None, "TaskError", "NotSent"):
         return from_record({name: str(value) for name, value in error.items()})

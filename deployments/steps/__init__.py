@@ -11,6 +11,7 @@ from deployments.steps import (
     run_task,
     scale,
     script,
+    terraform_cloud,
     verify,
     waiting,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "run_task",
     "scale",
     "script",
+    "terraform_cloud",
     "verify",
     "waiting",
 ]

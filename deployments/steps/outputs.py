@@ -65,9 +65,23 @@ _OUTPUTS: Mapping[str, Mapping[str, str]] = {
         "approverInputs": "What approvers entered, by name.",
     },
     "Http": _ANSWER,
+    "TerraformCloudRun": {
+        "runId": "The id of the run.",
+        "workspaceId": "The id of the workspace.",
+        "provisionerIdentifier": "The name that the step gives its plan.",
+        "planStatus": "CHANGES or NO_CHANGES.",
+        "resourcesToAdd": "How many resources the plan adds.",
+        "resourcesToChange": "How many resources the plan changes.",
+        "resourcesToDestroy": "How many resources the plan destroys.",
+        "applyStatus": "APPLIED or NOTHING_TO_APPLY.",
+        "endedRunId": "The run that was left open and had to be ended.",
+    },
 }
 # What a step learns only while it is undone, or once it failed.
-_ONCE_FAILED, _ONCE_UNDONE = {"EcsRunTask": frozenset({"leftTasks"})}, frozenset({"rollbackDeploymentId"})
+_ONCE_FAILED, _ONCE_UNDONE = (
+    {"EcsRunTask": frozenset({"leftTasks"})},
+    frozenset({"rollbackDeploymentId", "rollbackRunId"}),
+)
 # The field of steps that say themselves which outputs they have.
 _OWN = "outputVariables"
 # What only the fields of the step itself may name, as it learns it.

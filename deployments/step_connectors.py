@@ -1,0 +1,92 @@
+"""The connectors that steps name themselves: who may use them, whether they are there, and who uses one."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from django.urls import reverse
+
+from connectors.downstream import Need, needs_of_connector
+from connectors.models import Connector
+from connectors.queries import find_connector
+from connectors.uses import Thing, Use, Uses, uses
+from deployments.models import Pipeline, StageExecution
+from deployments.pipelines import BadPipelineError, PipelineSpec, StageSpec, read_pipeline
+from deployments.plan import Missing
+from deployments.steps.base import BadStepError, step_kind
+from rbac.models import Scope
+from rbac.policy import Principal, at_or_below, visible_to
+
+# Reading a pipeline takes milliseconds; a page does not read more of them than this.
+MOST_READ = 200
+Named = tuple[str, str]
+
+
+def connectors_of_step(type_: str, spec: Mapping[str, Any]) -> tuple[Named, ...]:
+    """The references of connectors that a step uses, each with the kind that it must be of."""
+    try:
+        found: tuple[Named, ...] = getattr(step_kind(type_).spec_from(spec), "connector_references", ())
+    except BadStepError:
+        return ()
+    return found
+
+
+def needs_of_step_connectors(stage: StageSpec, scope: Scope, path: str) -> Iterator[Need]:
+    """Yield what it takes to use the connectors of a stage's steps; missing ones are left out."""
+    yield from _needs(
+        (one for step in stage.steps for one in connectors_of_step(step.type, step.spec)), scope, path
+    )
+
+
+def needs_of_frozen_connectors(stage: StageExecution) -> Iterator[Need]:
+    """Yield the same for a stage of an execution."""
+    steps = stage.steps.all()
+    named = (one for step in steps for one in connectors_of_step(step.type, step.spec))
+    yield from _needs(named, stage.execution.scope, "")
+
+
+def _needs(named: Iterable[Named], scope: Scope, path: str) -> Iterator[Need]:
+    for reference, kind in dict.fromkeys(named):
+        if (found := find_connector(scope, reference, kind)) is not None:
+            yield from needs_of_connector(found, hint=f"the connector {reference} of a step", path=path)
+
+
+def bad_connectors(pipeline: PipelineSpec, scope: Scope) -> list[Missing]:
+    """The references of steps that lead to no connector of the kind that they need."""
+    return [
+        Missing(
+            f"pipeline.stages.{number}.stage.spec.execution",
+            f"step {step.identifier}: there is no {Connector.Kind(kind).label} connector {reference} in "
+            f"{scope.path}: make it, or write its reference as name, org.name or account.name.",
+        )
+        for number, stage in enumerate(pipeline.stages)
+        for step in stage.steps
+        for reference, kind in connectors_of_step(step.type, step.spec)
+        if find_connector(scope, reference, kind) is None
+    ]
+
+
+@uses
+def pipelines_by_steps(thing: Thing, principal: Principal) -> Uses:
+    """The pipelines with a step that names this connector."""
+    if not isinstance(thing, Connector) or thing.kind == Connector.Kind.AWS:
+        return Uses()
+    near = Pipeline.objects.filter(at_or_below(thing.scope, "scope"), yaml__contains=thing.identifier)
+    read = near.select_related("scope").order_by("scope__path", "identifier")[:MOST_READ]
+    pipelines = Pipeline.objects.filter(pk__in=[one.pk for one in read if _names(one, thing)])
+    seen = visible_to(principal, "core_pipeline_view", pipelines.select_related("scope"))
+    shown = tuple(
+        Use(f"pipeline {one.name}", reverse("pipeline", args=[one.pk]))
+        for one in seen.order_by("scope__path", "identifier")
+    )
+    return Uses(shown, hidden=len(pipelines) - len(shown))
+
+
+def _names(pipeline: Pipeline, connector: Connector) -> bool:
+    try:
+        stages = read_pipeline(pipeline.yaml).stages
+    except BadPipelineError:
+        return False
+    named = {
+        one for stage in stages for step in stage.steps for one in connectors_of_step(step.type, step.spec)
+    }
+    return any(find_connector(pipeline.scope, *one) == connector for one in named)
