@@ -21,6 +21,7 @@ from deployments.editing.tables import (
     is_entered,
     rows_of,
 )
+from deployments.editing.variable_rows import VariableRows
 from deployments.expressions import has_expression
 from deployments.steps.base import StepKind, plain_type
 from deployments.steps.columns import Column
@@ -114,6 +115,8 @@ def _entered(place: Place, value: Any, entered: Mapping[str, str]) -> Any:
     if place.table and kind == "item":
         found = entries_from(place.name, place.table, entered, [value] if value else [])
         return found[0] if found else None
+    if isinstance(place.table, VariableRows) and kind == "rows":
+        return place.table.gathered(place.name, entered, value)
     if place.table and kind == "rows":
         return entries_from(place.name, place.table, entered, value) or None
     return _value(entered[place.name], place, kind)
@@ -180,7 +183,7 @@ def _rows(
     if place.table is None or kind not in ("rows", "item"):
         return {}
     name, table = place.name, place.table
-    written = [value or {}] if kind == "item" else value
+    written = [value or {}] if kind == "item" else _listed(table, value)
     rows = (
         rows_of(name, table, written, errors)
         if entered is None
@@ -208,11 +211,16 @@ def _kind(place: Place, value: Any) -> tuple[str, tuple[tuple[str, str], ...]]:
     return _kind_of_many(place, value), ()
 
 
+def _listed(table: Table, value: Any) -> Any:
+    """The entries that rows show: of variables each with its name."""
+    return table.listed(value) if isinstance(table, VariableRows) else value
+
+
 def _kind_of_many(place: Place, value: Any) -> str:
     if isinstance(place.table, OwnManifest):
         return "item" if fits(place.table, None if value is None else [value]) else "yaml"
     if place.table:
-        return "rows" if fits(place.table, value) else "yaml"
+        return "rows" if fits(place.table, _listed(place.table, value)) else "yaml"
     holds_names = str in get_args(place.type) and plain_type(place.type) in (list, tuple)
     return "names" if holds_names and shown_cell(_NAMES, value) is not None else "yaml"
 

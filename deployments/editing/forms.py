@@ -10,6 +10,7 @@ from deployments.editing.failures import FailureRows
 from deployments.editing.fields import Place, entered_fields, field_of, fields_of, write_places, write_spec
 from deployments.editing.places import Path, body_of, execution_path, found, kind_of, path_text
 from deployments.editing.targets import Nearby, target_fields, write_target
+from deployments.editing.variable_rows import VariableRows
 from deployments.failure_schema import TIME_PATTERN
 from deployments.pipeline_schema import IDENTIFIER_PATTERN
 from deployments.steps.base import StepKind, known_steps
@@ -44,7 +45,8 @@ _VARIABLES = Place(
     ("variables",),
     dict[str, Any],
     None,
-    {"help": "Steps name them as <+pipeline.variables.NAME>; <+input> is asked for at each run."},
+    {"help": "Steps name them as <+pipeline.variables.NAME>."},
+    VariableRows(),
     before="",
 )
 _NO_TIME = "Write a time such as 90s, 30m, 2h or 1d."

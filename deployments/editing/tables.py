@@ -95,7 +95,7 @@ def entered_rows(
 ) -> tuple[FieldRow, ...]:
     """The rows of a list as somebody entered them."""
     return tuple(
-        _row(name, table, str(n), cells, errors) for n, cells in _numbered(name, table, entered).items()
+        _row(name, table, str(n), cells, errors) for n, cells in numbered(name, table, entered).items()
     )
 
 
@@ -111,9 +111,9 @@ def entries_from(name: str, table: Table, entered: Mapping[str, str], written: A
     """
     old = written if isinstance(written, list) else []
     found, errors = [], {}
-    for n, cells in _numbered(name, table, entered).items():
+    for n, cells in numbered(name, table, entered).items():
         before = old[n] if n < len(old) else None
-        if before is not None and _is_as_before(table, before, cells):
+        if before is not None and unchanged(table, before, cells):
             found.append(before)
             continue
         if before is None and not any(cells.values()):
@@ -141,7 +141,8 @@ def laid_over(old: Any, new: Any) -> Any:
     return old if same(old, new) else new
 
 
-def _is_as_before(table: Table, entry: Any, cells: Cells) -> bool:
+def unchanged(table: Table, entry: Any, cells: Cells) -> bool:
+    """Whether the cells of an entry still say what they showed."""
     before = table.cells_of(entry) or {}
     return all(_plain(cells.get(name, "")) == _plain(text) for name, text in before.items())
 
@@ -150,7 +151,7 @@ def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").rstrip("\n")
 
 
-def _numbered(name: str, table: Table, entered: Mapping[str, str]) -> dict[int, dict[str, str]]:
+def numbered(name: str, table: Table, entered: Mapping[str, str]) -> dict[int, dict[str, str]]:
     """The cells of each row that was entered, in the order of their numbers."""
     pattern = re.compile(rf"{re.escape(name)}\.([0-9]{{1,6}})\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
     kinds = {one.name: one.kind for one in table.columns}

@@ -234,9 +234,13 @@ def test_a_manifest_of_a_step_is_said_by_cells_in_every_store(entry: dict[str, A
 
 
 def test_the_pipeline_itself_has_a_form():
-    given = as_entered(TEXT, "pipeline") | {"form_is": "", "variables": "color: blue", "name": "Store"}
+    given = as_entered(TEXT, "pipeline") | {"form_is": "", "name": "Store"}
+    given |= {"variables.0.name": "color", "variables.0.value": "blue"}
     text = carry_out(TEXT, given | {"delegateSelectors": "prod"}).text
     spec = read_pipeline(text)
     assert (spec.name, spec.stages[0].steps[0].selectors) == ("Store", ("prod",))
     assert "    color: blue" in text
-    assert set(carry_out(TEXT, given | {"name": "", "variables": "{"}).errors) == {"name", "variables"}
+    assert set(carry_out(TEXT, given | {"name": "", "variables.0.name": "1"}).errors) == {
+        "name",
+        "variables.0.name",
+    }
