@@ -13,6 +13,8 @@ from moto.ecs.models import ecs_backends
 
 from sandbox import ecr, elb, scaling, state
 from sandbox.clock import CLOCK
+from sandbox.cloudformation.inside import Inside
+from sandbox.cloudformation.service import CloudFormation
 from sandbox.ecs import backend as ecs_backend
 from sandbox.ecs import containers, scheduler
 from sandbox.ecs import responses as ecs_responses
@@ -43,6 +45,8 @@ class Account:
         ecr.install()
         elb.install()
         scaling.install()
+        self.inside = Inside()
+        self.cloudformation = CloudFormation(self.inside)
         self.seed = self._restore() or self._fresh()
 
     def _fresh(self) -> Seed:
@@ -56,6 +60,7 @@ class Account:
         state.put_back(record["backends"])
         CLOCK.restore(record["clock"])
         self.journal.restore(record["journal"])
+        self.cloudformation.stacks = record.get("stacks", [])
         seed: Seed = record["seed"]
         return complete(seed)
 
@@ -74,6 +79,7 @@ class Account:
                     "backends": state.backends_in_use(),
                     "clock": CLOCK.to_record(),
                     "journal": self.journal.to_record(),
+                    "stacks": self.cloudformation.stacks,
                     "seed": self.seed,
                 }
             )
@@ -87,6 +93,7 @@ class Account:
             BackendDict.reset()
             reset_model_data()
             CLOCK.reset()
+            self.cloudformation.stacks = []
             self.seed = self._fresh()
 
     def advance(self, seconds: float, *, by_hand: bool) -> None:
@@ -99,7 +106,7 @@ class Account:
                 self.is_dirty |= self._tick()
 
     def _tick(self) -> bool:
-        changed = False
+        changed = self.cloudformation.tick()
         for backend in _schedulers():
             if elb.advance(backend.account_id, backend.region_name):
                 scheduler.wake(backend)
@@ -126,18 +133,20 @@ class Account:
 
     def snapshot(self) -> bytes:
         with self.lock:
-            return state.dumps(state.backends_in_use())
+            return state.dumps((state.backends_in_use(), self.cloudformation.stacks))
 
     @contextmanager
     def as_of(self, snapshot: bytes) -> Iterator[None]:
         """Answer from an earlier snapshot for a moment; what is really there comes back unchanged."""
         with self.lock:
-            real = state.backends_in_use()
-            state.put_back(state.loads(snapshot))
+            real, stacks = state.backends_in_use(), self.cloudformation.stacks
+            earlier, self.cloudformation.stacks = state.loads(snapshot)
+            state.put_back(earlier)
             try:
                 yield
             finally:
                 state.put_back(real)
+                self.cloudformation.stacks = stacks
 
     def describe(self) -> dict[str, Any]:
         return {

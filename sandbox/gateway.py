@@ -38,6 +38,7 @@ class Gateway:
         self.account = account
         self.control = control
         self.moto = DomainDispatcherApplication(_create_app)
+        account.inside.open(self.within)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), BODY_LIMIT))
@@ -142,6 +143,15 @@ class Gateway:
     def _ask_moto(self, call: Call, environ: dict[str, Any], body: bytes) -> Answer:
         if environ.get("PATH_INFO", "").startswith("/moto-api"):
             return error_answer(call, 404, "NotFound", "moto's own API is closed; see /sandbox/.")
+        if call.service == "cloudformation":
+            return self.account.cloudformation.answer(call, body)
+        return self._ask_moto_itself(call, environ, body)
+
+    def within(self, environ: dict[str, Any], body: bytes) -> Answer:
+        """Answer a call that one service makes of another: past faults and journal, under the lock."""
+        return self._ask_moto_itself(read_call(environ, body), environ, body)
+
+    def _ask_moto_itself(self, call: Call, environ: dict[str, Any], body: bytes) -> Answer:
         environ = {**environ, "wsgi.input": io.BytesIO(body)}
         head: list[Any] = []
 

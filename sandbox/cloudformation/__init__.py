@@ -1,0 +1,1 @@
+"""CloudFormation of the pretend account: stacks that make what is in it, event by event."""
