@@ -34,7 +34,7 @@ def wanted_by(task: DelegateTask) -> Wanted:
         criterion=task.criterion,
         aws_account=task.aws_account,
         environment=task.environment,
-        is_script=task.kind == DelegateTask.Kind.SHELL,
+        is_script=task.kind in DelegateTask.RUNS_CODE,
     )
 
 

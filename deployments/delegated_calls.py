@@ -12,7 +12,7 @@ from delegates import doors
 from delegates.lending import refuse_to_lend
 from delegates.models import Delegate, DelegateTask
 from delegates.owners import Answer, Payload
-from deployments.actions.work import SEND_REQUEST, SERVICE
+from deployments.actions.work import LOST, RUN_TERRAFORM, SEND_REQUEST, SERVICE
 from deployments.engine import remote, work
 from deployments.engine.world import REAL, World
 from deployments.models import Call
@@ -66,7 +66,11 @@ class CallOwner:
     def lost(self, task: DelegateTask) -> None:
         """A write whose delegate was lost may have happened: the engine asks the world (rule 7)."""
         call = _call_of(task)
-        if call is not None and call.service == SERVICE and not work.may_be_adopted(call.operation):
+        if call is not None and call.operation == RUN_TERRAFORM and call.service == SERVICE:
+            # It may have changed something: a rollback has to know of it.
+            told = {"ended": LOST, "reason": task.reason, "begun": True}
+            self._answer(call, None, Answer("FAILED", told))
+        elif call is not None and call.service == SERVICE and not work.may_be_adopted(call.operation):
             # Nothing shows what a script has done: it is told as it is, and never begun again.
             self._answer(call, Undelivered("DELEGATE_LOST", task.reason, call.service, call.operation))
         elif call is not None and remote.lose(call.pk, call.send_number, self.world):

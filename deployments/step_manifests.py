@@ -10,6 +10,7 @@ from deployments.manifests.check import check_manifest
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.places import is_remote
 from deployments.manifests.stores import StoreError, fetch
+from deployments.program_files import is_program, texts_of
 from deployments.step_sources import Fault, named_sources
 from deployments.steps.base import BadStepError, step_kind
 from deployments.store_connectors import connector_of, settled
@@ -62,6 +63,8 @@ def _freeze(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> 
         return {FROZEN: row}
     found = {**source, "paths": resolve(source["paths"], values)}
     try:
+        if is_program(found):
+            return {FROZEN: {**found, "content": "", "texts": texts_of(found, scope)}}
         texts = [{"name": one.name, "text": one.text} for one in fetch(found, scope)]
     except (StoreError, BadDocument) as gone:
         raise BadStepError(str(gone)) from gone
@@ -91,6 +94,9 @@ def _unseen(source: Mapping[str, Any], scope: Scope, reader: Principal) -> str:
 
 def _text_faults(field: str, source: Mapping[str, Any], scope: Scope) -> Iterator[Fault]:
     try:
+        if is_program(source):
+            texts_of(source, scope)
+            return
         document: Document = fetch(source, scope)[0]
     except (StoreError, BadDocument) as gone:
         yield Fault(field, str(gone))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deployments.actions.terraform.configuration import CONFIGURATION
 from deployments.manifests.places import REMOTE, clean_place, place_problem
 from deployments.manifests.stores import TASK_DEFINITION_ARN, store_names
 from deployments.steps.base import BadStepError, StepKind, step_kind
@@ -59,37 +60,41 @@ def _source(kind: StepKind, field: str, value: Any) -> dict[str, Any]:
     if value["type"] not in stores:
         raise BadStepError(f"{field}: there is no store {value['type']}; there are {known}")
     read = _remote if value["type"] in REMOTE else _kept_here
+    # A program has several files, a manifest is one.
+    may_be_many = kind.manifests[field] == CONFIGURATION
     return {
         "identifier": field,
         "kind": kind.manifests[field],
         "store": value["type"],
-        **read(field, value["type"], value["spec"]),
+        **read(field, value["type"], value["spec"], may_be_many),
     }
 
 
-def _kept_here(field: str, store: str, spec: Any) -> dict[str, Any]:
+def _kept_here(field: str, store: str, spec: Any, may_be_many: bool) -> dict[str, Any]:
     wanted = "content" if store == INLINE else "files"
     if not isinstance(spec, Mapping) or set(spec) != {wanted}:
         raise BadStepError(f"{field}: the spec of a manifest in {store} has one key, {wanted}")
     return {
-        "paths": _files(field, spec["files"], "/folder/file.yaml") if wanted == "files" else [],
+        "paths": _files(field, spec["files"], "/folder/file.yaml", may_be_many) if wanted == "files" else [],
         "content": _content(field, spec["content"]) if wanted == "content" else "",
     }
 
 
-def _remote(field: str, store: str, spec: Any) -> dict[str, Any]:
+def _remote(field: str, store: str, spec: Any, may_be_many: bool) -> dict[str, Any]:
     if not isinstance(spec, Mapping) or "files" not in spec:
         raise BadStepError(f"{field}: the spec of a manifest in {store} says files, and where they lie")
-    paths = _files(field, spec["files"], "folder/file.yaml")
+    paths = _files(field, spec["files"], "folder/file.yaml", may_be_many)
     place = {str(name): value for name, value in spec.items() if name != "files"}
     if why := place_problem(store, place, paths):
         raise BadStepError(f"{field}: {why}")
     return {"paths": paths, "content": "", "place": clean_place(store, place)}
 
 
-def _files(field: str, files: Any, example: str) -> list[str]:
+def _files(field: str, files: Any, example: str, may_be_many: bool) -> list[str]:
     listed = [files] if isinstance(files, str) else files
-    if not isinstance(listed, list) or len(listed) != 1 or not isinstance(listed[0], str) or not listed[0]:
+    if not isinstance(listed, list) or not listed or not all(one and isinstance(one, str) for one in listed):
+        raise BadStepError(f"{field}: files names one file, such as {example}")
+    if len(listed) > 1 and not may_be_many:
         raise BadStepError(f"{field}: files names one file, such as {example}")
     return listed
 

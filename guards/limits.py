@@ -98,6 +98,11 @@ SCRIPT_FILE_BYTES: Final = Limit(2 * 1024**3, "bytes", "a file that a script wri
 SHELL_SCRIPT_BYTES: Final = Limit(64 * 1024, "bytes", "the script of a step", "a start script")
 WATCHED_THINGS: Final = Limit(50, "alarms and metrics", "a step that verifies", OWN)
 WAIT_SECONDS: Final = Limit(7 * 24 * 3600, "seconds", "what a step waits at most", OWN)
+TERRAFORM_PLAN_BYTES: Final = Limit(
+    512 * 1024, "bytes", "a plan of Terraform that is kept", "an agent's message"
+)
+TERRAFORM_WORDS: Final = Limit(64 * 1024, "characters", "a plan of Terraform as people read it", OWN)
+TERRAFORM_FILE_BYTES: Final = Limit(4 * 1024**3, "bytes", "a file that Terraform writes, a provider", OWN)
 GIT_FILES: Final = Limit(500, "files", "what one task fetches from git or S3", OWN)
 GIT_FILE_BYTES: Final = Limit(256 * 1024, "bytes", "a file from git or S3", "a file of ours")
 GIT_BYTES: Final = Limit(512 * 1024, "bytes", "the files that one task fetches from git or S3", OWN)

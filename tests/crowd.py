@@ -11,11 +11,13 @@ from django.utils import timezone
 from delegates.models import AccountId
 from deployments import log
 from deployments.models import (
+    AppliedConfiguration,
     ApprovalDecision,
     AwsEvent,
     Call,
     CheckedItem,
     Interrupt,
+    KeptPlan,
     Memory,
     PreviewQuestion,
     Pulse,
@@ -78,6 +80,11 @@ def complete(world: World) -> None:
     StepGroup.objects.create(stage=stage, position=0, kind=StepGroup.Kind.PARALLEL)
     Slot.objects.create(key="a", stage=stage, taken_at=now)
     SlotClaim.objects.create(stage=stage, step=step, key="a", ecs_service="a", wanted_at=now)
+    used = {"identifier": "network", "used": "{}"}
+    AppliedConfiguration.objects.create(
+        scope=world.project, step=step, applied_by="demo #1", applied_at=now, **used
+    )
+    KeptPlan.objects.create(execution=execution, planned_at=now, **used)
     Memory.objects.create(step=step, run=1, name="before", value="{}")
     AwsEvent.objects.create(execution=execution, event_id="a", ecs_service="a", at=now, message="steady")
     Pulse.objects.create(name="dispatcher", at=now)

@@ -23,6 +23,7 @@ class DelegateTask(models.Model):
 
         AWS = "aws", "AWS call"
         SHELL = "shell", "Shell script"
+        TERRAFORM = "terraform", "Terraform"
         HTTP = "http", "HTTP request"
         GIT = "git", "Git fetch"
         DOCKER_REGISTRY = "docker_registry", "Docker registry"
@@ -39,6 +40,8 @@ class DelegateTask(models.Model):
         ABORTED = "ABORTED", "Aborted"
 
     OPEN = (Status.QUEUED, Status.STARTED)
+    # What people wrote runs there.
+    RUNS_CODE = (Kind.SHELL, Kind.TERRAFORM)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=16, choices=Kind)

@@ -28,6 +28,7 @@ KEY = "workers"
 BEAT_EVERY = timedelta(seconds=5)
 # Celery ends what takes longer; a task of the built-in delegate answers before.
 LONGEST_SECONDS = 40
+STOP_SECONDS = 5.0
 CAPACITY = 10
 logger = logging.getLogger(__name__)
 
@@ -100,7 +101,9 @@ def run(task_id: UUID) -> bool:
 def _surroundings(lines: "_Lines") -> Surroundings:
     """A script on the manager would have what the manager has: its keys, its network, everybody's secrets."""
     blocks_shell = not settings.EMBEDDED
-    return Surroundings(lines, blocks_shell, reach=own_reach(), git_cache=settings.GIT_CACHE)
+    return Surroundings(
+        lines, blocks_shell, reach=own_reach(), git_cache=settings.GIT_CACHE, patience_seconds=STOP_SECONDS
+    )
 
 
 def _tell(

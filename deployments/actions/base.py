@@ -11,6 +11,7 @@ from aws.elb import Elb
 from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.types import EcsService
+from deployments.actions.provisions import Provisions
 from deployments.actions.work import Work
 
 
@@ -175,6 +176,8 @@ class Rollout(Protocol):
     @property
     def work(self) -> Work: ...
     @property
+    def provisions(self) -> Provisions: ...
+    @property
     def execution_id(self) -> str:
         """The id of the execution, 36 characters, by which AWS can tell who started an ECS task."""
         ...
@@ -199,6 +202,10 @@ class Rollout(Protocol):
 
     def load_all(self, kind: str) -> tuple[Loaded, ...]:
         """As `load`, every manifest of a kind of which a service may have several."""
+        ...
+
+    def program_files(self, kind: str) -> Mapping[str, str]:
+        """The texts of the files of a program that the step brings itself, by path; fetched where needed."""
         ...
 
     def earlier(self, step_type: str) -> Earlier | None:

@@ -1,5 +1,6 @@
 """What scripts and requests of a step name: expressions, secrets, variables, in the forms people write."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +59,7 @@ def as_text(value: Any) -> str:
     """A value as programs write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 
 def secrets_named_in(*texts: str) -> list[str]:

@@ -8,6 +8,7 @@ from aws.names import is_write
 
 SERVICE = "delegate"
 RUN_SCRIPT, SEND_REQUEST, FETCH_FILES = "RunScript", "SendRequest", "FetchFiles"
+RUN_TERRAFORM = "RunTerraform"
 LIST_TAGS, FIND_DIGEST = "ListTags", "FindDigest"
 ASK_TERRAFORM, READ_TERRAFORM_LOG = "AskTerraformCloud", "ReadTerraformLog"
 _READS = (FETCH_FILES, LIST_TAGS, FIND_DIGEST, READ_TERRAFORM_LOG)
@@ -52,6 +53,36 @@ class ScriptEnd:
     exit_code: int
     outputs: Mapping[str, str]
     written: str | None = None
+
+
+@dataclass(frozen=True)
+class TerraformEnd:
+    """How a run of Terraform or Terragrunt ended.
+
+    `ended` is empty where the program came to its own end, else STOPPED, TIMED_OUT or LOST. `begun` says
+    whether it may have changed something. `outputs` go from a name to its `value` and whether it `is_secret`.
+    """
+
+    exit_code: int = 0
+    command: str = ""
+    ended: str = ""
+    reason: str = ""
+    begun: bool = False
+    holds_resources: bool | None = None
+    errors: Sequence[str] = ()
+    lock_id: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    plan: str = field(default="", repr=False)
+    lock: str = field(default="", repr=False)
+    words: str = field(default="", repr=False)
+
+    @property
+    def is_good(self) -> bool:
+        return not self.exit_code and not self.ended
+
+
+LOST = "LOST"
 
 
 @dataclass(frozen=True)
@@ -116,6 +147,16 @@ class Work:
         return ScriptEnd(
             int(answer.get("exit_code", 0)), outputs, written if isinstance(written, str) else None
         )
+
+    def run_terraform(self, params: Mapping[str, Any]) -> TerraformEnd:
+        """Let a delegate run Terraform to its end; what it says goes into the step's log meanwhile.
+
+        `params` are those of the executor, with `secrets` from a path such as environment.TF_VAR_key to the
+        reference of a secret, and `plan_id` for a plan that is kept.
+        """
+        answer = self._call(RUN_TERRAFORM, params)
+        known = TerraformEnd.__dataclass_fields__
+        return TerraformEnd(**{name: value for name, value in answer.items() if name in known})
 
     def send_request(self, request: Request) -> Reply:
         """Send a request and give back its answer, whatever its status."""

@@ -7,7 +7,7 @@ from deployments.models import StageExecution, StepExecution
 from guards.masks import Mask
 
 HIDDEN = "•••"
-_VALUES_UNDER = ("environment", "environmentFiles", "headers", "hcl")
+_VALUES_UNDER = ("environment", "environmentFiles", "files", "hcl", "headers", "inputs")
 _WHOLE = ("clientToken", "logUrl")
 
 

@@ -1,5 +1,6 @@
 """What the engine hands to an action: AWS verbs over the journal, memory, facts, log."""
 
+import json
 from collections.abc import Mapping
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -24,12 +25,14 @@ from deployments.engine.masking import HIDDEN, preview
 from deployments.engine.memories import EarlierStep, Memories
 from deployments.engine.parking import LOOK_ANYWAY, Parking, group_of, quota_of, sight_of
 from deployments.engine.printing import printed
+from deployments.engine.provisions import EngineProvisions
 from deployments.engine.remote import RemoteCalls
 from deployments.engine.shared import Shared
 from deployments.engine.turns import SlotWanted
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.log import NewLine, store
 from deployments.models import ActionRun, Call, StepExecution
+from deployments.program_files import texts_by_path
 from deployments.regions import NO_CLUSTER, known_region
 from deployments.states import CallState, Status
 from deployments.step_manifests import frozen_sources
@@ -212,6 +215,10 @@ class EngineRollout:
     def elb(self) -> Elb:
         return Elb(self.caller)
 
+    @cached_property
+    def provisions(self) -> EngineProvisions:
+        return EngineProvisions(self.step, self.attempt, self.world.now)
+
     @property
     def execution_id(self) -> str:
         return str(self.shared.execution.pk)
@@ -230,6 +237,10 @@ class EngineRollout:
     def load_all(self, kind: str) -> tuple[Loaded, ...]:
         self._bring_in(kind)
         return sources.load_all(self.shared.execution, self.shared.stage, kind, self._learned())
+
+    def program_files(self, kind: str) -> dict[str, str]:
+        self._bring_in(kind)
+        return texts_by_path(self._own, kind)
 
     def _bring_in(self, kind: str) -> None:
         """Fetch the manifests of stage or step that lie elsewhere; what was fetched before stays as it is."""
@@ -431,6 +442,7 @@ class EngineRollout:
     def _flush_rest(self, *changed: str) -> None:
         self._memories.flush()
         self.desk.flush()
+        self.provisions.flush()
         store(self.shared.execution.pk, self._lines, mask=self.shared.mask)
         self._lines = []
         self.row.save(update_fields=[*self.shared.touched(self.row), "log_cursors", *changed])
@@ -457,11 +469,13 @@ class EngineRollout:
 
     def _shown(self, name: str, value: Any) -> Any:
         """A fact as people see it; one that holds a secret is known to later steps alone."""
-        if not isinstance(value, str) or name in self._secret_outputs:
+        if name in self._secret_outputs:
             return value
-        shown = self.shared.mask.text(value)
-        if shown != value:
-            self._secret_outputs[name] = value
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        shown = self.shared.mask.text(text)
+        if shown == text:
+            return value
+        self._secret_outputs[name] = text
         return shown
 
     def abandon(self) -> None:

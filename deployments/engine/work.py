@@ -35,11 +35,13 @@ from deployments.actions.work import (
     LIST_TAGS,
     READ_TERRAFORM_LOG,
     RUN_SCRIPT,
+    RUN_TERRAFORM,
     SEND_REQUEST,
     SERVICE,
     changes,
 )
 from deployments.engine.doors import OWNER, Selectors, deadline_of, selectors_for
+from deployments.engine.provisions import kept_plan
 from deployments.models import Call, StageExecution, StepExecution
 from deployments.states import CallState
 from guards.masks import Mask
@@ -47,11 +49,13 @@ from rbac.models import Scope
 
 _KINDS = {
     RUN_SCRIPT: DelegateTask.Kind.SHELL,
+    RUN_TERRAFORM: DelegateTask.Kind.TERRAFORM,
     SEND_REQUEST: DelegateTask.Kind.HTTP,
     FETCH_FILES: DelegateTask.Kind.GIT,
 }
 _TITLES = {
     RUN_SCRIPT: "Script",
+    RUN_TERRAFORM: "Terraform",
     SEND_REQUEST: "Request",
     FETCH_FILES: "Files",
     LIST_TAGS: "Tags",
@@ -60,7 +64,7 @@ _TITLES = {
     READ_TERRAFORM_LOG: "Terraform Cloud's log",
 }
 # What a person's word means to the one who does the work, and is no parameter of it.
-_FOR_ROUTING = ("secrets", "through", "selectors")
+_FOR_ROUTING = ("secrets", "through", "selectors", "plan_id")
 # A look has 30 seconds in all.
 SECONDS_HERE = 20.0
 SECONDS_OF_READS = 90
@@ -142,6 +146,9 @@ class WorkDoor:
 
     @property
     def _criterion(self) -> str:
+        if self.kind == DelegateTask.Kind.TERRAFORM:
+            # A delegate without the program is left alone with such tasks for a while.
+            return f"program {self.params.get('program', 'terraform')}"
         url = SiteDoor(self.connector).criterion(SERVICE) if self.connector else self.params.get("url", "")
         return _criterion(str(url))
 
@@ -153,7 +160,7 @@ def open_work(step: StepExecution, operation: str, params: Mapping[str, Any]) ->
         return _to_site(step, kind_of(operation, connector), params, connector)
     spec, kind = read_spec(stage.connector.spec), _KINDS[operation]
     through = str(params.get("through") or ("Delegate" if spec.is_remote else "Manager"))
-    if operation != RUN_SCRIPT and through == "Manager" and not step.delegate_selectors:
+    if kind not in DelegateTask.RUNS_CODE and through == "Manager" and not step.delegate_selectors:
         return WorkHere(_scope_of(stage), kind)
     own = tuple(str(one) for one in params.get("selectors") or ())
     return WorkDoor(
@@ -207,7 +214,10 @@ def payload_of(scope: Scope, operation: str, params: Mapping[str, Any]) -> Paylo
     found = _secrets(scope, params)
     if (connector := connector_of(scope, params)) is not None:
         return errand_payload(connector, operation, params, found)
-    return sealed({name: one for name, one in params.items() if name not in _FOR_ROUTING}, found)
+    kept = {name: one for name, one in params.items() if name not in _FOR_ROUTING}
+    if operation == RUN_TERRAFORM and params.get("plan_id"):
+        kept["plan"] = kept_plan(str(params["plan_id"]))
+    return sealed(kept, found)
 
 
 def _secrets(scope: Scope, params: Mapping[str, Any]) -> dict[str, str]:
@@ -243,15 +253,17 @@ def error_of(answer: _Ended, operation: str, *, is_write: bool) -> AwsError | No
     if error.get("kind") not in (None, "TaskError", "NotSent"):
         return from_record({name: str(value) for name, value in error.items()})
     code, message = str(error.get("code", answer.status)), str(error.get("message") or "no reason was given")
-    if answer.status == "SUCCEEDED" or (answer.status == "FAILED" and code == "ScriptFailed"):
+    if answer.status == "SUCCEEDED" or (answer.status == "FAILED" and code in _HAS_RUN):
         return None
     if answer.status == "NOT_SENT" or (error.get("capability") and code in _LACKS):
         return NotSent(code, message, SERVICE)
     return Undelivered(_CODES.get(code, "TASK_FAILED"), _sentence(message), SERVICE)
 
 
+# It has run, and its result says what came of it.
+_HAS_RUN = ("ScriptFailed", "ProgramFailed")
 # What another delegate may have.
-_LACKS = ("NoInterpreter", "NoGit", "ShellBlocked")
+_LACKS = ("NoInterpreter", "NoGit", "NoTerraform", "ShellBlocked")
 _CODES = {
     "Aborted": "TASK_ABORTED",
     "AddressRefused": "ADDRESS_REFUSED",
@@ -260,8 +272,10 @@ _CODES = {
     "HostKeyChanged": "HOST_KEY_CHANGED",
     "NameNotResolved": "NOT_REACHED",
     "NoAnswer": "NOT_REACHED",
+    "NoBackend": "NO_BACKEND",
     "NotConnected": "NOT_REACHED",
     "OutputsTooLarge": "OUTPUTS_TOO_LARGE",
+    "PlanTooLarge": "PLAN_TOO_LARGE",
     "TimedOut": "TIMED_OUT",
 }
 

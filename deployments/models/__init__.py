@@ -9,11 +9,13 @@ from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
 from deployments.models.pipelines import Pipeline, PipelineVersion
 from deployments.models.places import Environment, Infrastructure, ServiceOverride
 from deployments.models.previews import PreviewQuestion
+from deployments.models.provisions import AppliedConfiguration, KeptPlan
 from deployments.models.pulse import Pulse
 from deployments.models.services import Artifact, Manifest, Service
 
 __all__ = [
     "ActionRun",
+    "AppliedConfiguration",
     "Approval",
     "ApprovalDecision",
     "Artifact",
@@ -26,6 +28,7 @@ __all__ = [
     "Infrastructure",
     "InputSet",
     "Interrupt",
+    "KeptPlan",
     "LogChunk",
     "Manifest",
     "Memory",

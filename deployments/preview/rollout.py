@@ -21,7 +21,9 @@ from deployments.engine.flow import are_beside
 from deployments.engine.slots import changed_beside
 from deployments.expressions import BadExpressionError, value_at
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
+from deployments.preview.provisions import PreviewProvisions
 from deployments.preview.work import PlannedWork
+from deployments.program_files import texts_by_path
 from deployments.regions import NO_CLUSTER
 from deployments.step_manifests import frozen_sources
 from guards.masks import Mask
@@ -111,6 +113,10 @@ class PreviewRollout:
         return Work(PlannedWork(self._shared, self._memory.step))
 
     @property
+    def provisions(self) -> PreviewProvisions:
+        return PreviewProvisions(self._memory.step, 0, database_now)
+
+    @property
     def elb(self) -> Elb:
         return Elb(self._shared.caller)
 
@@ -132,6 +138,10 @@ class PreviewRollout:
     def load_all(self, kind: str) -> tuple[Loaded, ...]:
         self._bring_in(kind)
         return sources.load_all(self._shared.execution, self._shared.stage, kind, self._known())
+
+    def program_files(self, kind: str) -> dict[str, str]:
+        self._bring_in(kind)
+        return texts_by_path(self._own, kind)
 
     def _bring_in(self, kind: str) -> None:
         """Fetch the manifests that lie elsewhere, as they are now; a run pins them when it comes there."""

@@ -25,6 +25,15 @@ _ANSWER = {
     "httpResponseCode": "The status of the answer, a number.",
     "httpResponseBody": "The text of the answer.",
 }
+_PLAN = {
+    "add": "How many resources the plan adds.",
+    "change": "How many it changes.",
+    "destroy": "How many it destroys.",
+    "import": "How many it imports.",
+    "hasChanges": "Whether it does anything.",
+    "humanReadablePlan": "The plan as people read it.",
+}
+_DESTROYED = {"destroyed": "How many resources were destroyed."}
 _OUTPUTS: Mapping[str, Mapping[str, str]] = {
     "EcsRollingDeploy": {**_REVISION, **_SERVICE, **_SCALING},
     "EcsCanaryDeploy": {**_REVISION, **_SERVICE},
@@ -76,6 +85,10 @@ _OUTPUTS: Mapping[str, Mapping[str, str]] = {
         "applyStatus": "APPLIED or NOTHING_TO_APPLY.",
         "endedRunId": "The run that was left open and had to be ended.",
     },
+    "TerraformPlan": _PLAN,
+    "TerragruntPlan": _PLAN,
+    "TerraformDestroy": _DESTROYED,
+    "TerragruntDestroy": _DESTROYED,
 }
 # What a step learns only while it is undone, or once it failed.
 _ONCE_FAILED, _ONCE_UNDONE = (

@@ -28,6 +28,8 @@ class Surroundings:
     mask: Mask = NOTHING_SECRET
     reach: Reach = PRIVATE_TOO
     git_cache: Path | None = None
+    # How long a program that was told to stop may take to leave things in order.
+    patience_seconds: float = 30.0
 
     @property
     def way(self) -> Way:

@@ -12,6 +12,7 @@ from delegates.agent.executors.docker_registry import run_docker_registry
 from delegates.agent.executors.git import run_git
 from delegates.agent.executors.http import run_http
 from delegates.agent.executors.shell import run_shell
+from delegates.agent.executors.terraform import run_terraform
 from delegates.agent.work import Held
 from guards.addresses import AddressRefused
 from guards.masks import Mask
@@ -28,6 +29,7 @@ EXECUTORS: Mapping[str, Executor] = {
     "git": run_git,
     "http": run_http,
     "shell": run_shell,
+    "terraform": run_terraform,
 }
 
 

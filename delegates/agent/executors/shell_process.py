@@ -7,12 +7,32 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from delegates.agent.executors.answers import Surroundings
 from delegates.agent.work import Held
+from guards.masks import Mask
 from guards.output import Output
 
 LOOK_SECONDS, KILL_SECONDS = 0.1, 3.0
+
+
+class Listener(Protocol):
+    """Who is told what a process prints, by whole lines."""
+
+    @property
+    def mask(self) -> Mask: ...
+    def tell(self, texts: Sequence[str], level: str = "INFO") -> None: ...
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How a process is asked to end, and how long it has for that before it is killed."""
+
+    by: signal.Signals = signal.SIGTERM
+    seconds: float = KILL_SECONDS
+
+
+AT_ONCE = Stop()
 
 
 @dataclass(frozen=True)
@@ -25,7 +45,11 @@ class Ended:
 
 
 def run_until(
-    held: Held, around: Surroundings, command: Sequence[str], environment: Mapping[str, str]
+    held: Held,
+    around: Listener,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    stop: Stop = AT_ONCE,
 ) -> Ended:
     """Run to the end, to the task's time-out or until it is stopped. Raises `FileNotFoundError`."""
     with subprocess.Popen(  # noqa: S603  -- running what people wrote is what this is for
@@ -36,7 +60,7 @@ def run_until(
         stderr=subprocess.STDOUT,
         start_new_session=True,
     ) as process:
-        group = _Group(process, around)
+        group = _Group(process, around, stop)
         try:
             stopped, timed_out = group.watch(held)
         finally:
@@ -50,8 +74,8 @@ def run_until(
 class _Group:
     """The processes of one script, and the pipe that they all write to."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", around: Surroundings) -> None:
-        self._process, self._around = process, around
+    def __init__(self, process: "subprocess.Popen[bytes]", around: Listener, stop: Stop) -> None:
+        self._process, self._around, self._stop = process, around, stop
         self._output = Output(around.mask)
         self._pipe = process.stdout.fileno() if process.stdout else -1
         os.set_blocking(self._pipe, False)
@@ -67,8 +91,8 @@ class _Group:
             else:
                 held.stopped.wait(LOOK_SECONDS)
             if not kill_at and (held.stopped.is_set() or held.seconds_left <= 0):
-                stopped, kill_at = held.stopped.is_set(), time.monotonic() + KILL_SECONDS
-                self.signal(signal.SIGTERM)
+                stopped, kill_at = held.stopped.is_set(), time.monotonic() + self._stop.seconds
+                self.signal(self._stop.by)
             if kill_at and time.monotonic() > kill_at:
                 self.signal(signal.SIGKILL)
         return stopped, bool(kill_at) and not stopped

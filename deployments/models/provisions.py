@@ -1,0 +1,62 @@
+"""What programs such as Terraform have made: the configuration that was applied last, and plans to apply."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from connectors.encryption import EncryptedTextField
+from deployments.models.executions import Execution, StepExecution
+from rbac.models import Scope
+
+
+class AppliedConfiguration(models.Model):
+    """A configuration that was applied with success; a rollback goes back to the newest before its own.
+
+    `used` is JSON: the parameters of that run without secrets. Rows outlive their executions, for without
+    them a rollback would not know that there was something before.
+    """
+
+    SCOPE_PATH: ClassVar[str] = "scope"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="applied_configurations")
+    # The provisionerIdentifier of the step.
+    identifier = models.CharField(max_length=128)
+    used = EncryptedTextField(bound_to=["id"])
+    step = models.ForeignKey(StepExecution, on_delete=models.SET_NULL, null=True, related_name="+")
+    # A copy, so that it outlives the execution.
+    applied_by = models.CharField(max_length=255)
+    applied_at = models.DateTimeField()
+    # When it was destroyed, or something before it was put back.
+    gone_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["scope", "identifier", "-applied_at"],
+                name="applied_latest",
+                condition=models.Q(gone_at=None),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.identifier} by {self.applied_by}"
+
+
+class KeptPlan(models.Model):
+    """A plan that a step made and a later one applies; `content` is base64, and empty once it was used."""
+
+    SCOPE_PATH: ClassVar[str] = "execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="plans")
+    identifier = models.CharField(max_length=128)
+    used = EncryptedTextField(bound_to=["id"])
+    content = EncryptedTextField(bound_to=["id"], blank=True, default="")
+    destroys = models.BooleanField(default=False)
+    planned_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.identifier} of {self.execution}"

@@ -1,0 +1,98 @@
+"""The step that applies: its progress, outputs, secrets, failures and lost delegates."""
+
+import pytest
+
+from connectors.operations import create_secret
+from deployments.models import AppliedConfiguration, Call, StepExecution
+from rbac.models import Scope, User
+from tests.deployments.driving import Drive
+from tests.flow.conftest import Write, pipeline_text, stage_text
+from tests.steps.conftest import Worker
+from tests.steps.test_script import script_step, serve_until_over
+from tests.terraform.conftest import States, needs_terraform, terraform_step
+from tests.watching.marker import planted
+
+pytestmark = [needs_terraform, pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+
+
+def _step(name: str = "net") -> StepExecution:
+    return StepExecution.objects.get(identifier=name, section="EXECUTION")
+
+
+def test_an_apply_shows_its_progress_and_hands_on_its_outputs(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    use = script_step('echo "made <+steps.net.output.cluster_name> in <+steps.net.output.subnets>"', "use")
+    ready = write(pipeline_text(stage_text(terraform_step(states) + use)))
+    execution = serve_until_over(drive, ready.start(), worker)
+    assert execution.status == "SUCCESS", execution.failure
+    log = drive.log(execution)
+    assert "terraform_data.cluster: Creating..." in log
+    assert "Apply complete! Resources: 1 added, 0 changed, 0 destroyed." in log
+    assert 'made dev-cluster in ["a", "b"]' in log
+    assert not any("@level" in line for line in log)
+    assert _step().outputs["cluster_name"] == "dev-cluster"
+    assert _step().outputs["subnets"] == ["a", "b"]
+    assert states.inputs() == ["dev-cluster"]
+    assert not states.locks
+    kept = AppliedConfiguration.objects.get()
+    assert (kept.identifier, kept.gone_at) == ("network", None)
+
+
+def test_a_secret_reaches_the_program_and_neither_log_nor_journal(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    admin = User.objects.get(username="admin")
+    project = Scope.objects.get(path="account/default/demo")
+    value = planted("hunter2hunter2")
+    create_secret(actor=admin, scope=project, identifier="token", name="Token", value=value)
+    said = (
+        "variables: [{name: key, type: Secret, value: token}, {name: name, type: String, value: "
+        '"<+secrets.getValue(\\"token\\")>"}]'
+    )
+    ready = write(pipeline_text(stage_text(terraform_step(states, said=said))))
+    ready.deployer = admin
+    execution = serve_until_over(drive, ready.start(), worker)
+    assert execution.status == "SUCCESS", execution.failure
+    # What holds a secret that was given is one, whatever the configuration says of it.
+    assert _step().outputs == {"cluster_name": "•••", "secret": "•••", "subnets": ["a", "b"]}
+    assert _step().hidden_outputs["secret"] == f"{value}!"
+    assert "hunter2" not in "".join(drive.log(execution))
+    assert "hunter2" not in "".join(f"{call.parameters}{call.preview}" for call in Call.objects.all())
+    assert "hunter2" not in AppliedConfiguration.objects.get().used
+
+
+def test_a_configuration_that_keeps_its_state_here_is_refused(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    main = 'variable "name" {}\nresource "terraform_data" "a" {}\n'
+    text = terraform_step(states, main=main)
+    text = "\n".join(
+        line for line in text.splitlines() if "address" not in line and "backendConfig" not in line
+    )
+    text += "\n"
+    execution = serve_until_over(drive, write(pipeline_text(stage_text(text))).start(), worker)
+    assert execution.failure is not None
+    assert execution.failure["code"] == "NO_BACKEND"
+    assert 'backend "s3"' in execution.failure["message"]
+
+
+def test_a_failure_says_where_and_why(write: Write, drive: Drive, worker: Worker, states: States) -> None:
+    text = terraform_step(states, said="variables: []")
+    execution = serve_until_over(drive, write(pipeline_text(stage_text(text))).start(), worker)
+    assert execution.failure is not None
+    assert (execution.failure["code"], execution.failure["exit_code"]) == ("TERRAFORM_FAILED", 1)
+    assert "No value for required variable\n  on main.tf, line 4" in execution.failure["message"]
+
+
+def test_a_state_that_is_locked_says_how_to_unlock_it(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    states.locks["/main"] = (
+        b'{"ID": "11111111-2222-3333-4444-555555555555", "Who": "ann", "Operation": "apply"}'
+    )
+    execution = serve_until_over(
+        drive, write(pipeline_text(stage_text(terraform_step(states)))).start(), worker
+    )
+    assert execution.failure is not None
+    assert "terraform force-unlock 11111111-2222-3333-4444-555555555555" in execution.failure["message"]
