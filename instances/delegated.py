@@ -17,7 +17,8 @@ from delegates.models import DelegateTask
 from delegates.operations.tasks import submit_task
 from delegates.owners import Answer, Payload
 from instances.models import SyncedCluster
-from instances.progress import Sync, held, refuse
+from instances.pausing import Failure
+from instances.progress import Sync, held, refuse, shut
 from instances.reading import NoSense, Question
 
 OWNER: Final = "sync"
@@ -63,7 +64,7 @@ class SyncOwner:
             refuse_to_lend(task, cluster.connector)
             return call_payload(cluster.connector, cluster.region, "ecs", said["operation"], said["params"])
         except DoorClosed as closed:
-            refuse(sync, Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
+            shut(sync, closed)
         except NotSent as error:
             refuse(sync, error)
         return None
@@ -80,7 +81,7 @@ class SyncOwner:
         try:
             sync.take(sync.question(), answer.result or {})
         except NoSense as error:
-            sync.fail(str(error))
+            sync.fail(Failure(str(error)))
             return
         if not sync.reading.is_over:
             sync.pause(database_now())

@@ -34,8 +34,9 @@ class SyncedCluster(models.Model):
     failures = models.PositiveIntegerField(default=0)
     failed_at = models.DateTimeField(null=True)
     failure = models.TextField(blank=True, default="")
-    # What AWS or Slipway calls the failure; the next step follows from it.
+    # What AWS or Slipway calls the failure, and what somebody can do about it.
     failure_code = models.CharField(max_length=128, blank=True, default="")
+    failure_step = models.TextField(blank=True, default="")
     # When a person last asked for a look at once.
     asked_at = models.DateTimeField(null=True)
     # When what scales its services was read, and the IAM actions that kept a part of the picture from sync.
@@ -67,6 +68,7 @@ class SyncPause(models.Model):
     failed_at = models.DateTimeField()
     failure = models.TextField()
     failure_code = models.CharField(max_length=128, blank=True, default="")
+    failure_step = models.TextField(blank=True, default="")
 
     def __str__(self) -> str:
         return self.key

@@ -6,6 +6,7 @@ from delegates.clock import database_now
 from deployments.models import Infrastructure
 from instances.clusters import ask_for, enter_new
 from instances.models import SyncedCluster
+from instances.pausing import try_now
 from instances.queries import cluster_of
 from instances.tasks import sync_soon
 from rbac.audit import record
@@ -31,6 +32,7 @@ def sync_infrastructure(*, actor: User, infrastructure: Infrastructure) -> Synce
             raise Conflict(
                 "The cluster of this infrastructure is an expression: it is known once something is deployed."
             )
+        try_now(cluster, now)
         asked = {"region": cluster.region, "cluster": cluster.cluster}
         record(actor=actor, action="infrastructure.sync", thing=infrastructure, after=asked)
         transaction.on_commit(lambda: sync_soon(cluster.pk))

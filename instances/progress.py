@@ -12,21 +12,28 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from aws.errors import AwsError, NotFound, Throttled
+from connectors.aws_accounts import read_spec
 from delegates.clock import database_now
+from delegates.doors import DoorClosed
 from delegates.models import DelegateTask
+from delegates.next_steps import next_step
 from deployments.engine import quota
 from deployments.engine.parking import quota_of
-from instances import columns
+from instances import columns, pausing
 from instances.keeping.closing import close
 from instances.keeping.services import keep_services
 from instances.keeping.tasks import keep_tasks, known_stopped
 from instances.models import SyncedCluster
+from instances.pausing import Failure
 from instances.reading import SERVICES, STOPPED, Question, Reading
 from instances.told import account_of, arns_of
 
 INTERVAL: Final = timedelta(seconds=60)
 LEASE: Final = timedelta(seconds=60)
-LONGEST_PAUSE: Final = timedelta(hours=1)
+NO_CLUSTER: Final = (
+    "Create the cluster, or name the right one in the infrastructure: region and account count too."
+)
+MEND_CONNECTOR: Final = "Mend the connector and test it; the next look follows by itself."
 
 
 class TakenOver(Exception):
@@ -54,20 +61,29 @@ class Sync:
     def take(self, question: Question, answer: Mapping[str, Any]) -> None:
         """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`, `NoSense`."""
         now = database_now()
+        is_first = not self.reading.calls
         with transaction.atomic():
             self.reading = self._listed(answer) if question.lists else self._described(answer, now)
             self._write(now)
+            if is_first or self.reading.is_over:
+                pausing.lift(self.cluster, now)
 
-    def fail(self, error: str) -> None:
-        """Note why it does not go on, and when it is tried again: later each time. Raises `TakenOver`."""
+    def fail(self, failure: Failure, *, shared: str = "") -> None:
+        """Note why it does not go on, and when it is tried again: later each time. Raises `TakenOver`.
+
+        `shared` is the key of those that fail with it (`instances.pausing`); they rest together.
+        """
         now = database_now()
-        pause = min(INTERVAL * 2 ** min(self.cluster.failures, 10), LONGEST_PAUSE)
+        alone = now + pausing.pause_for(self.cluster.failures)
+        until = pausing.pause(shared, failure, now) if shared else alone
         self._update(
             failures=F("failures") + 1,
-            failure=columns.text(error),
+            failure=columns.text(failure.text),
+            failure_code=columns.text(failure.code, 128),
+            failure_step=columns.text(failure.step),
             failed_at=now,
             reading=None,
-            due_at=now + pause,
+            due_at=until,
             claimed_until=None,
             task=None,
         )
@@ -110,6 +126,8 @@ class Sync:
             calls=self.reading.calls,
             failures=0,
             failure="",
+            failure_code="",
+            failure_step="",
             failed_at=None,
             claimed_until=None,
             task=None,
@@ -131,7 +149,11 @@ def claim(pk: int) -> Sync | None:
     if not due.update(fence=F("fence") + 1, claimed_until=now + LEASE, task=None):
         return None
     cluster = SyncedCluster.objects.select_related("connector__scope", "connector__secret").get(pk=pk)
-    return held(cluster)
+    sync = held(cluster)
+    if (until := pausing.held_back(cluster, now)) is not None:
+        sync.pause(until)
+        return None
+    return sync
 
 
 def held(cluster: SyncedCluster) -> Sync:
@@ -142,13 +164,21 @@ def held(cluster: SyncedCluster) -> Sync:
 
 def refuse(sync: Sync, error: AwsError) -> None:
     """What becomes of a sync whose call AWS refused. Raises `TakenOver`."""
-    now = database_now()
+    now, cluster = database_now(), sync.cluster
     if isinstance(error, Throttled):
         quota.rest(sync.quota, error, now)
-    if isinstance(error, NotFound):
-        # No cluster, so nothing runs there.
-        with transaction.atomic():
-            close(sync.cluster, now, now)
-            sync.fail(error.sentence)
-        return
-    sync.fail(error.sentence)
+    step = next_step(error, read_spec(cluster.connector.spec), cluster.region).text
+    failure = Failure(error.sentence, error.code, step)
+    with transaction.atomic():
+        if isinstance(error, NotFound):
+            # No cluster, so nothing runs there.
+            close(cluster, now, now)
+            failure = Failure(error.sentence, error.code, NO_CLUSTER)
+        sync.fail(failure, shared=pausing.key_for(cluster, error))
+
+
+def shut(sync: Sync, closed: DoorClosed) -> None:
+    """What becomes of a sync whose connector cannot be used. Raises `TakenOver`."""
+    _, way = pausing.keys_of(sync.cluster)
+    with transaction.atomic():
+        sync.fail(Failure(str(closed), "CONNECTOR_NOT_USABLE", MEND_CONNECTOR), shared=way)

@@ -7,7 +7,8 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from deployments.models import Infrastructure, Service
-from instances.models import ServiceInstance, SyncedCluster
+from instances.models import ServiceInstance, SyncedCluster, SyncPause
+from instances.pausing import rests
 from rbac.policy import Principal, visible_to
 
 VIEW_SERVICE: Final = "core_service_view"
@@ -31,11 +32,15 @@ def with_places(rows: QuerySet[ServiceInstance]) -> QuerySet[ServiceInstance]:
 
 def cluster_of(infrastructure: Infrastructure) -> SyncedCluster | None:
     """The cluster that an infrastructure names, once sync has heard of it."""
-    return SyncedCluster.objects.filter(
-        connector=infrastructure.connector_id,
-        region=infrastructure.region,
-        cluster=infrastructure.cluster,
-    ).first()
+    return (
+        SyncedCluster.objects.select_related("connector")
+        .filter(
+            connector=infrastructure.connector_id,
+            region=infrastructure.region,
+            cluster=infrastructure.cluster,
+        )
+        .first()
+    )
 
 
 def instance_document(row: ServiceInstance) -> dict[str, Any]:
@@ -86,9 +91,16 @@ def _name_of(row: ServiceInstance) -> str:
 
 
 def sync_document(cluster: SyncedCluster | None, now: datetime) -> Mapping[str, Any]:
-    """How fresh what is known of a cluster is."""
-    cluster = cluster or SyncedCluster(due_at=now)
+    """How fresh what is known of a cluster is, why it is no fresher, and what to do about that."""
+    if cluster is None:
+        return _sync_document(SyncedCluster(due_at=now), None, now)
+    return _sync_document(cluster, rests([cluster]).get(cluster.pk), now)
+
+
+def _sync_document(cluster: SyncedCluster, rest: SyncPause | None, now: datetime) -> Mapping[str, Any]:
     age = (now - cluster.synced_at).total_seconds() if cluster.synced_at else None
+    # A cluster that rests with others may not have failed itself yet.
+    told = rest if rest is not None and not cluster.failure else cluster
     return {
         "synced_at": cluster.synced_at,
         "age_seconds": age,
@@ -97,6 +109,10 @@ def sync_document(cluster: SyncedCluster | None, now: datetime) -> Mapping[str, 
         "seconds": cluster.seconds,
         "calls": cluster.calls,
         "failures": cluster.failures,
-        "failed_at": cluster.failed_at,
-        "failure": cluster.failure,
+        "failed_at": told.failed_at,
+        "failure": told.failure,
+        "failure_code": told.failure_code,
+        "next_step": told.failure_step,
+        "rests_until": rest.until if rest is not None and rest.until > now else None,
+        "lacking": cluster.lacking,
     }

@@ -13,7 +13,8 @@ from delegates.doors import DelegateDoor, DoorClosed, open_door
 from deployments.engine import quota
 from deployments.engine.turns import NoToken
 from instances.delegated import ask
-from instances.progress import Sync, TakenOver, claim, refuse
+from instances.pausing import Failure
+from instances.progress import Sync, TakenOver, claim, refuse, shut
 from instances.reading import NoSense
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,9 @@ def _slice(sync: Sync, open_way: OpenDoor) -> None:
                 return
     except NoToken as wait:
         sync.pause(wait.until)
-    except (DoorClosed, NoSense) as refused:
-        sync.fail(str(refused))
+    except DoorClosed as closed:
+        shut(sync, closed)
+    except NoSense as error:
+        sync.fail(Failure(str(error)))
     except AwsError as error:
         refuse(sync, error)

@@ -86,6 +86,16 @@ class SyncDocument(serializers.Serializer[Any]):
     failures = serializers.IntegerField()
     failed_at = serializers.DateTimeField(allow_null=True)
     failure = serializers.CharField()
+    failure_code = serializers.CharField()
+    next_step = serializers.CharField(help_text="What somebody can do about the failure.")
+    rests_until = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Until when it rests with all that share its account, or connector, and region.",
+    )
+    lacking = serializers.ListField(
+        child=serializers.DictField(child=serializers.CharField()),
+        help_text="Parts of the picture that AWS kept back, each with its `action` and `why`.",
+    )
 
 
 class InstancesOfService(Route):
