@@ -80,7 +80,7 @@ def test_it_pages_through_lists_by_itself(aws: Aws, cli: Program) -> None:
     definition = aws.register()
     for number in range(25):
         aws.create(serviceName=f"s{number:02}", taskDefinition=definition, count=0)
-    before = aws.sandbox.journal()[-1]["number"]
+    before = aws.sandbox.last_number()
     listed = cli("ecs", "list-services", "--cluster", CLUSTER, "--page-size", "4").json["serviceArns"]
     assert len(set(listed)) == 25
     assert len(aws.sandbox.journal(before)) == 7

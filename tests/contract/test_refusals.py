@@ -142,7 +142,7 @@ def test_only_an_active_service_can_be_updated_and_only_to_an_active_revision(aw
     aws.create()
     retired = aws.register("v2")
     aws.ecs.deregister_task_definition(taskDefinition=retired)
-    before = aws.sandbox.journal()[-1]["number"]
+    before = aws.sandbox.last_number()
     assert refusal(lambda: aws.update(taskDefinition=retired)) == (
         "ClientException",
         "TaskDefinition is inactive",

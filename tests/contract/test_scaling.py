@@ -67,7 +67,7 @@ def test_suspending_keeps_bounds_and_policies_and_is_kept(aws: Aws, scaling: Any
     assert target["SuspendedState"] == SUSPENDED
     assert (target["MinCapacity"], target["MaxCapacity"]) == (1, 4)
     assert [p["PolicyARN"] for p in policies(scaling)] == [arn]
-    after = aws.sandbox.journal()[-1]["number"]
+    after = aws.sandbox.last_number()
     scaling.register_scalable_target(**PLACE, SuspendedState=SUSPENDED)
     assert aws.effects(after) == [], "the same values again change nothing"
 

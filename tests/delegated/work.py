@@ -34,8 +34,7 @@ class Work:
         return self.until_over(self.run(tag))
 
     def mark(self) -> int:
-        journal = self.aws.journal()
-        return int(journal[-1]["number"]) if journal else 0
+        return self.aws.last_number()
 
     def effects(self, after: int) -> Counter[str]:
         """How often each operation has changed something since then."""

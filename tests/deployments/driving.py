@@ -83,8 +83,7 @@ class Drive:
 
     def mark(self) -> int:
         """The number of the last call that the account has seen."""
-        journal = self.sandbox.journal()
-        return int(journal[-1]["number"]) if journal else 0
+        return self.sandbox.last_number()
 
     def effects(self, after: int = 0) -> list[str]:
         """The operations that changed something in AWS, in order."""

@@ -76,7 +76,7 @@ def watch_rounds(sandbox: SandboxProcess, count: int) -> None:
     wait_until(common_turn, "everybody's look in one round", 60)
     turn = common_turn()
     assert turn is not None
-    mark = int(sandbox.journal()[-1]["number"])
+    mark = sandbox.last_number()
     fences = sum(Execution.objects.values_list("fence", flat=True))
 
     def asked() -> Counter[str]:
@@ -126,7 +126,7 @@ def test_two_thousand_parked_executions_are_followed_by_one_small_worker(
     wait_until(lambda: asleep.exists(), "the first one's wait")
     execution.refresh_from_db()
     park_copies(execution, PARKED - 1, open_door(execution.stages.get().connector, "us-east-1"))
-    mark = int(sandbox.journal()[-1]["number"])
+    mark = sandbox.last_number()
     used = watch(worker.pid, 60)
     assert max(one.mib for one in used) <= MOST_MIB, used
     assert max(one.cores for one in used) <= MOST_CORES, used

@@ -62,7 +62,7 @@ def test_an_answer_can_be_lost_as_a_server_error(aws: Aws) -> None:
 
 def test_a_refusing_fault_changes_nothing_and_is_in_the_journal(aws: Aws) -> None:
     aws.create()
-    after = aws.sandbox.journal()[-1]["number"]
+    after = aws.sandbox.last_number()
     aws.sandbox.fault("throttle", operation="UpdateService", count=1)
     with pytest.raises(ClientError):
         aws.update(desiredCount=2)

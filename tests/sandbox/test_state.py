@@ -33,7 +33,7 @@ def test_a_deployment_goes_on_where_a_restart_interrupted_it(start: Start) -> No
     aws.advance(90)
     new = aws.roll("v2")["deployments"][0]["id"]
     aws.advance(10)
-    events, tasks, last = aws.events(), aws.tasks(), aws.sandbox.journal()[-1]["number"]
+    events, tasks, last = aws.events(), aws.tasks(), aws.sandbox.last_number()
     load_balancer = aws.client("elbv2").create_load_balancer(Name="lb", Subnets=list(aws.endpoint.subnets))
     aws.sandbox.stop()
 
