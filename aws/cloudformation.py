@@ -110,7 +110,9 @@ class CloudFormation:
 
     def template(self, named: str) -> str:
         """The template as it was handed in."""
-        body = self._call("GetTemplate", {"StackName": named, "TemplateStage": "Original"}).get("TemplateBody")
+        body = self._call("GetTemplate", {"StackName": named, "TemplateStage": "Original"}).get(
+            "TemplateBody"
+        )
         # botocore reads JSON and leaves YAML as it is.
         return body if isinstance(body, str) else json.dumps(body or {})
 

@@ -7,8 +7,10 @@ from uuid import UUID
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
+from delegates.clock import database_now
 from deployments.engine.dispatch import Group, due_groups, look_at_group
 from deployments.engine.looked import give_back, note_bug
+from deployments.engine.provisions import free_old_plans
 from web.outages import OUTAGES, is_outage
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,13 @@ def look_group(*, execution_ids: list[str], token: str = "", **_: Any) -> None:
             return
         logger.exception("A look failed because of a mistake in Slipway")
         note_bug([UUID(pk) for pk in execution_ids], error)
+
+
+@shared_task(name="deployments.tasks.prune")
+def prune(**_: Any) -> None:
+    """Drop what plans hold that nobody has applied in time."""
+    if freed := free_old_plans(database_now()):
+        logger.info("Dropped %s plans that nobody has applied", freed)
 
 
 def wake_soon(execution_id: UUID) -> None:

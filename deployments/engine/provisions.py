@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -12,6 +12,7 @@ from aws.errors import Undelivered
 from deployments.actions.provisions import Applied, Planned
 from deployments.models import AppliedConfiguration, Execution, KeptPlan, StepExecution
 
+KEPT = timedelta(days=7)
 _NAMES = UUID("0b1f6f0e-3f0c-4c53-8f0c-6a3a4b1c2d5e")
 
 
@@ -88,6 +89,12 @@ class EngineProvisions:
     def _key(self, what: str) -> UUID:
         """The same for a run of the step that is made again after a death."""
         return uuid5(_NAMES, f"{what} {self._step.pk} {self._step.run} {self._attempt}")
+
+
+def free_old_plans(now: datetime) -> int:
+    """Drop what plans hold that nobody has applied for as long as they are kept; gives back how many."""
+    held = KeptPlan.objects.filter(planned_at__lt=now - KEPT).exclude(content="")
+    return held.update(content="")
 
 
 def _applied(row: AppliedConfiguration | None) -> Applied | None:

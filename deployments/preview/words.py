@@ -100,6 +100,18 @@ def _tasks(count: int) -> str:
     return "1 task" if count == 1 else f"{count} tasks"
 
 
+def _terraform(params: Params, _: Params) -> str:
+    program, command = params.get("program", "terraform"), params["command"]
+    if "plan_id" in params:
+        return f"The plan of an earlier step is applied with {program} at a delegate."
+    of = f" in {params['folder']}" if params.get("folder") not in (None, "", ".") else ""
+    return f"{program} {command} runs at a delegate, with {_files(len(params.get('files', ())))}{of}."
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
 _SENTENCES = {
     "CreateService": _created,
     "UpdateService": _updated,
@@ -108,6 +120,7 @@ _SENTENCES = {
     "ModifyRule": _rule,
     "RunTask": _run,
     "RunScript": _script,
+    "RunTerraform": _terraform,
     "SendRequest": _request,
     "RegisterScalableTarget": _scaled,
     "DeregisterScalableTarget": _unscaled,

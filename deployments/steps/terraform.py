@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from deployments.actions.naming import SECRET, TEXT, secrets_named_in, variable_problem
 from deployments.actions.terraform import ApplyTerraform, DestroyTerraform, PlanTerraform
@@ -58,12 +58,16 @@ STARTER = {
 }
 
 
+_INLINE_ONLY: tuple[str, ...] = (INLINE,)
+
+
 @dataclass(frozen=True)
 class _Configured:
     """What the steps share: whose infrastructure, and by which configuration."""
 
-    type: ClassVar[str] = ""
-    ways: ClassVar[tuple[str, ...]] = (INLINE,)
+    # Without annotations, so that they are no fields of a step.
+    type = ""
+    ways = _INLINE_ONLY
 
     provisionerIdentifier: str = field(metadata=about(_IDENTIFIER))
     configFiles: dict[str, Any] = field(default_factory=dict, metadata=about(_FILES))
@@ -159,15 +163,15 @@ def _enter(program: str) -> None:
     class PlanSpec(_Configured):
         """What to plan: to apply the configuration, or to destroy what it made."""
 
-        type: ClassVar[str] = f"{name}Plan"
+        type = f"{name}Plan"
         command: str = field(default="Apply", metadata=about("What the plan is for.", "Apply", "Destroy"))
 
     @dataclass(frozen=True)
     class ApplySpec(_Configured):
         """What to apply: a configuration, or the plan that an earlier step made."""
 
-        type: ClassVar[str] = f"{name}Apply"
-        ways: ClassVar[tuple[str, ...]] = (INLINE, FROM_PLAN)
+        type = f"{name}Apply"
+        ways = (INLINE, FROM_PLAN)
         configuration: str = field(
             default=INLINE,
             metadata=about(
@@ -183,8 +187,8 @@ def _enter(program: str) -> None:
     class DestroySpec(_Configured):
         """What to destroy: all that a configuration made, by itself, by a plan, or as it was applied last."""
 
-        type: ClassVar[str] = f"{name}Destroy"
-        ways: ClassVar[tuple[str, ...]] = (INLINE, FROM_PLAN, FROM_APPLY)
+        type = f"{name}Destroy"
+        ways = (INLINE, FROM_PLAN, FROM_APPLY)
         configuration: str = field(
             default=INLINE,
             metadata=about(

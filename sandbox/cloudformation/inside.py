@@ -78,7 +78,9 @@ class Inside:
         if self._ask is None:
             raise ResourceFailed("The account is not open yet.")
         answer = self._ask(asked.get_environ(), body)
-        return AWSResponse(request.url, answer.status, cast("Any", HeadersDict(dict(answer.headers))), _Raw(answer.body))
+        return AWSResponse(
+            request.url, answer.status, cast("Any", HeadersDict(dict(answer.headers))), _Raw(answer.body)
+        )
 
 
 def _text(value: str | bytes) -> str:

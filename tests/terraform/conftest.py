@@ -62,7 +62,7 @@ class States:
         """What the resources of a state were made of."""
         said = json.loads(self.states.get(f"/{name}", b"{}"))
         return [
-            one["attributes"]["input"]["value"]
+            (one["attributes"]["input"] or {}).get("value")
             for resource in said.get("resources", ())
             for one in resource["instances"]
         ]
