@@ -102,6 +102,8 @@ EXTENSIONS = (
             "application-autoscaling:DeregisterScalableTarget": "Removes the scaling of a service.",
             "application-autoscaling:PutScalingPolicy": "Attaches a scaling policy.",
             "application-autoscaling:DeleteScalingPolicy": "Removes a scaling policy.",
+            "application-autoscaling:DescribeScalingActivities": "Tells the tasks that scaling has started "
+            "from all others.",
             "cloudwatch:PutMetricAlarm": "Target tracking keeps alarms of its own.",
             "cloudwatch:DescribeAlarms": "Target tracking keeps alarms of its own.",
             "cloudwatch:DeleteAlarms": "The alarms of a policy go with it.",

@@ -9,6 +9,7 @@ from aws.paging import every
 
 DIMENSION = "ecs:service:DesiredCount"
 NAMESPACE = "ecs"
+TARGETS_PER_CALL = 50
 _ALL = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 NOTHING_SUSPENDED = dict.fromkeys(_ALL, False)
 ALL_SUSPENDED = dict.fromkeys(_ALL, True)

@@ -32,13 +32,17 @@ def ask(sync: Sync, door: DelegateDoor, question: Question) -> None:
         task = submit_task(
             scope=door.connector.scope,
             kind=DelegateTask.Kind.AWS,
-            title=f"ecs:{question.operation} for {sync.cluster}",
-            payload={"operation": question.operation, "params": dict(question.params)},
+            title=f"{question.service}:{question.operation} for {sync.cluster}",
+            payload={
+                "service": question.service,
+                "operation": question.operation,
+                "params": dict(question.params),
+            },
             owner=OWNER,
             owner_ref=str(sync.cluster.pk),
             selectors=door.selectors,
             selectors_from="CONNECTOR" if door.selectors else "",
-            criterion=door.criterion("ecs"),
+            criterion=door.criterion(question.service),
             connector=door.connector,
             deadline=until,
         )
@@ -62,7 +66,8 @@ class SyncOwner:
         said, cluster = json.loads(task.payload), sync.cluster
         try:
             refuse_to_lend(task, cluster.connector)
-            return call_payload(cluster.connector, cluster.region, "ecs", said["operation"], said["params"])
+            service = said.get("service", "ecs")
+            return call_payload(cluster.connector, cluster.region, service, said["operation"], said["params"])
         except DoorClosed as closed:
             shut(sync, closed)
         except NotSent as error:
@@ -75,15 +80,7 @@ class SyncOwner:
         DelegateTask.objects.filter(pk=task.pk).update(result="")
         if sync is None:
             return
-        if answer.status != "SUCCEEDED":
-            refuse(sync, error_of(answer))
-            return
-        try:
-            sync.take(sync.question(), answer.result or {})
-        except NoSense as error:
-            sync.fail(Failure(str(error)))
-            return
-        if not sync.reading.is_over:
+        if _take(sync, answer) and not sync.reading.is_over:
             sync.pause(database_now())
             transaction.on_commit(lambda: self.wake(sync.cluster.pk))
 
@@ -102,6 +99,22 @@ class SyncOwner:
         """No delegate took the task."""
         if (sync := _sync_of(task)) is not None:
             refuse(sync, Undelivered("NO_DELEGATE", task.reason or "No delegate took this."))
+
+
+def _take(sync: Sync, answer: Answer) -> bool:
+    """Keep an answer, or why there is none, and say whether it goes on."""
+    try:
+        if answer.status == "SUCCEEDED":
+            sync.take(sync.question(), answer.result or {})
+            return True
+        error = error_of(answer)
+        if sync.skips(error):
+            sync.skip(error)
+            return True
+        refuse(sync, error)
+    except NoSense as error:
+        sync.fail(Failure(str(error)))
+    return False
 
 
 def _sync_of(task: DelegateTask) -> Sync | None:

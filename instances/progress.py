@@ -3,7 +3,7 @@
 Who is killed loses one answer: the next worker goes on where the rows say. Time is the database's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import F, Q
 
-from aws.errors import AwsError, NotFound, Throttled
+from aws.errors import AwsError, NotFound, Throttled, Unanswered, Unauthenticated, Undelivered
 from connectors.aws_accounts import read_spec
 from delegates.clock import database_now
 from delegates.doors import DoorClosed
@@ -19,13 +19,21 @@ from delegates.models import DelegateTask
 from delegates.next_steps import next_step
 from deployments.engine import quota
 from deployments.engine.parking import quota_of
-from instances import columns, pausing
+from instances import columns, lacking, pausing
 from instances.keeping.closing import close
+from instances.keeping.machines import keep_machines, machines_in_use
+from instances.keeping.scaling import (
+    activities_to_ask,
+    keep_activities,
+    keep_targets,
+    services_to_ask,
+    tell_auto_scaled,
+)
 from instances.keeping.services import keep_services
 from instances.keeping.tasks import keep_tasks, known_stopped
 from instances.models import SyncedCluster
 from instances.pausing import Failure
-from instances.reading import SERVICES, STOPPED, Question, Reading
+from instances.reading import ACTIVITIES, BESIDE, MACHINES, SCALING, SERVICES, STOPPED, Question, Reading
 from instances.told import account_of, arns_of
 
 INTERVAL: Final = timedelta(seconds=60)
@@ -34,6 +42,14 @@ NO_CLUSTER: Final = (
     "Create the cluster, or name the right one in the infrastructure: region and account count too."
 )
 MEND_CONNECTOR: Final = "Mend the connector and test it; the next look follows by itself."
+
+
+# What each phase asks for that no list tells.
+_WANTED: Final[Mapping[str, Callable[[SyncedCluster, datetime], list[str]]]] = {
+    SCALING: services_to_ask,
+    MACHINES: machines_in_use,
+    ACTIVITIES: activities_to_ask,
+}
 
 
 class TakenOver(Exception):
@@ -63,8 +79,8 @@ class Sync:
         now = database_now()
         is_first = not self.reading.calls
         with transaction.atomic():
-            self.reading = self._listed(answer) if question.lists else self._described(answer, now)
-            self._write(now)
+            self.reading = self._listed(answer) if question.lists else self._described(question, answer, now)
+            self._go_on(now)
             if is_first or self.reading.is_over:
                 pausing.lift(self.cluster, now)
 
@@ -88,6 +104,22 @@ class Sync:
             task=None,
         )
 
+    def skips(self, error: AwsError) -> bool:
+        """Whether the picture is one without what this call would have told."""
+        is_general = isinstance(error, Unauthenticated | Undelivered | Unanswered)
+        return self.reading.phase in BESIDE and not is_general
+
+    def skip(self, error: AwsError) -> None:
+        """Go on without what AWS keeps back, noting which part that is. Raises `TakenOver`."""
+        now = database_now()
+        if isinstance(error, Throttled):
+            quota.rest(self.quota, error, now)
+        else:
+            self.cluster.lacking = lacking.with_one(self.cluster.lacking, self.question(), error, now)
+        with transaction.atomic():
+            self.reading = self.reading.skipped()
+            self._go_on(now)
+
     def pause(self, until: datetime) -> None:
         """Go on later from here. Raises `TakenOver`."""
         self._update(due_at=until, claimed_until=None, task=None)
@@ -104,25 +136,46 @@ class Sync:
             self.cluster.account = account_of(next(iter(arns_of(answer, "serviceArns")), ""))
         return self.reading.listed(answer, known=known)
 
-    def _described(self, answer: Mapping[str, Any], now: datetime) -> Reading:
-        if self.reading.phase == SERVICES:
-            keep_services(self.cluster, answer, now)
+    def _described(self, question: Question, answer: Mapping[str, Any], now: datetime) -> Reading:
+        phase, cluster = self.reading.phase, self.cluster
+        cluster.lacking = lacking.without(cluster.lacking, question)
+        if phase == SERVICES:
+            keep_services(cluster, answer, now)
+        elif phase == SCALING:
+            keep_targets(cluster, question.params["ResourceIds"], answer, now)
+            cluster.scaling_read_at = now
+        elif phase == MACHINES:
+            keep_machines(cluster, answer, now)
+        elif phase == ACTIVITIES:
+            wants_older = keep_activities(cluster, answer, now)
+            return self.reading.turned(answer) if wants_older else self.reading.described()
         else:
-            keep_tasks(self.cluster, answer, now)
+            keep_tasks(cluster, answer, now)
         return self.reading.described()
 
-    def _write(self, now: datetime) -> None:
-        if not self.reading.is_over:
-            self._update(
-                reading=self.reading.to_row(), claimed_until=now + LEASE, account=self.cluster.account
-            )
-            return
+    def _go_on(self, now: datetime) -> None:
+        """Fill in what the next phase asks for, and write how far it is."""
+        while self.reading.wants_filling:
+            is_kept_back = lacking.holds(self.cluster.lacking, self.reading.phase, now)
+            wanted = [] if is_kept_back else _WANTED[self.reading.phase](self.cluster, now)
+            self.reading = self.reading.filled(wanted)
+        known = {
+            "account": self.cluster.account,
+            "lacking": self.cluster.lacking,
+            "scaling_read_at": self.cluster.scaling_read_at,
+        }
+        if self.reading.is_over:
+            self._end(now, known)
+        else:
+            self._update(reading=self.reading.to_row(), claimed_until=now + LEASE, **known)
+
+    def _end(self, now: datetime, known: Mapping[str, Any]) -> None:
         close(self.cluster, self.began, now)
-        took = (now - self.began).total_seconds()
+        tell_auto_scaled(self.cluster, now)
         self._update(
             reading=None,
             synced_at=now,
-            seconds=took,
+            seconds=(now - self.began).total_seconds(),
             calls=self.reading.calls,
             failures=0,
             failure="",
@@ -131,8 +184,8 @@ class Sync:
             failed_at=None,
             claimed_until=None,
             task=None,
-            account=self.cluster.account,
             due_at=now + INTERVAL,
+            **known,
         )
 
     def _update(self, **fields: Any) -> None:

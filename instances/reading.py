@@ -7,18 +7,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
-from aws.ecs import SERVICES_PER_CALL, TASKS_PER_CALL
+from aws.ecs import MACHINES_PER_CALL, SERVICES_PER_CALL, TASKS_PER_CALL
+from aws.scaling import DIMENSION, NAMESPACE, TARGETS_PER_CALL
 from guards.limits import SYNC_CALLS
 from guards.text import control_fault
 from instances.told import arns_of
 
 PAGE: Final = 100
-SERVICES, RUNNING, STOPPED = "services", "running", "stopped"
-_FOLLOWING: Final = {SERVICES: RUNNING, RUNNING: STOPPED, STOPPED: ""}
+SERVICES, SCALING, RUNNING, STOPPED = "services", "scaling", "running", "stopped"
+MACHINES, ACTIVITIES = "machines", "activities"
+_ORDER: Final = (SERVICES, SCALING, RUNNING, STOPPED, MACHINES, ACTIVITIES, "")
+# What is asked for in these comes out of rows, and a picture without it is still one.
+BESIDE: Final = frozenset({SCALING, MACHINES, ACTIVITIES})
+_SCALING_SERVICE: Final = "application-autoscaling"
+# By phase: the operation, the member that names what is asked for, how much one call takes.
 _DESCRIBE: Final = {
     SERVICES: ("DescribeServices", "services", SERVICES_PER_CALL),
+    SCALING: ("DescribeScalableTargets", "ResourceIds", TARGETS_PER_CALL),
     RUNNING: ("DescribeTasks", "tasks", TASKS_PER_CALL),
     STOPPED: ("DescribeTasks", "tasks", TASKS_PER_CALL),
+    MACHINES: ("DescribeContainerInstances", "containerInstances", MACHINES_PER_CALL),
+    ACTIVITIES: ("DescribeScalingActivities", "ResourceId", 1),
 }
 _LIST: Final = {
     SERVICES: ("ListServices", "serviceArns", {}),
@@ -34,11 +43,12 @@ class NoSense(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """One call of ECS, and whether it lists or describes."""
+    """One call of ECS or of what scales it, and whether it lists or describes."""
 
     operation: str
     params: Mapping[str, Any]
     lists: bool
+    service: str = "ecs"
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,7 @@ class Reading:
     token: str = ""
     is_listed: bool = False
     calls: int = 0
+    is_filled: bool = False
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -63,6 +74,19 @@ class Reading:
     def is_over(self) -> bool:
         return not self.phase
 
+    @property
+    def wants_filling(self) -> bool:
+        """Whether rows have to say what this phase asks for."""
+        return self.phase in BESIDE and not self.is_filled
+
+    def filled(self, wanted: Iterable[str]) -> Self:
+        """The phase with what it asks for; the next one where that is nothing."""
+        return replace(self, pending=tuple(wanted), is_listed=True, is_filled=True)._settled()
+
+    def skipped(self) -> Self:
+        """The next phase, after a call in vain."""
+        return replace(self, pending=(), is_listed=True, calls=self.calls + 1)._settled()
+
     def question(self, cluster: str) -> Question:
         """The next call. A full batch is described before the list goes on."""
         if not self._is_batch_due:
@@ -71,6 +95,15 @@ class Reading:
             return Question(operation, {"cluster": cluster, "maxResults": PAGE, **which, **page}, lists=True)
         operation, member, size = _DESCRIBE[self.phase]
         batch = list(self.pending[:size])
+        if self.phase == SCALING:
+            targets = {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION, member: batch}
+            return Question(operation, targets, lists=False, service=_SCALING_SERVICE)
+        if self.phase == ACTIVITIES:
+            page = {"NextToken": self.token} if self.token else {}
+            one = {member: batch[0], "ScalableDimension": DIMENSION} if batch[0] else {}
+            most = {"MaxResults": TARGETS_PER_CALL}
+            params = {"ServiceNamespace": NAMESPACE, **most, **one, **page}
+            return Question(operation, params, lists=False, service=_SCALING_SERVICE)
         include = {"include": ["TAGS"]} if self.phase == SERVICES else {}
         return Question(operation, {"cluster": cluster, member: batch, **include}, lists=False)
 
@@ -86,14 +119,20 @@ class Reading:
             self, pending=self.pending + new, token=token, is_listed=not token, calls=self.calls + 1
         )._settled()
 
+    def turned(self, answer: Mapping[str, Any]) -> Self:
+        """After a page of what scaled, when the next is wanted too. Raises `NoSense`."""
+        token = self._following(answer, "NextToken")
+        return replace(self, token=token, calls=self.calls + 1) if token else self.described()
+
     def described(self) -> Self:
         """After a batch was described."""
         _, _, size = _DESCRIBE[self.phase]
-        return replace(self, pending=self.pending[size:], calls=self.calls + 1)._settled()
+        token = "" if self.phase == ACTIVITIES else self.token
+        return replace(self, pending=self.pending[size:], token=token, calls=self.calls + 1)._settled()
 
-    def _following(self, answer: Mapping[str, Any]) -> str:
+    def _following(self, answer: Mapping[str, Any], name: str = "nextToken") -> str:
         """The token of the next page. A list cut short would end tasks that run."""
-        token = answer.get("nextToken") or ""
+        token = answer.get(name) or ""
         if not isinstance(token, str) or len(token) > _LONGEST_TOKEN or control_fault(token):
             raise NoSense("AWS named a next page by what is no token.")
         if self.calls >= SYNC_CALLS or (token and token == self.token):
@@ -109,5 +148,10 @@ class Reading:
         """The next phase once nothing of this one is left."""
         if self.pending or not self.is_listed:
             return self
-        following = _FOLLOWING[self.phase]
-        return replace(self, phase=following, token="", is_listed=False)
+        following = _ORDER[_ORDER.index(self.phase) + 1]
+        return replace(self, phase=following, token="", is_listed=False, is_filled=False)
+
+
+def operation_of(phase: str) -> str:
+    """The operation that describes in a phase."""
+    return _DESCRIBE[phase][0]

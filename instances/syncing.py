@@ -15,7 +15,7 @@ from deployments.engine.turns import NoToken
 from instances.delegated import ask
 from instances.pausing import Failure
 from instances.progress import Sync, TakenOver, claim, refuse, shut
-from instances.reading import NoSense
+from instances.reading import NoSense, Question
 
 logger = logging.getLogger(__name__)
 
@@ -41,13 +41,12 @@ def _slice(sync: Sync, open_way: OpenDoor) -> None:
         door = open_way(sync.cluster.connector, sync.cluster.region)
         while not sync.reading.is_over:
             question = sync.question()
-            quota.go_or_park(
-                sync.quota, "ecs", question.operation, holder=f"sync:{sync.cluster.pk}", now=database_now()
-            )
+            holder, now = f"sync:{sync.cluster.pk}", database_now()
+            quota.go_or_park(sync.quota, question.service, question.operation, holder=holder, now=now)
             if isinstance(door, DelegateDoor):
                 ask(sync, door, question)
                 return
-            sync.take(question, door.call("ecs", question.operation, question.params))
+            _ask_here(sync, door, question)
             if time.monotonic() > until:
                 sync.pause(database_now())
                 return
@@ -59,3 +58,14 @@ def _slice(sync: Sync, open_way: OpenDoor) -> None:
         sync.fail(Failure(str(error)))
     except AwsError as error:
         refuse(sync, error)
+
+
+def _ask_here(sync: Sync, door: Caller, question: Question) -> None:
+    try:
+        answer = door.call(question.service, question.operation, question.params)
+    except AwsError as error:
+        if not sync.skips(error):
+            raise
+        sync.skip(error)
+        return
+    sync.take(question, answer)

@@ -1,6 +1,8 @@
 """Application Auto Scaling as AWS does it: deregistering takes policies along, registering clamps counts."""
 
+import json
 from typing import Any
+from uuid import uuid4
 
 import moto.applicationautoscaling.urls
 from moto.applicationautoscaling.exceptions import AWSValidationException
@@ -10,9 +12,11 @@ from moto.applicationautoscaling.models import (
     FakeScalableTarget,
     applicationautoscaling_backends,
 )
+from moto.applicationautoscaling.responses import ApplicationAutoScalingResponse
 from moto.core.exceptions import JsonRESTError
 from moto.ecs.models import ecs_backends
 
+from sandbox.clock import CLOCK
 from sandbox.ecs.backend import SandboxEcs
 from sandbox.ecs.records import Service
 from sandbox.journal import changed_nothing
@@ -91,9 +95,39 @@ class SandboxScaling(ApplicationAutoscalingBackend):
         target = super().register_scalable_target(namespace, r_id, dimension, low, high, role, suspended)
         service = _service_of(self, r_id)
         is_clamped = service is not None and _clamp(service, target)
+        if is_clamped and service is not None:
+            self._note(r_id, dimension, service.desired_count, low)
         if vars(target) == before and not is_clamped:
             changed_nothing()
         return target
+
+    def _note(self, resource_id: str, dimension: str, count: int, low: int) -> None:
+        """Write down that scaling has set a desired count, as AWS does."""
+        bound = "minimum" if count == low else "maximum"
+        activity = {
+            "ActivityId": str(uuid4()),
+            "ServiceNamespace": "ecs",
+            "ResourceId": resource_id,
+            "ScalableDimension": dimension,
+            "Description": f"Setting desired count to {count}.",
+            "Cause": f"{bound} capacity was set to {count}",
+            "StartTime": CLOCK.now().timestamp(),
+            "EndTime": CLOCK.now().timestamp(),
+            "StatusCode": "Successful",
+            "StatusMessage": f"Successfully set desired count to {count}. Change successfully fulfilled"
+            " by ecs.",
+        }
+        # A state that an older sandbox kept has no such list.
+        self.__dict__.setdefault("activities", []).insert(0, activity)
+
+    def describe_scaling_activities(
+        self, resource_id: str | None, start: int, most: int
+    ) -> tuple[str | None, list[dict[str, Any]]]:
+        """The activities of one resource or of all, the newest first."""
+        kept = vars(self).get("activities", ())
+        found = [one for one in kept if not resource_id or one["ResourceId"] == resource_id]
+        end = start + most
+        return (str(end) if end < len(found) else None), found[start:end]
 
     def deregister_scalable_target(self, namespace: str, r_id: str, dimension: str) -> None:
         if not self._scalable_target_exists(r_id, dimension):
@@ -156,6 +190,16 @@ class SandboxScaling(ApplicationAutoscalingBackend):
         return (str(end) if end < len(found) else None), found[start:end]
 
 
+def _describe_scaling_activities(response: ApplicationAutoScalingResponse) -> str:
+    asked = response._get_param
+    most = min(response._get_int_param("MaxResults") or PAGE, PAGE)
+    token, found = response.applicationautoscaling_backend.describe_scaling_activities(
+        asked("ResourceId"), int(asked("NextToken") or 0), most
+    )
+    return json.dumps({"ScalingActivities": found, **({"NextToken": token} if token else {})})
+
+
 def install() -> None:
     """Make moto use this back end for every account and region."""
+    ApplicationAutoScalingResponse.describe_scaling_activities = _describe_scaling_activities
     applicationautoscaling_backends.backend = SandboxScaling

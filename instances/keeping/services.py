@@ -21,11 +21,21 @@ def keep_services(cluster: SyncedCluster, answer: object, now: datetime) -> None
     # A name that comes twice would be written twice by one statement, which PostgreSQL refuses.
     found = {name: one for one in rows_of(answer, "services") if (name := name_of(one))}
     owners = Owners.of(cluster, list(found))
+    _ask_again_what_scales(cluster, found)
     rows = [_row(cluster, name, one, owners, now) for name, one in found.items()]
     SeenService.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["cluster", "name"], update_fields=_FIELDS
     )
     _keep_events(cluster, found, now)
+
+
+def _ask_again_what_scales(cluster: SyncedCluster, found: Mapping[str, Told]) -> None:
+    """Who has another desired count than before may have been given something that scales it."""
+    rows = SeenService.objects.filter(cluster=cluster, name__in=list(found)).exclude(scaling_seen_at=None)
+    known = rows.values_list("name", "desired")
+    changed = [name for name, desired in known if found[name].number("desiredCount") != desired]
+    if changed:
+        rows.filter(name__in=changed).update(scaling_seen_at=None)
 
 
 def name_of(service: Told) -> str:

@@ -3,18 +3,20 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from instances.columns import row_of
+from instances.keeping.machines import enter_machines
 from instances.keeping.services import LONGEST_NAME
 from instances.models import SeenService, ServiceInstance, SyncedCluster
 from instances.origins import Origins
 from instances.told import Told, rows_of
 
 _FIELDS: Final = (
-    "seen", "image", "digest", "containers", "last_status", "desired_status", "health", "zone",
-    "launch_type", "capacity_provider", "address", "host", "started_at", "stopped_at", "stop_code",
+    "seen", "container_instance", "image", "digest", "containers", "last_status", "desired_status", "health",
+    "zone",    "launch_type", "capacity_provider", "address", "host", "started_at", "stopped_at", "stop_code",
     "stopped_reason", "looks", "seen_at",
 )  # fmt: skip
 # No task definition has more.
@@ -31,9 +33,10 @@ def keep_tasks(cluster: SyncedCluster, answer: object, now: datetime) -> None:
         ServiceInstance.objects.filter(cluster=cluster, arn__in=list(same)).update(seen_at=now)
     names = {name for one in changed.values() if (name := service_of(one))}
     services = dict(SeenService.objects.filter(cluster=cluster, name__in=names).values_list("name", "pk"))
+    machines = enter_machines(cluster, [one.text("containerInstanceArn") for one in changed.values()], now)
     origins = Origins.of(cluster, [one for arn, one in changed.items() if arn not in known])
     ServiceInstance.objects.bulk_create(
-        [_row(cluster, arn, one, services, origins, now) for arn, one in changed.items()],
+        [_row(cluster, arn, one, Links(services, machines, origins), now) for arn, one in changed.items()],
         update_conflicts=True,
         unique_fields=["cluster", "arn"],
         update_fields=_FIELDS,
@@ -54,21 +57,24 @@ def looks_of(task: Told) -> str:
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
-def _row(
-    cluster: SyncedCluster,
-    arn: str,
-    task: Told,
-    services: Mapping[str, int],
-    origins: Origins,
-    now: datetime,
-) -> ServiceInstance:
+@dataclass(frozen=True)
+class Links:
+    """What the rows of a page of tasks point at: services by name, machines by ARN, executions."""
+
+    services: Mapping[str, int]
+    machines: Mapping[str, int]
+    origins: Origins
+
+
+def _row(cluster: SyncedCluster, arn: str, task: Told, links: Links, now: datetime) -> ServiceInstance:
     containers = [_container(one) for one in task.rows("containers")[:_MOST_CONTAINERS]]
     first = containers[0] if containers else {"image": "", "digest": ""}
-    origin, execution = origins.origin_of(task)
+    origin, execution = links.origins.origin_of(task)
     return row_of(
         ServiceInstance,
         cluster_id=cluster.pk,
-        seen_id=services.get(service_of(task)),
+        seen_id=links.services.get(service_of(task)),
+        container_instance_id=links.machines.get(task.text("containerInstanceArn")),
         arn=arn,
         task_id=arn.rsplit("/", 1)[-1],
         task_definition=task.text("taskDefinitionArn"),

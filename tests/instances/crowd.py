@@ -18,16 +18,18 @@ class Crowd:
     services: int
     tasks_each: int
     calls: Counter[str] = field(default_factory=Counter)
+    machines: int = 0
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def fewest_calls(self) -> int:
         """What the sizes of AWS's pages make of it; stopped tasks are listed once."""
         tasks = self.services * self.tasks_each
-        return ceil(self.services / 100) + ceil(self.services / 10) + 2 * ceil(tasks / 100) + 1
+        services = ceil(self.services / 100) + ceil(self.services / 10) + ceil(self.services / 50)
+        return services + 2 * ceil(tasks / 100) + 1 + ceil(self.machines / 100)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        assert service == "ecs"
+        assert service == ("application-autoscaling" if "Scal" in operation else "ecs")
         self.calls[operation] += 1
         answer: dict[str, Any] = getattr(self, f"_{operation}")(params)
         return answer
@@ -71,9 +73,42 @@ class Crowd:
         assert 0 < len(params["tasks"]) <= 100
         return {"tasks": [self._task(arn) for arn in params["tasks"]]}
 
-    def _task(self, arn: str) -> dict[str, Any]:
-        name = arn.rpartition("/")[2].partition("t")[0]
+    def _DescribeScalableTargets(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        assert 0 < len(params["ResourceIds"]) <= 50
+        return {"ScalableTargets": []}
+
+    def _DescribeContainerInstances(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        asked = params["containerInstances"]
+        assert 0 < len(asked) <= 100
+        return {"containerInstances": [self._machine(arn) for arn in asked]}
+
+    def _machine(self, arn: str) -> dict[str, Any]:
+        number = arn.rpartition("/")[2]
         return {
+            "containerInstanceArn": arn,
+            "ec2InstanceId": f"i-{number}",
+            "status": "ACTIVE",
+            "agentConnected": True,
+            "registeredResources": [
+                {"name": "CPU", "integerValue": 4096},
+                {"name": "MEMORY", "integerValue": 15742},
+            ],
+            "remainingResources": [
+                {"name": "CPU", "integerValue": 1024},
+                {"name": "MEMORY", "integerValue": 742},
+            ],
+            "runningTasksCount": 3,
+            "attributes": [{"name": "ecs.availability-zone", "value": "us-east-1b"}],
+        }
+
+    def _task(self, arn: str) -> dict[str, Any]:
+        name, _, number = arn.rpartition("/")[2].partition("t")
+        on = {}
+        if self.machines:
+            which = (int(name[1:]) * self.tasks_each + int(number)) % self.machines
+            on = {"containerInstanceArn": f"{PREFIX}:container-instance/large/{which}"}
+        return {
+            **on,
             "taskArn": arn,
             "group": f"service:{name}",
             "taskDefinitionArn": f"{PREFIX}:task-definition/{name}:7",

@@ -62,7 +62,14 @@ def test_each_call_is_a_task_of_a_delegate_and_one_that_is_lost_is_made_by_the_n
     second = hand("second", tags=("eu",), hostname="ip-10-0-1-8")
     first.lose(task)
     until_synced(cluster, second)
-    assert second.taken == ["ListServices", "DescribeServices", "ListTasks", "DescribeTasks", "ListTasks"]
+    assert second.taken == [
+        "ListServices",
+        "DescribeServices",
+        "DescribeScalableTargets",
+        "ListTasks",
+        "DescribeTasks",
+        "ListTasks",
+    ]
     assert ServiceInstance.objects.get().image.endswith("nginx:1.27")
     assert not DelegateTask.objects.filter(owner="sync").exclude(result="").exists()
 

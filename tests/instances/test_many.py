@@ -8,7 +8,7 @@ from pytest_django import Settings
 from connectors.models import Connector
 from delegates.clock import database_now
 from instances.clusters import due
-from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
+from instances.models import ContainerInstance, SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from instances.progress import INTERVAL
 from instances.syncing import go_on
 from rbac.models import Scope
@@ -40,12 +40,15 @@ def sync(cluster: SyncedCluster, crowd: Crowd) -> float:
 
 @pytest.mark.parametrize(("services", "each"), [(23, 9), pytest.param(500, 20, marks=pytest.mark.soak)])
 def test_a_sync_makes_as_few_calls_as_pages_allow(cluster: SyncedCluster, services: int, each: int) -> None:
-    crowd = Crowd(services, each)
+    crowd = Crowd(services, each, machines=services // 2)
     first = sync(cluster, crowd)
     assert crowd.calls.total() <= 1.1 * crowd.fewest_calls
     assert ServiceInstance.objects.filter(stopped_at=None).count() == services * each
+    assert ContainerInstance.objects.filter(zone="us-east-1b", cpu_left=1024).count() == crowd.machines
+    assert not ServiceInstance.objects.filter(container_instance=None).exists()
     assert (SeenService.objects.count(), SeenEvent.objects.count()) == (services, 3 * services)
     second = sync(cluster, crowd)
+    assert crowd.calls.total() <= 2.2 * crowd.fewest_calls
     print(
         f"\n{services} services, {services * each} tasks: {crowd.calls.total() // 2} calls,"
         f" {first:.1f} s at first, {second:.1f} s again"

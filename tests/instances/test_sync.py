@@ -1,8 +1,12 @@
 """Sync shows what runs: services and tasks as AWS has them, who started them and why they stopped."""
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
+from aws.caller import Caller
 from aws.ecs import Ecs
+from aws.errors import Denied
 from delegates.clock import database_now
 from delegates.doors import call_here
 from deployments.engine import quota
@@ -64,7 +68,90 @@ def test_a_task_that_stopped_is_kept_with_its_reason_and_its_successor_is_no_dep
 
 def test_a_sync_asks_no_more_than_the_sizes_of_pages_need(drive: Drive) -> None:
     drive.run("1.27")
-    assert sync().calls == 5, "services listed and described, tasks listed and described, stopped ones listed"
+    assert sync().calls == 6, (
+        "services: list, describe, what scales; tasks: list, describe; stopped ones: list"
+    )
+    assert sync().calls == 5, "what scales is known for some minutes"
+
+
+def test_tasks_that_auto_scaling_started_are_told_from_those_that_replace_others(drive: Drive) -> None:
+    execution = drive.run("1.27")
+    sync()
+    drive.pass_time(180, step=10)
+    place = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
+    place["ScalableDimension"] = "ecs:service:DesiredCount"
+    scaling = "application-autoscaling"
+    drive.call(scaling, "RegisterScalableTarget", {**place, "MinCapacity": 4, "MaxCapacity": 9})
+    drive.pass_time(120, step=10)
+    cluster = sync()
+    seen = SeenService.objects.get()
+    assert seen.scaling == {"min": 4, "max": 9, "suspended": []}
+    grown = ServiceInstance.objects.filter(origin="AUTO_SCALED")
+    before = ServiceInstance.objects.filter(origin="EXECUTION").count()
+    assert (grown.count(), before + grown.count()) == (4 - before, 4)
+    assert {one.execution for one in grown} == {execution}, "what they run is what it deployed"
+    told = SeenEvent.objects.get(kind=SeenEvent.Kind.SCALING)
+    assert (told.count, told.message) == (4, "Setting desired count to 4. minimum capacity was set to 4")
+    aws = Ecs(call_here(cluster.connector, cluster.region))
+    aws.stop_task("demo", ServiceInstance.objects.earliest("created_at").arn, "tried out")
+    drive.pass_time(120, step=10)
+    sync()
+    assert ServiceInstance.objects.latest("created_at").origin == "REPLACED"
+    assert grown.count() == 4 - before
+
+
+def test_a_task_on_a_machine_of_ones_own_tells_which_and_what_is_left_there(drive: Drive) -> None:
+    container = {"name": "app", "image": "nginx:1.27", "memory": 128, "cpu": 64, "essential": True}
+    family = {"family": "own", "requiresCompatibilities": ["EC2"], "containerDefinitions": [container]}
+    drive.call("ecs", "RegisterTaskDefinition", {**family, "networkMode": "bridge"})
+    wanted = {"cluster": "demo", "serviceName": "own", "taskDefinition": "own", "launchType": "EC2"}
+    drive.call("ecs", "CreateService", {**wanted, "desiredCount": 3})
+    drive.pass_time(60, step=10)
+    sync()
+    tasks = ServiceInstance.objects.select_related("container_instance").filter(launch_type="EC2")
+    machines = {one.container_instance for one in tasks}
+    assert tasks.count() == 3
+    for machine in machines:
+        assert machine is not None
+        assert (machine.ec2_instance[:2], machine.agent_connected, machine.status) == ("i-", True, "ACTIVE")
+        assert machine.zone.startswith("us-east-1")
+        assert None not in (machine.cpu, machine.cpu_left, machine.memory, machine.memory_left)
+        assert (machine.cpu or 0) - (machine.cpu_left or 0) == 64 * machine.running > 0
+    gone = {"cluster": "demo", "containerInstance": next(iter(machines)).arn, "force": True}  # type: ignore[union-attr]
+    drive.call("ecs", "DeregisterContainerInstance", gone)
+    drive.pass_time(60, step=10)
+    sync()
+    assert ServiceInstance.objects.filter(stop_code="TerminationNotice").exists()
+
+
+def test_what_a_policy_keeps_back_leaves_the_rest_of_the_picture_whole(drive: Drive) -> None:
+    drive.run("1.27")
+    refused = "DescribeScalableTargets"
+    quota.forget()
+    enter_new(database_now())
+    (pk,) = due(database_now(), 10)
+    asked = []
+
+    class Denying:
+        def __init__(self, live: Caller) -> None:
+            self.live = live
+
+        def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            asked.append(operation)
+            if operation == refused:
+                message = f"User: arn:aws:iam::1:user/a is not authorized to perform: {service}:{operation}"
+                raise Denied("AccessDeniedException", message, service, operation)
+            return self.live.call(service, operation, params)
+
+    for _ in range(2):
+        SyncedCluster.objects.update(due_at=database_now(), scaling_read_at=None)
+        go_on(pk, lambda connector, region: Denying(call_here(connector, region)))
+    cluster = SyncedCluster.objects.get()
+    assert (cluster.failure, ServiceInstance.objects.count() > 0) == ("", True)
+    assert [one["action"] for one in cluster.lacking] == [f"application-autoscaling:{refused}"]
+    assert asked.count(refused) == 1, "it is asked again in an hour"
+    SyncedCluster.objects.update(lacking=[{**cluster.lacking[0], "until": "2020-01-01T00:00:00+00:00"}])
+    assert sync().lacking == [], "allowed since"
 
 
 def test_the_end_of_a_deployment_has_the_cluster_looked_at_at_once(drive: Drive) -> None:

@@ -51,6 +51,7 @@ EXTENDED = {
     "application-autoscaling": (
         "DeleteScalingPolicy",
         "DeregisterScalableTarget",
+        "DescribeScalingActivities",
         "PutScalingPolicy",
         "RegisterScalableTarget",
     ),
