@@ -1,9 +1,10 @@
-"""Asking AWS through a remote delegate on behalf of a person, without holding a worker or a request.
+"""Asking through a remote delegate on behalf of a person, without holding a worker or a request.
 
 The questions are those that a connector of this Slipway answers at once: they are asked again from the start
 with each answer that has come, until none is missing.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -28,7 +29,15 @@ from delegates.doors import (
     clusters_seen_by,
     open_door,
 )
-from delegates.errands import SERVICE, SiteDoor, errand_payload, kept_of, kept_result, kind_of
+from delegates.errands import (
+    FETCH_FILES,
+    SERVICE,
+    SiteDoor,
+    errand_payload,
+    kept_of,
+    kept_result,
+    kind_of,
+)
 from delegates.images import seen_in_registry
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask, Inquiry
@@ -49,16 +58,30 @@ _OF_REGISTRIES = (Inquiry.Kind.TAGS, Inquiry.Kind.REPOSITORIES)
 
 
 @transaction.atomic
-def ask(*, actor: User, connector: Connector, kind: str, region: str = "", subject: str = "") -> Inquiry:
+def ask(
+    *,
+    actor: User,
+    connector: Connector,
+    kind: str,
+    region: str = "",
+    subject: str = "",
+    said: Mapping[str, Any] | None = None,
+) -> Inquiry:
     """Ask through a delegate; the answer is in the inquiry once it is finished. Raises `DoorClosed`."""
     refuse_lacking(actor, needs_of_connector(connector))
     if connector.kind == Connector.Kind.AWS:
         region = region or read_spec(connector.spec).test_region
-    _door(connector, region)
+    _door(connector, kind, region)
     now = database_now()
     _forget_old(connector, kind)
     begun = Inquiry.objects.create(
-        connector=connector, kind=kind, region=region, subject=subject, asked_by=actor, asked_at=now
+        connector=connector,
+        kind=kind,
+        region=region,
+        subject=subject,
+        said=dict(said or {}),
+        asked_by=actor,
+        asked_at=now,
     )
     _go_on(begun)
     return begun
@@ -124,6 +147,32 @@ def clusters_by_delegate(*, actor: User, connector: Connector, region: str) -> l
     if "error" in asked.report:
         raise DoorClosed(asked.report["error"])
     return [Cluster(**one) for one in asked.report["clusters"]]
+
+
+def files_by_delegate(
+    *, actor: User, connector: Connector, asked: Mapping[str, Any]
+) -> dict[str, Any] | Inquiry:
+    """The files that `FetchFiles` is asked for, or the inquiry while a delegate fetches them.
+
+    Raises the error of whoever refused, or `DoorClosed`.
+    """
+    refuse_lacking(actor, needs_of_connector(connector))
+    subject = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    region = str(asked.get("region") or "")
+    same = asked_before(Question(actor, connector, Inquiry.Kind.FILES, region, subject))
+    found = same or ask(
+        actor=actor,
+        connector=connector,
+        kind=Inquiry.Kind.FILES,
+        region=region,
+        subject=subject,
+        said=asked,
+    )
+    if found.report is None:
+        return found
+    if "error" in found.report:
+        raise DoorClosed(found.report["error"])
+    return InquiryCaller(found, SiteDoor(connector)).call(SERVICE, FETCH_FILES, asked)
 
 
 def seen_by_connector(
@@ -212,6 +261,8 @@ class InquiryOwner:
         if (inquiry := _of(task)) is None:
             return
         inquiry.answered_by = task.instance_name
+        if inquiry.kind == Inquiry.Kind.FILES:
+            DelegateTask.objects.filter(pk=task.pk).update(result="")
         if answer.status == "SUCCEEDED":
             _take_good(inquiry, task, answer)
         else:
@@ -275,19 +326,21 @@ def _take(
 def _go_on(inquiry: Inquiry) -> None:
     """Ask from the start; where no answer is missing any more, the inquiry is finished."""
     try:
-        caller = InquiryCaller(inquiry, _door(inquiry.connector, inquiry.region))
+        caller = InquiryCaller(inquiry, _door(inquiry.connector, inquiry.kind, inquiry.region))
         inquiry.report = _reported(inquiry, caller)
     except CallPending:
         return
     except DoorClosed as closed:
         # The connector was changed meanwhile.
         inquiry.report = None if inquiry.kind == Inquiry.Kind.TEST else {"error": str(closed)}
-    inquiry.answers, inquiry.finished_at = "[]", database_now()
+    inquiry.finished_at = database_now()
+    if inquiry.kind != Inquiry.Kind.FILES:
+        inquiry.answers = "[]"
     inquiry.save(update_fields=["answers", "finished_at", "report"])
 
 
-def _door(connector: Connector, region: str) -> DelegateDoor | SiteDoor:
-    if connector.kind != Connector.Kind.AWS:
+def _door(connector: Connector, kind: str, region: str) -> DelegateDoor | SiteDoor:
+    if connector.kind != Connector.Kind.AWS or kind == Inquiry.Kind.FILES:
         return SiteDoor(connector)
     door = open_door(connector, region)
     if not isinstance(door, DelegateDoor):
@@ -312,6 +365,8 @@ def _reported(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
     try:
         if inquiry.kind in _OF_REGISTRIES:
             return seen_in_registry(inquiry.kind, caller, inquiry.subject, inquiry.region)
+        if inquiry.kind == Inquiry.Kind.FILES:
+            return _fetched(inquiry, caller)
         if inquiry.kind in QUESTIONS:
             return {"seen": seen(inquiry.kind, caller, inquiry.subject)}
         return {"clusters": [asdict(one) for one in clusters_seen_by(caller)]}
@@ -319,3 +374,12 @@ def _reported(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
         if inquiry.kind in _OF_REGISTRIES:
             return {"error": told_with_step(inquiry.connector, error, inquiry.region)}
         return {"error": error.sentence}
+
+
+def _fetched(inquiry: Inquiry, caller: InquiryCaller) -> dict[str, Any]:
+    """Files are an answer as they came, and so is the error for which there are none."""
+    try:
+        caller.call(SERVICE, FETCH_FILES, inquiry.said)
+    except AwsError as error:
+        return {"fetched": False, "code": error.code}
+    return {"fetched": True}

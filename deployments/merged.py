@@ -13,10 +13,10 @@ from deployments.manifests.reading import read_layers
 from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError
 from deployments.models import Manifest
 from deployments.overriding import Overridden, Row, deeper
-from rbac.models import Scope
+from rbac.models import Scope, User
 from rbac.policy import Principal, can
 
-FetchRows = Callable[[Overridden, list[Row], Scope, Principal], list[Row]]
+FetchRows = Callable[[Overridden, list[Row], Scope, User], list[Row]]
 """Fetches the files of manifests that lie elsewhere, for somebody."""
 
 
@@ -35,7 +35,7 @@ class CountingManifest:
 
     `rows` are the manifests that it was made of, the weakest first; `arn` is set for a task definition that
     AWS has already, `trouble` where nothing could be merged: it says why and where; `broken` is its place.
-    `elsewhere` says where files lie that only a run or its preview fetches.
+    `elsewhere` says where files lie that were not fetched, `waits` how far a delegate is that fetches them.
     """
 
     kind: str
@@ -46,6 +46,7 @@ class CountingManifest:
     trouble: str = ""
     broken: ManifestProblem | None = None
     elsewhere: str = ""
+    waits: str = ""
 
     @property
     def problems(self) -> tuple[ManifestProblem, ...]:
@@ -65,7 +66,7 @@ class CountingManifest:
 
 def counting_manifests(
     found: Overridden,
-    reader: Principal,
+    reader: User,
     kinds: Collection[str] = Manifest.Kind.values,
     *,
     fetch: FetchRows | None = None,
@@ -99,6 +100,8 @@ def _of_kind(
         return [CountingManifest(kind, rows[:1], arn=rows[0]["content"], trouble=said)]
     if troubles := [str(row["trouble"]) for row in rows if row.get("trouble")]:
         return [CountingManifest(kind, rows, trouble=" ".join(dict.fromkeys(troubles)))]
+    if waits := [str(row["waits"]) for row in rows if row.get("waits")]:
+        return [CountingManifest(kind, rows, waits=" ".join(dict.fromkeys(waits)))]
     if remote := [words_of(row) for row in rows if is_wanting(row)]:
         return [CountingManifest(kind, rows, elsewhere=" and ".join(dict.fromkeys(remote)))]
     try:

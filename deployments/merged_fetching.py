@@ -8,24 +8,29 @@ from connectors.downstream import lacking, needs_of_connector
 from connectors.models import Connector
 from delegates.doors import DoorClosed
 from delegates.errands import FETCH_FILES, SERVICE, SiteCaller, open_site
+from delegates.inquiries import files_by_delegate
+from delegates.models import Inquiry
 from deployments.actions.base import ActionFailed
 from deployments.engine.fetching import brought_in
 from deployments.manifests.places import beside, is_wanting
 from deployments.overriding import Overridden, Row
 from deployments.store_connectors import settled
 from deployments.variables import expressions
-from rbac.models import Scope
-from rbac.policy import Principal
-
-_BY_DELEGATE = (
-    "A delegate fetches what the connector {where} leads to. Preview a pipeline that deploys this service: "
-    "that asks the delegate."
-)
+from rbac.models import Scope, User
 
 
-def fetched_rows(found: Overridden, rows: list[Row], scope: Scope, reader: Principal) -> list[Row]:
+class _StillAsked(Exception):
+    """A delegate is fetching; `reason` says how far that is."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def fetched_rows(found: Overridden, rows: list[Row], scope: Scope, reader: User) -> list[Row]:
     """The manifests with their files as they are now; `trouble` of one says why they could not be had.
 
+    Where a delegate fetches them, `waits` says how far that is until they are there: ask the same again.
     A reader who may not use a connector gets nothing that it leads to (R082).
     """
     known, rows = _known(found), settled(rows, scope)
@@ -33,6 +38,9 @@ def fetched_rows(found: Overridden, rows: list[Row], scope: Scope, reader: Princ
         try:
             for number, row in brought_in(rows, [group], known, lambda asked: _fetch(asked, reader)):
                 rows[number] = row
+        except _StillAsked as asked:
+            for number in group:
+                rows[number] = {**rows[number], "waits": asked.reason}
         except (ActionFailed, DoorClosed, AwsError) as problem:
             for number in group:
                 rows[number] = {**rows[number], "trouble": str(problem)}
@@ -48,14 +56,17 @@ def _groups(rows: list[Row]) -> Iterator[list[int]]:
             yield group
 
 
-def _fetch(asked: Mapping[str, Any], reader: Principal) -> dict[str, Any]:
+def _fetch(asked: Mapping[str, Any], reader: User) -> dict[str, Any]:
     connector = Connector.objects.select_related("scope", "secret__scope").get(pk=asked["connector"])
     if lacks := lacking(reader, needs_of_connector(connector)):
         raise DoorClosed(lacks[0].sentence)
     way = open_site(connector)
-    if not isinstance(way, SiteCaller):
-        raise DoorClosed(_BY_DELEGATE.format(where=connector))
-    return way.call(SERVICE, FETCH_FILES, asked)
+    if isinstance(way, SiteCaller):
+        return way.call(SERVICE, FETCH_FILES, asked)
+    found = files_by_delegate(actor=reader, connector=connector, asked=asked)
+    if isinstance(found, Inquiry):
+        raise _StillAsked(found.reason)
+    return found
 
 
 def _known(found: Overridden) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from rbac.models import User
 class Inquiry(models.Model):
     """One question, asked by as many delegate tasks as it needs, one after the other.
 
-    `answers` is a JSON list of what came so far, `report` what came of it all once it is finished.
+    `answers` is a JSON list of what came so far, `report` what came of it all once it is finished. Files stay
+    in `answers`, which is encrypted.
     """
 
     class Kind(models.TextChoices):
@@ -27,6 +28,7 @@ class Inquiry(models.Model):
         RULES = "RULES", "List of rules"
         TAGS = "TAGS", "List of tags"
         REPOSITORIES = "REPOSITORIES", "List of repositories"
+        FILES = "FILES", "Files of manifests"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "connector__identifier"}
@@ -37,6 +39,8 @@ class Inquiry(models.Model):
     region = models.CharField(max_length=64)
     # The ARN of what the question is about, where it is not about the whole region.
     subject = models.CharField(max_length=400, blank=True, default="")
+    # What else a question says that does not fit there; the subject is then its hash.
+    said = models.JSONField(default=dict)
     asked_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     asked_at = models.DateTimeField()
     # The delegate task that is under way, or was the last.

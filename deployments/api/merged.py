@@ -53,6 +53,9 @@ class MergedManifest(serializers.Serializer[Any]):
     elsewhere = serializers.CharField(
         help_text="Where in Git or S3 files lie that were not fetched for this answer, or nothing."
     )
+    waits = serializers.CharField(
+        help_text="How far a delegate is that fetches the files, or nothing; ask the same again."
+    )
 
 
 class MergedManifests(serializers.Serializer[Any]):
@@ -84,6 +87,7 @@ def _plain(one: CountingManifest) -> dict[str, Any]:
         "warnings": [_fault(fault) for fault in one.warnings],
         "trouble": one.trouble,
         "elsewhere": one.elsewhere,
+        "waits": one.waits,
     }
 
 

@@ -46,6 +46,7 @@ def _shown(one: CountingManifest) -> dict[str, object]:
         "arn": one.arn,
         "trouble": one.trouble,
         "elsewhere": one.elsewhere,
+        "waits": one.waits,
         "problems": one.problems,
         "warnings": one.warnings,
     }

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from aws.caller import BotoCaller
 from aws.errors import AwsError
-from delegates.agent.executors.aws import aws_failure, read_credentials
+from delegates.agent.executors.aws import FETCH_OBJECTS, aws_failure, read_credentials
 from delegates.clock import database_now
 from delegates.host_keys import note_host_key
 from delegates.models import Delegate, DelegateInstance, DelegateTask
@@ -48,7 +48,7 @@ class Hand:
     def perform(self, task: DelegateTask) -> Answer:
         """Make the call of a task."""
         params = self.payloads[-1].params
-        if task.kind != DelegateTask.Kind.AWS:
+        if task.kind != DelegateTask.Kind.AWS or params["operation"] == FETCH_OBJECTS[1]:
             done = run(task.kind, dict(params))
             return Answer(done.status, done.result, done.error, duration_ms=7)
         credentials = read_credentials(params["credentials"])

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
@@ -11,6 +12,7 @@ from connectors.downstream import LacksAccess
 from connectors.models import Connector
 from connectors.operations import delete_connector
 from delegates.errands import do_errand_here
+from delegates.models import DelegateTask, Inquiry
 from delegates.owners import register_owner
 from deployments.catalog import ManifestSpec, OverrideSpec, override_service
 from deployments.delegated_calls import CallOwner
@@ -248,6 +250,58 @@ def test_what_counts_is_fetched_and_checked_for_who_asks(
     refused = browse(outsider).get(f"{address}?fetch=1").content.decode()
     assert "core_connector_access on the connector shop" in refused
     assert "containerDefinitions" not in refused
+
+
+def test_what_counts_is_fetched_by_a_delegate_where_the_connector_says_so(
+    drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
+) -> None:
+    git_server.commit(texts())
+    git_connector(
+        git_server.private_url, private=True, connect_through="Delegate", delegate_selectors=["net"]
+    )
+    service = move("Git", MAIN)
+    one = hand("net-1", tags=("net",))
+    place = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests"
+    client = browse(User.objects.get(username="admin"))
+    told = f"/api/v1{place.replace('services', 'overrides')}"
+    page = client.get(f"{place}/?fetch=1").content.decode()
+    assert "A delegate fetches the files" in page
+    assert "containerDefinitions" not in page
+    waiting = client.get(f"{told}?fetch=true").json()["manifests"]
+    assert all(manifest["waits"] and manifest["value"] is None for manifest in waiting)
+    assert DelegateTask.objects.filter(owner="inquiry").count() == 1
+    one.serve()
+    page = client.get(f"{place}/?fetch=1").content.decode()
+    assert "containerDefinitions" in page
+    assert "A delegate fetches" not in page
+    found = client.get(f"{told}?fetch=true").json()["manifests"]
+    assert all(manifest["value"] and not manifest["waits"] for manifest in found)
+    assert one.taken == ["git"]
+    # What came may hold anything: it is kept encrypted, and nowhere else.
+    inquiry = Inquiry.objects.get(kind=Inquiry.Kind.FILES)
+    assert inquiry.report == {"fetched": True}
+    assert DelegateTask.objects.get(pk=inquiry.task_id).result == ""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT answers FROM delegates_inquiry")
+        assert "containerDefinitions" not in cursor.fetchone()[0]
+
+
+def test_what_a_delegate_cannot_fetch_for_the_page_is_told_with_the_next_step(
+    drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
+) -> None:
+    git_server.commit(texts())
+    git_connector(
+        git_server.private_url, private=True, connect_through="Delegate", delegate_selectors=["net"]
+    )
+    service = move("Git", {"connector": "shop", "branch": "gone"})
+    one = hand("net-1", tags=("net",))
+    place = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
+    client = browse(User.objects.get(username="admin"))
+    client.get(f"{place}?fetch=1")
+    one.serve()
+    page = client.get(f"{place}?fetch=1").content.decode()
+    assert "could not be fetched from the branch gone of shop" in page
+    assert "data-open" not in page
 
 
 def test_a_preview_asks_a_delegate_for_the_files(drive: Drive, git_server: GitServer, move: Move) -> None:

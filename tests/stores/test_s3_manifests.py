@@ -1,11 +1,16 @@
 """Deployments whose manifests lie in S3, reached by an AWS connector."""
 
+from collections.abc import Callable
+
 import boto3
 import pytest
+from django.test import Client
 
 from connectors.models import Connector
-from deployments.models import StageExecution
+from deployments.models import Environment, StageExecution
+from rbac.models import User
 from tests.deployments.driving import Drive
+from tests.deployments.hands import hand
 from tests.stores.conftest import Move, texts
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,3 +54,20 @@ def test_what_is_not_in_the_bucket_is_named(drive: Drive, bucket: dict[str, str]
     move("S3", PLACE, task="/ecs/tusk.yaml")
     execution = drive.run("1.27")
     assert "there is no object ecs/tusk.yaml in the bucket manifests" in str(execution.failure)
+
+
+def test_a_delegate_fetches_what_counts_for_the_page_where_the_connector_says_so(
+    drive: Drive, bucket: dict[str, str], move: Move, browse: Callable[[User], Client]
+) -> None:
+    aws = Connector.objects.get(identifier="sandbox_aws")
+    aws.spec = {**aws.spec, "connect_through": "Delegate", "delegate_selectors": ["net"]}
+    aws.save()
+    service = move("S3", PLACE)
+    one = hand("net-1", tags=("net",))
+    place = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
+    client = browse(User.objects.get(username="admin"))
+    assert "A delegate fetches the files" in client.get(f"{place}?fetch=1").content.decode()
+    one.serve()
+    page = client.get(f"{place}?fetch=1").content.decode()
+    assert "containerDefinitions" in page
+    assert "A delegate fetches" not in page
