@@ -48,6 +48,7 @@ _KINDS: Final = {
     PING_REGISTRY: DelegateTask.Kind.DOCKER_REGISTRY,
     LIST_TAGS: DelegateTask.Kind.DOCKER_REGISTRY,
     FIND_DIGEST: DelegateTask.Kind.DOCKER_REGISTRY,
+    LIST_REPOSITORIES: DelegateTask.Kind.DOCKER_REGISTRY,
     ASK_TERRAFORM: DelegateTask.Kind.HTTP,
     READ_TERRAFORM_LOG: DelegateTask.Kind.HTTP,
 }
@@ -194,6 +195,8 @@ def error_of(record: Mapping[str, Any], service: str, operation: str) -> AwsErro
 
 def _asked(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
     repository = str(params.get("repository") or "")
+    if operation == LIST_REPOSITORIES:
+        return {"catalog": True, "url": site.url}
     if _KINDS[operation] == DelegateTask.Kind.DOCKER_REGISTRY:
         return {**{key: params[key] for key in ("repository", "tag") if key in params}, "url": site.url}
     rest = {key: value for key, value in params.items() if key not in ("repository", "connector")}

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from aws.caller import Caller
+from aws.errors import Undelivered
 from delegates.errands import LIST_REPOSITORIES, LIST_TAGS, SERVICE
 from delegates.models import Inquiry
 from guards.limits import REGISTRY_TAGS
@@ -20,6 +21,7 @@ TAG: Final = re.compile(r"\w[\w.-]{0,127}\Z", re.ASCII)
 MOST_PAGES: Final = 100
 _DIGEST: Final = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9A-Fa-f]{32,128}\Z")
 _DIGITS: Final = "0123456789"
+_TOO_OLD: Final = "The delegate that was asked cannot list repositories yet: upgrade it"
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class SeenTags:
 
 @dataclass(frozen=True)
 class Repositories:
-    """The repositories of ECR in a region by name; `is_cut` where there are more than are ever read."""
+    """The repositories of a registry, or of ECR in a region, by name; `is_cut` where more than are read."""
 
     names: Sequence[str]
     is_cut: bool = False
@@ -87,10 +89,13 @@ def tags_seen_by(caller: Caller, image: str, region: str) -> SeenTags:
 
 
 def repositories_seen_by(caller: Caller, region: str) -> Repositories:
-    """The repositories of a region. Raises as `tags_seen_by` does."""
+    """The repositories of a registry, of ECR those of a region. Raises as `tags_seen_by` does."""
     found: dict[str, None] = {}
 
     def take(answer: Mapping[str, Any]) -> int:
+        if "repositories" not in answer:
+            # An agent of an earlier version only greets a registry.
+            raise Undelivered("NOT_LISTED", _TOO_OLD, SERVICE, LIST_REPOSITORIES)
         names = (str(one.get("repositoryName") or "") for one in _mappings(answer.get("repositories")))
         found.update(dict.fromkeys(name for name in names if IMAGE_PATH.match(name)))
         return len(found)

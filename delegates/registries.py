@@ -33,13 +33,13 @@ def tags_by_connector(*, actor: User, connector: Connector, image: str, region: 
 
 
 def repositories_by_connector(*, actor: User, connector: Connector, region: str) -> Repositories | Inquiry:
-    """The repositories of ECR in a region now, or the inquiry while a delegate looks.
+    """The repositories of a registry, or of ECR in a region, now, or the inquiry while a delegate looks.
 
-    Raises `DoorClosed` with AWS's reason where it refuses, and for what is no connector to AWS.
+    Raises `DoorClosed` with the reason where it refuses or shows no list, and for what is no registry.
     """
     refuse_lacking(actor, needs_of_connector(connector))
-    if connector.kind != Connector.Kind.AWS:
-        raise DoorClosed("Only ECR lists its repositories: type the path of the image.")
+    if connector.kind not in (Connector.Kind.AWS, Connector.Kind.DOCKER_REGISTRY):
+        raise DoorClosed("Only registries and ECR list repositories: choose a connector to one of them.")
     found = _seen(Question(actor, connector, Inquiry.Kind.REPOSITORIES, region, ""))
     return found if isinstance(found, Inquiry) else Repositories.from_json(found)
 

@@ -25,6 +25,11 @@ _BECAUSE: Final = (
     ("libcrypto", "The secret is no private SSH key: give the whole file, from BEGIN to END."),
     ("authentication failed", "Look whether user name and token are right and the token is not expired."),
     ("could not read username", "The server wants a login: choose user name and password."),
+    ("lists no repositories", "Type the path of the image, such as library/nginx."),
+    (
+        "does not list its",
+        "Type the path of the image, or give the connector a login that may see the catalog.",
+    ),
     ("has no repository", "Look at the image path; Docker Hub's own images are library/NAME."),
     ("has no tag", "Push the tag, or choose another one."),
     ("does not show", "Give the connector a login that may read this repository, and look at the path."),

@@ -6,7 +6,7 @@ from connectors.models import Connector
 from delegates.images import SeenTags
 from delegates.models import Inquiry
 from delegates.registries import repositories_by_connector, tags_by_connector
-from deployments.artifact_sources import ECR, Source, connector_of_source, matching, source_problem
+from deployments.artifact_sources import Source, connector_of_source, matching, source_problem
 from deployments.models import Artifact, Pipeline, Service
 from deployments.operations import default_artifact
 from guards.patterns import PatternTooSlow
@@ -51,19 +51,19 @@ def tags_of_source(
 
 
 def repositories_of_source(*, actor: User, scope: Scope, source: Source) -> SeenTags | Inquiry:
-    """The repositories to choose from where a source in `scope` names a connector and a region of ECR.
+    """The repositories to choose from where a source in `scope` names a connector, and of ECR a region.
 
     Raises `BadInput` where it does not, and as `repositories_by_connector` does.
     """
-    if source.get("type") != ECR:
-        raise BadInput("Only ECR lists its repositories.")
     wanted = {**source, "imagePath": source.get("imagePath") or "any"}
     if why := source_problem(wanted):
         raise BadInput("This cannot be asked yet.", errors=[{"path": "source", "message": why}])
     connector = connector_of_source(scope, source)
     if connector is None:
         raise _missing(source)
-    found = repositories_by_connector(actor=actor, connector=connector, region=str(source["region"]))
+    found = repositories_by_connector(
+        actor=actor, connector=connector, region=str(source.get("region") or "")
+    )
     return found if isinstance(found, Inquiry) else SeenTags(found.as_tags, found.is_cut)
 
 

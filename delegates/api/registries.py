@@ -1,4 +1,4 @@
-"""The routes that list the images of ECR and the tags of an image, live."""
+"""The routes that list the repositories of a registry and the tags of an image, live."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from connectors.models import Connector
-from delegates.api.doors import REGION, DoorRoute, InquiryDocument, known_region, shown
+from delegates.api.doors import DoorRoute, InquiryDocument, known_region, shown
 from delegates.images import page_of
 from delegates.models import Inquiry
 from delegates.registries import repositories_by_connector, tags_by_connector
@@ -22,11 +22,10 @@ _PAGED = [
     OpenApiParameter("page", {"type": "integer", "minimum": 1, "maximum": PAGES}, description="From 1."),
     OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": int(PAGE_ROWS)}),
 ]
-
-
+_OF_ECR = OpenApiParameter("region", OpenApiTypes.STR, description="Of ECR: the region of the repository.")
 _PARAMETERS = [
     OpenApiParameter("image", OpenApiTypes.STR, required=True, description="Such as library/nginx."),
-    OpenApiParameter("region", OpenApiTypes.STR, description="Of ECR: the region of the repository."),
+    _OF_ECR,
     *_PAGED,
 ]
 
@@ -51,14 +50,15 @@ class RepositoryList(serializers.Serializer[Any]):
 
 
 class ConnectorRepositories(DoorRoute):
-    """The repositories of ECR in a region; 202 while a delegate looks, to be asked again."""
+    """The repositories of a registry, or of ECR in a region; 202 while a delegate looks: ask again."""
 
-    @extend_schema(parameters=[REGION, *_PAGED], responses={200: RepositoryList, 202: InquiryDocument})
+    @extend_schema(parameters=[_OF_ECR, *_PAGED], responses={200: RepositoryList, 202: InquiryDocument})
     def get(self, request: Request, pk: int) -> Response:
         connector = self.usable(pk)
         page = number_in(request, "page", least=1, most=PAGES) or 1
         limit = number_in(request, "limit", least=1, most=int(PAGE_ROWS)) or SHOWN
-        region = known_region(request.GET.get("region", ""), required=True)
+        is_aws = connector.kind == Connector.Kind.AWS
+        region = known_region(request.GET.get("region", ""), required=True) if is_aws else ""
         found = repositories_by_connector(actor=self.principal, connector=connector, region=region)
         if isinstance(found, Inquiry):
             return Response(shown(found), status=202)

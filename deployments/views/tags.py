@@ -66,7 +66,7 @@ def tags_of_source(request: PageRequest) -> HttpResponse:
 @page
 @require_safe
 def repositories_of_source(request: PageRequest) -> HttpResponse:
-    """This will list the repositories of ECR for a form that somebody fills in (R180)."""
+    """This will list the repositories of a registry or of ECR for a form that somebody fills in (R180)."""
     scope, said = _scope(request), _said(request)
     return _listed(
         request, lambda: artifact_tags.repositories_of_source(actor=request.user, scope=scope, source=said)

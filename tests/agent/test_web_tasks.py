@@ -157,6 +157,34 @@ def test_a_page_on_another_host_is_not_asked(header: dict[str, str]) -> None:
         assert "another host" in error_of(registry(url))["message"]
 
 
+def test_the_hub_is_not_asked_for_a_list_that_it_does_not_give() -> None:
+    assert (
+        "lists no repositories"
+        in error_of(run("docker_registry", {"url": "docker.io", "catalog": True}))["message"]
+    )
+
+
+def test_a_token_for_the_catalog_is_asked_for_just_that() -> None:
+    asked: list[str] = []
+
+    def answer(request: Any) -> tuple[int, dict[str, str], bytes]:
+        asked.append(request.path)
+        if request.path.startswith("/token"):
+            return 200, {}, b'{"token": "t"}'
+        if request.headers.get("Authorization") != "Bearer t":
+            realm = f"http://{request.headers['Host']}/token"
+            return 401, {"WWW-Authenticate": f'Bearer realm="{realm}",service="here"'}, b""
+        return 200, {}, b'{"repositories": ["b", "a"]}'
+
+    with place(answer) as url:
+        found = run("docker_registry", {"url": url, "catalog": True})
+    assert found.result == {
+        "repositories": [{"repositoryName": "b"}, {"repositoryName": "a"}],
+        "is_cut": False,
+    }
+    assert asked[1] == "/token?service=here&scope=registry%3Acatalog%3A%2A"
+
+
 def test_a_password_is_not_sent_to_another_host_without_tls() -> None:
     challenge = {"WWW-Authenticate": 'Bearer realm="http://other.invalid/token"'}
     with place(lambda _: (401, challenge, b"{}")) as url:

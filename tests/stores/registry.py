@@ -20,6 +20,8 @@ TOKEN, PAGE = planted("token-of-the-registry"), 2
 class Registry:
     """`tags` are those of shop/web, each with its digest; `page` of them are listed at once.
 
+    Without `repositories` it shows no catalog.
+
     `status` is answered instead of a list of tags; `asked` counts how often a list is begun.
     """
 
@@ -28,6 +30,7 @@ class Registry:
     status: int = 200
     asked: int = 0
     tags: dict[str, str] = field(default_factory=dict)
+    repositories: tuple[str, ...] = ()
 
     def answer(self, request: Any) -> tuple[int, dict[str, str], bytes]:
         """What the registry says."""
@@ -37,12 +40,20 @@ class Registry:
             return (200, {}, json.dumps({"token": TOKEN}).encode()) if sent == LOGIN else (401, {}, b"")
         if sent != f"Bearer {TOKEN}":
             return 401, {"WWW-Authenticate": f'Bearer realm="{self.url}/token",service="loopback"'}, b""
+        if parts.path == "/v2/_catalog" and self.repositories:
+            return self._catalog(parse_qs(parts.query).get("last", [""])[0])
         if parts.path == "/v2/shop/web/tags/list":
             return self._listed(parse_qs(parts.query).get("last", [""])[0])
         tag = parts.path.removeprefix("/v2/shop/web/manifests/")
         if tag in self.tags:
             return 200, {"Docker-Content-Digest": self.tags[tag]}, b""
         return (200 if parts.path == "/v2/" else 404), {}, b""
+
+    def _catalog(self, last: str) -> tuple[int, dict[str, str], bytes]:
+        left = [name for name in sorted(self.repositories) if name > last]
+        shown = left[: self.page]
+        link = {"Link": f'</v2/_catalog?last={shown[-1]}>; rel="next"'} if len(left) > self.page else {}
+        return 200, link, json.dumps({"repositories": shown}).encode()
 
     def _listed(self, last: str) -> tuple[int, dict[str, str], bytes]:
         self.asked += not last

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.test import Client
 
+from aws.errors import Undelivered
 from connectors.models import Connector
 from connectors.operations import create_connector, create_secret
 from delegates import errands, images
@@ -12,6 +13,7 @@ from deployments.artifact_sources import newest, source_problem
 from deployments.models import Artifact, Execution, Pipeline, Service
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
+from tests.deployments.hands import hand
 from tests.fixtures.git import PASSWORD
 from tests.stores.ecr import IN_ECR, Push, pushing
 from tests.stores.registry import Registry, registry
@@ -182,6 +184,53 @@ def test_the_repositories_of_ecr_are_listed_by_page_and_api(
     assert told == {"results": ["shop/web"], "is_cut": False, "next": None}
     elsewhere = client.get("/services/repositories/", here | {"region": "evil.example.com"})
     assert (elsewhere.status_code, "region" in elsewhere.json()["problem"]) == (400, True)
+
+
+def test_the_repositories_of_a_registry_are_listed_where_it_shows_its_catalog(
+    drive: Drive, hub: Registry, browse: Callable[[User], Client]
+) -> None:
+    pk = connect(hub).pk
+    hub.repositories = ("shop/web", "shop/worker", "../evil", "base", "Tools")
+    client = browse(User.objects.get(username="admin"))
+    here = {"scope": "account/default/demo", "type": "DockerRegistry", "connector": "hub"}
+    listed = client.get("/services/repositories/", here).json()
+    assert [one["name"] for one in listed["results"]] == ["base", "shop/web", "shop/worker"]
+    told = client.get(f"/api/v1/connectors/{pk}/registries/repositories?search=shop").json()
+    assert told == {"results": ["shop/web", "shop/worker"], "is_cut": False, "next": None}
+
+
+def test_a_registry_that_shows_no_catalog_says_so_and_what_to_do(
+    drive: Drive, hub: Registry, browse: Callable[[User], Client]
+) -> None:
+    pk = connect(hub).pk
+    client = browse(User.objects.get(username="admin"))
+    here = {"scope": "account/default/demo", "type": "DockerRegistry", "connector": "hub"}
+    said = client.get("/services/repositories/", here).json()["problem"]
+    assert "does not list its repositories" in said
+    assert "Type the path of the image" in said
+    assert client.get(f"/api/v1/connectors/{pk}/registries/repositories").status_code == 409
+
+
+def test_a_delegate_lists_the_repositories_where_the_connector_says_so(
+    drive: Drive, hub: Registry, browse: Callable[[User], Client]
+) -> None:
+    pk = connect(hub, connect_through="Delegate", delegate_selectors=["net"]).pk
+    hub.repositories = ("shop/web",)
+    one = hand("net-1", tags=("net",))
+    client = browse(User.objects.get(username="admin"))
+    address = f"/api/v1/connectors/{pk}/registries/repositories"
+    assert client.get(address).status_code == 202
+    one.serve()
+    assert client.get(address).json()["results"] == ["shop/web"]
+
+
+def test_an_agent_that_knows_no_catalog_is_told_apart_from_an_empty_registry() -> None:
+    class Greeted:
+        def call(self, *_: object) -> dict[str, object]:
+            return {"ok": True}
+
+    with pytest.raises(Undelivered, match="upgrade it"):
+        images.repositories_seen_by(Greeted(), "")
 
 
 def test_a_repository_with_more_tags_than_are_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

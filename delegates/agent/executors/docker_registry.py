@@ -1,4 +1,4 @@
-"""Asks a container registry for tags, for the digest of one, or whether it is there (OCI distribution)."""
+"""Asks a container registry for repositories, tags, the digest of one, or whether it is there."""
 
 import json
 import re
@@ -33,9 +33,11 @@ class RegistryRefused(Exception):
 
 
 def run_docker_registry(held: Held, around: Surroundings) -> Answer:
-    """Tags, the digest of one, or without a repository a greeting. Raises what `ask` raises."""
+    """Tags, the digest of one, the repositories, or a greeting. Raises what `ask` raises."""
     params = held.task.params
     repository, tag = str(params.get("repository") or ""), str(params.get("tag") or "")
+    if params.get("catalog"):
+        return _catalog(str(params["url"]), _login(params), around.way)
     if not (repository or tag):
         return _greeting(str(params["url"]), _login(params), around.way)
     if not _REPOSITORY.match(repository) or (tag and not _TAG.match(tag)):
@@ -59,12 +61,23 @@ def _greeting(url: str, login: tuple[str, str] | None, way: Way) -> Answer:
     return succeeded({"ok": True})
 
 
-def _registry(url: str, repository: str, login: tuple[str, str] | None, way: Way) -> "_Registry":
+def _catalog(url: str, login: tuple[str, str] | None, way: Way) -> Answer:
+    try:
+        return succeeded(_registry(url, "", login, way, scope="registry:catalog:*").repositories())
+    except RegistryRefused as refused:
+        return failed("RegistryRefused", str(refused))
+
+
+def _registry(
+    url: str, repository: str, login: tuple[str, str] | None, way: Way, scope: str = ""
+) -> "_Registry":
     base = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix("/v2")
     if urlsplit(base).hostname in _HUB:
         base = "https://registry-1.docker.io"
         repository = repository if "/" in repository or not repository else f"library/{repository}"
-    return _Registry(base, repository, login, way)
+    return _Registry(
+        base, repository, login, way, scope or f"repository:{repository}:pull" * bool(repository)
+    )
 
 
 @dataclass
@@ -73,6 +86,8 @@ class _Registry:
     repository: str
     login: tuple[str, str] | None = field(repr=False)
     way: Way
+    # What a token is asked for.
+    scope: str = ""
     token: str = field(default="", repr=False)
 
     def greet(self) -> None:
@@ -80,18 +95,33 @@ class _Registry:
         self._ask("GET", f"{self.base}/v2/")
 
     def tags(self) -> dict[str, Any]:
+        found, is_cut = self._listed(f"{self.base}/v2/{self.repository}/tags/list?n=1000", "tags")
+        return {"tags": found, "is_cut": is_cut}
+
+    def repositories(self) -> dict[str, Any]:
+        """What the registry calls its catalog, which not all of them show."""
+        host = urlsplit(self.base).hostname
+        if host in _HUB:
+            raise RegistryRefused("Docker Hub lists no repositories")
+        try:
+            found, is_cut = self._listed(f"{self.base}/v2/_catalog?n=1000", "repositories")
+        except RegistryRefused as refused:
+            raise RegistryRefused(f"{host} does not list its repositories: {refused}") from refused
+        return {"repositories": [{"repositoryName": name} for name in found], "is_cut": is_cut}
+
+    def _listed(self, url: str, member: str) -> tuple[list[str], bool]:
+        """All pages of a list, and whether there is more than is ever read."""
         found: list[str] = []
-        url = f"{self.base}/v2/{self.repository}/tags/list?n=1000"
         for _ in range(MOST_PAGES):
             reply = self._ask("GET", url)
-            found += [str(tag) for tag in _json(reply).get("tags") or ()]
+            found += [str(one) for one in _json(reply).get(member) or ()]
             following = re.match(r"<([^>]+)>;\s*rel=\"?next", reply.headers.get("link", ""))
             if following is None:
-                return {"tags": found[:REGISTRY_TAGS], "is_cut": len(found) > REGISTRY_TAGS}
+                return found[:REGISTRY_TAGS], len(found) > REGISTRY_TAGS
             if len(found) >= REGISTRY_TAGS:
                 break
             url = self._own(urljoin(url, following[1]))
-        return {"tags": found[:REGISTRY_TAGS], "is_cut": True}
+        return found[:REGISTRY_TAGS], True
 
     def digest(self, tag: str) -> str:
         url = f"{self.base}/v2/{self.repository}/manifests/{quote(tag)}"
@@ -105,7 +135,7 @@ class _Registry:
     def _own(self, url: str) -> str:
         """A page on another host would be asked with this registry's token."""
         if urlsplit(url)[:2] != urlsplit(self.base)[:2]:
-            raise RegistryRefused("the next page of tags is said to be on another host")
+            raise RegistryRefused("the next page of the list is said to be on another host")
         return url
 
     def _ask(self, method: str, url: str) -> Reply:
@@ -119,7 +149,7 @@ class _Registry:
 
     def _why(self, status: int, url: str) -> str:
         """What a status means for what was asked."""
-        host, what = urlsplit(url).hostname, self.repository or "/v2/"
+        host, what = urlsplit(url).hostname, self.repository or urlsplit(url).path
         if status == 404 and "/manifests/" in url:
             return f"{host} has no tag {unquote(url.rpartition('/')[2])} in {what} ({status})"
         if status == 404 and self.repository:
@@ -153,8 +183,8 @@ class _Registry:
         if urlsplit(realm).scheme != "https" and urlsplit(realm).netloc != urlsplit(self.base).netloc:
             raise RegistryRefused("the registry sends its logins to another host without TLS")
         query = {"service": asked.get("service", "")}
-        if self.repository:
-            query["scope"] = f"repository:{self.repository}:pull"
+        if self.scope:
+            query["scope"] = self.scope
         reply = ask(Ask("GET", f"{realm}?{urlencode(query)}", auth=self.login), self.way)
         answer = _json(reply)
         token = answer.get("token") or answer.get("access_token")
