@@ -10,7 +10,7 @@ import { Names, bodyOf } from "./names.js";
 export class Complete {
   constructor(area, paint, page, said) {
     Object.assign(this, { area, paint, said, guide: null, fetched: null, wanted: null, found: [], at: -1, place: null });
-    this.list = h("ul", { class: "editor-list", role: "listbox", id: `${area.id}-suggestions`, "aria-label": "Suggestions", hidden: true });
+    this.list = h("ul", { class: "editor-list", role: "listbox", id: `${area.id}-suggestions`, "aria-label": "Suggestions", tabindex: "0", hidden: true });
     this.ruler = h("span", { class: "editor-ruler", "aria-hidden": "true" });
     page.append(this.ruler, this.list);
     area.setAttribute("aria-autocomplete", "list");
@@ -20,10 +20,13 @@ export class Complete {
       const option = event.target.closest("[role=option]");
       if (option) this.accept(Number(option.dataset.at));
     });
-    area.addEventListener("blur", () => {
+    // Tab leads into the list, which scrolls; the same keys count there.
+    area.addEventListener("blur", ({ relatedTarget }) => {
       this.wanted = null;
-      this.close();
+      if (relatedTarget !== this.list) this.close();
     });
+    this.list.addEventListener("keydown", (event) => this.inList(event));
+    this.list.addEventListener("focusout", ({ relatedTarget }) => relatedTarget !== area && this.close());
     area.addEventListener("scroll", () => this.close(), { passive: true });
     this.names = area.dataset.names ? new Names(area.dataset.names) : null;
     this.load();
@@ -116,7 +119,7 @@ export class Complete {
     const option = this.list.children[this.at];
     option.setAttribute("aria-selected", "true");
     option.scrollIntoView({ block: "nearest" });
-    this.area.setAttribute("aria-activedescendant", option.id);
+    for (const one of [this.area, this.list]) one.setAttribute("aria-activedescendant", option.id);
   }
 
   accept(at = this.at) {
@@ -132,6 +135,13 @@ export class Complete {
     this.list.hidden = true;
     this.area.removeAttribute("aria-activedescendant");
     this.area.removeAttribute("aria-controls");
+  }
+
+  inList(event) {
+    const isBack = ["Enter", "Escape"].includes(event.key);
+    // Back first: a list that is hidden would lose the focus to the page.
+    if (isBack) this.area.focus();
+    if (this.key(event)) event.preventDefault();
   }
 
   // Says whether the key was for the list.

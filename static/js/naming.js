@@ -15,7 +15,7 @@ class Naming {
   constructor(area, address) {
     Object.assign(this, { area, found: [], at: 0, field: null, place: null });
     this.names = new Names(address);
-    this.list = h("ul", { class: "editor-list", role: "listbox", id: "naming-suggestions", "aria-label": "Suggestions" });
+    this.list = h("ul", { class: "editor-list", role: "listbox", id: "naming-suggestions", "aria-label": "Suggestions", tabindex: "0" });
     this.list.addEventListener("mousedown", (event) => {
       event.preventDefault();
       const option = event.target.closest("[role=option]");
@@ -72,7 +72,7 @@ class Naming {
     const option = this.list.children[this.at];
     option.setAttribute("aria-selected", "true");
     option.scrollIntoView({ block: "nearest" });
-    this.field.setAttribute("aria-activedescendant", option.id);
+    for (const one of [this.field, this.list]) one.setAttribute("aria-activedescendant", option.id);
   }
 
   accept(at = this.at) {
@@ -83,6 +83,8 @@ class Naming {
 
   key(event) {
     if (!this.list.isConnected || event.isComposing) return;
+    // Tab leads into the list, which scrolls; what is chosen there goes back to the field.
+    if (event.target === this.list && ["Enter", "Escape"].includes(event.key)) this.field.focus();
     const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (move) this.choose(this.at + move);
     else if (event.key === "Enter") this.accept();
@@ -95,7 +97,7 @@ class Naming {
   listen(root) {
     root.addEventListener("input", ({ target, data }) => isField(target) && (data !== ">" || this.list.isConnected) && this.typed(target));
     root.addEventListener("keydown", (event) => this.key(event));
-    root.addEventListener("focusout", () => this.close());
+    root.addEventListener("focusout", ({ relatedTarget }) => ![this.list, this.field].includes(relatedTarget) && this.close());
     root.addEventListener("htmx:beforeSwap", () => this.close());
   }
 }

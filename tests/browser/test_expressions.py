@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from deployments.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from tests.browser.conftest import Visit
+from tests.browser.test_accessibility import violations
 
 pytestmark = pytest.mark.browser
 WAITS = """\
@@ -59,3 +60,39 @@ def test_an_expression_is_completed_in_the_text_and_in_a_form(
     field.press("Enter")
     expect(field).to_have_value("<+pipeline.number>")
     expect(options).to_have_count(0)
+
+
+def test_the_lists_of_suggestions_are_reached_and_left_by_the_keyboard(
+    page: Page, visit: Visit, demo: Pipeline, writer: User
+) -> None:
+    visit(f"/pipelines/{demo.pk}/edit/")
+    area = page.get_by_label("YAML", exact=True)
+    text = demo.yaml.replace("name: Again,", "name: <+>,")
+    area.fill(text)
+    area.evaluate("(area, at) => area.setSelectionRange(at, at)", text.index("<+>") + 2)
+    suggestions = page.get_by_role("listbox", name="Suggestions")
+    page.keyboard.press("Control+Space")
+    expect(suggestions).to_be_visible()
+    assert violations(page) == []
+    page.keyboard.press("Tab")
+    expect(suggestions).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(suggestions.get_by_role("option").nth(1)).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Escape")
+    expect(area).to_be_focused()
+    expect(suggestions).to_be_hidden()
+
+    page.get_by_role("tab", name="Visual").click()
+    page.get_by_role("button", name="Rest Wait", exact=True).click()
+    field = page.get_by_role("form", name="Rest").get_by_label("Duration")
+    field.fill("")
+    field.press_sequentially("<+pipe")
+    expect(suggestions).to_be_visible()
+    assert violations(page) == []
+    page.keyboard.press("Tab")
+    expect(suggestions).to_be_focused()
+    chosen = suggestions.get_by_role("option").first.locator(".mono").inner_text()
+    page.keyboard.press("Enter")
+    expect(field).to_be_focused()
+    expect(field).to_have_value(re.compile(re.escape(f"<+{chosen.removeprefix('<+').removesuffix('>')}")))
+    expect(suggestions).to_have_count(0)
