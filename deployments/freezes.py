@@ -7,6 +7,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from connectors.operations.naming import check_identifier, clean_name, taken
 from delegates.clock import database_now
@@ -18,12 +19,13 @@ from deployments.plan import Target, find_targets
 from guards.limits import FREEZE_NAMES, NAME_CHARACTERS
 from rbac.audit import record
 from rbac.models import Scope, User
-from rbac.policy import Forbidden, can, require
+from rbac.policy import Forbidden, Principal, can, require
 from web.problems import BadInput, Conflict
 
 MANAGE: Final = "core_deploymentfreeze_manage"
 GLOBAL: Final = "core_deploymentfreeze_global"
 OVERRIDE: Final = "core_deploymentfreeze_override"
+_RUN: Final = "core_pipeline_execute"
 # Nearer to both ends of the calendar a local time may have no UTC.
 _YEARS: Final = range(1970, 9999)
 
@@ -108,6 +110,18 @@ def windows_over(scope: Scope, places: Iterable[Place]) -> list[tuple[FreezeWind
     """The windows of a scope and those above it that hold these places back now, the longest first."""
     rows = FreezeWindow.objects.filter(scope__path__in=scope.ancestor_paths(), enabled=True)
     return holding_back(rows.select_related("scope"), places, database_now())
+
+
+def windows_above(actor: Principal, scope: Scope) -> QuerySet[FreezeWindow]:
+    """The windows of the scopes above, which hold back runs of this one too.
+
+    For who may run pipelines here, or manage or override freezes: a run that is held back names them anyway.
+    """
+    rows = FreezeWindow.objects.select_related("scope")
+    if not any(can(actor, permission, scope) for permission in (MANAGE, OVERRIDE, _RUN)):
+        return rows.none()
+    above = [path for path in scope.ancestor_paths() if path != scope.path]
+    return rows.filter(scope__path__in=above)
 
 
 @dataclass(frozen=True)

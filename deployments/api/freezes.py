@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import Q
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -10,7 +11,8 @@ from rest_framework.response import Response
 from deployments import freezes
 from deployments.models import Environment, FreezeWindow
 from guards.limits import DESCRIPTION_CHARACTERS, FREEZE_NAMES
-from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
+from rbac.policy import visible_to
+from web.rest import IF_MATCH, LISTED, SHARED, Route, check_version, narrowed, versioned
 
 MOMENT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d\Z"
 
@@ -70,9 +72,17 @@ class FreezeInput(FreezeChange):
 class FreezeWindows(Route):
     """Freeze windows."""
 
-    @extend_schema(parameters=LISTED, responses=FreezeDocument(many=True))
+    @extend_schema(parameters=[*LISTED, SHARED], responses=FreezeDocument(many=True))
     def get(self, request: Request) -> Response:
-        return self.listed(freezes.MANAGE, FreezeWindow.objects.select_related("scope"), FreezeDocument)
+        rows = FreezeWindow.objects.select_related("scope")
+        if not self.is_set("shared"):
+            return self.listed(freezes.MANAGE, rows, FreezeDocument)
+        here = narrowed(request, visible_to(self.principal, freezes.MANAGE, rows))
+        above = freezes.windows_above(self.principal, self.scope_named())
+        if identifier := request.GET.get("identifier"):
+            above = above.filter(identifier=identifier)
+        found = rows.filter(Q(pk__in=here.values("pk")) | Q(pk__in=above.values("pk")))
+        return self.page(found, FreezeDocument)
 
     @extend_schema(request=FreezeInput, responses={201: FreezeDocument})
     def post(self, request: Request) -> Response:

@@ -1,6 +1,8 @@
 """Pages of freeze windows: the list, and the forms that write them."""
 
-from typing import Final
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -22,20 +24,33 @@ from web.problems import ChangedMeanwhile, Problem
 
 MANAGE: Final = freezes.MANAGE
 GET_OR_POST: Final = ["GET", "HEAD", "POST"]
+# As many windows of scopes above as the list shows.
+MOST_ABOVE: Final = 50
 
 
 @page
 @require_safe
 def windows(request: PageRequest) -> HttpResponse:
-    """This will list freeze windows, and say which are in force."""
+    """This will list freeze windows, those of the scopes above beside them, and say which are in force."""
     found = visible_here(request, MANAGE, FreezeWindow.objects.select_related("scope"))
-    shown, now = keyset(found, request), timezone.now()
-    rows = [
-        (one, one.enabled and period_at(one, now), next_period(one, now), spoken_times(one))
-        for one in shown.items
-    ]
-    context = {"page": shown, "rows": rows, "may_add": can_anywhere(request.user, MANAGE)}
+    shown, now, scope = keyset(found, request), timezone.now(), request.current_scope
+    above = list(freezes.windows_above(request.user, scope).order_by("pk")[: MOST_ABOVE + 1]) if scope else []
+    context = {
+        "page": shown,
+        "rows": _rows(shown.items, now),
+        "above": _rows(above[:MOST_ABOVE], now),
+        "is_more_above": len(above) > MOST_ABOVE,
+        "may_add": can_anywhere(request.user, MANAGE),
+    }
     return render(request, "deployments/freezes/list.html", context)
+
+
+def _rows(windows: Iterable[FreezeWindow], now: datetime) -> list[tuple[Any, ...]]:
+    """Each window with the period it is in, the next one, and its times in words."""
+    return [
+        (one, one.enabled and period_at(one, now), next_period(one, now), spoken_times(one))
+        for one in windows
+    ]
 
 
 @page

@@ -1,5 +1,7 @@
 """A run in a freeze window: held back with a reason, overridden by who may, and never for a rollback."""
 
+from collections.abc import Callable
+
 import pytest
 from django.test import Client
 from rest_framework.test import APIClient
@@ -24,10 +26,14 @@ OVERRIDE = "core_deploymentfreeze_override"
 def _freeze(scope: Scope, **more: object) -> FreezeWindow:
     return FreezeWindow.objects.create(
         scope=scope,
-        identifier="holidays",
-        name="Holidays",
-        description="Nobody is there",
-        **{"begins": "2020-01-01T00:00", "ends": "2999-01-01T00:00", **more},
+        **{
+            "identifier": "holidays",
+            "name": "Holidays",
+            "description": "Nobody is there",
+            "begins": "2020-01-01T00:00",
+            "ends": "2999-01-01T00:00",
+            **more,
+        },
     )
 
 
@@ -169,3 +175,38 @@ def test_another_try_in_a_window_needs_who_may_override_it(drive: Drive) -> None
     browser.post(f"{page}retry/", {"override_freeze": "1"})
     assert execution.interrupts.get().kind == "RETRY"
     assert AuditEntry.objects.get(action="freezewindow.override").thing_id == str(execution.pk)
+
+
+def test_a_list_shows_the_windows_of_the_scopes_above_to_whom_they_hold_back(
+    drive: Drive, browse: Callable[[User], Client]
+) -> None:
+    project = Scope.objects.get(path="account/default/demo")
+    elsewhere = Scope.objects.create(identifier="other", name="Other", parent=project.parent, kind="PROJECT")
+    above = _freeze(Scope.objects.account(), name="Everybody rests")
+    _freeze(elsewhere, identifier="theirs", name="Theirs alone")
+    own = _freeze(project, identifier="own", name="Ours")
+    manager, runner, reader = (
+        _admin(project, "project_admin"),
+        make_person("runner", "pipeline_executor", project),
+        make_person("reader", "viewer", project),
+    )
+    page = browse(manager).get("/freezes/", {"scope": project.path}).content.decode()
+    assert "Everybody rests" in page.split("From scopes above")[1]
+    assert "Ours" in page.split("From scopes above")[0]
+    assert f"/freezes/{above.pk}/" not in page
+    assert "Theirs alone" not in page
+    assert "Everybody rests" in browse(runner).get("/freezes/").content.decode()
+    assert "Everybody rests" not in browse(reader).get("/freezes/").content.decode()
+    here = "/api/v1/freeze-windows?org=default&project=demo"
+    program = _program(manager)
+    for client, names in (
+        (program, ["holidays", "own"]),
+        (_program(runner), ["holidays"]),
+        (_program(reader), []),
+    ):
+        listed = client.get(f"{here}&shared=true").json()["results"]
+        assert sorted(one["identifier"] for one in listed) == names
+    (only,) = program.get(here).json()["results"]
+    assert only["id"] == own.pk
+    named = program.get(f"{here}&shared=true&identifier=holidays").json()["results"]
+    assert [one["identifier"] for one in named] == ["holidays"]
