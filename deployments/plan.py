@@ -30,6 +30,8 @@ from deployments.variables import effective, expressions
 from rbac.models import Scope
 from rbac.policy import Principal
 
+# What a replay has of its own.
+_OF_A_RUN = ("pipeline", "stage", "infra")
 _OF_PLACE = ("environment__scope", "connector__scope", "connector__secret__scope")
 
 
@@ -179,6 +181,23 @@ def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Targe
             _save_groups(step.group)
             step.save()
             ActionRun.objects.bulk_create(_row(step, *numbered) for numbered in enumerate(actions))
+    if execution.replays is not None:
+        _bring_back(execution, execution.replays)
+
+
+def _bring_back(execution: Execution, earlier: Execution) -> None:
+    """Let a planned run deploy what an earlier one did: its manifests as read then, its image by digest.
+
+    What the run is called and where it goes to stay as planned.
+    """
+    then = {one.identifier: one for one in earlier.stages.all()}
+    for stage in execution.stages.all():
+        if old := then.get(stage.identifier):
+            stage.sources = old.sources
+            stage.values = {**stage.values, **old.values, **{name: stage.values[name] for name in _OF_A_RUN}}
+            stage.save(update_fields=["sources", "values"])
+    execution.artifact = earlier.artifact
+    execution.save(update_fields=["artifact"])
 
 
 def _save_groups(group: StepGroup | None) -> None:

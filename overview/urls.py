@@ -2,8 +2,15 @@
 
 from django.urls import path
 
-from overview.views import overview
+from overview.views import dashboard, overview
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
+    path("services/<int:pk>/dashboard/", dashboard.dashboard, name="service-dashboard"),
+    path("services/<int:pk>/compare/", dashboard.compare, name="compare-deployments"),
+    path(
+        "services/<int:pk>/deployments/<int:deployment>/return/",
+        dashboard.return_to_deployment,
+        name="return-to-deployment",
+    ),
 ]

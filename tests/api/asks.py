@@ -197,6 +197,10 @@ def place_form(world: World) -> dict[str, Any]:
     }
 
 
+def deployment_of(world: World) -> dict[str, Any]:
+    return {"pk": world.service.pk, "deployment": world.execution.stages.get().pk}
+
+
 def place(world: World) -> dict[str, Any]:
     return {"pk": world.environment.pk, "infrastructure": world.infrastructure.pk}
 

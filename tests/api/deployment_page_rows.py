@@ -4,6 +4,7 @@ from tests.api.asked_things import decision
 from tests.api.asks import (
     Ask,
     Row,
+    deployment_of,
     environment_form,
     get,
     input_set_of,
@@ -34,6 +35,16 @@ FREEZE_FORM = {
 DEPLOYMENT_PAGES: dict[str, Row] = {
     "instances": only(Lists("core_environment_view")),
     "service-instances": only(Needs("core_service_view"), of("service")),
+    "service-dashboard": only(Needs("core_service_view"), of("service")),
+    "compare-deployments": only(Needs("core_service_view"), of("service")),
+    "return-to-deployment": Row(
+        (
+            get(Needs("core_pipeline_execute")),
+            # The one of the world has not ended.
+            Ask("post", Needs("core_pipeline_execute", 409), is_form=True),
+        ),
+        deployment_of,
+    ),
     "executions": only(Lists("core_pipeline_view")),
     "execution": only(Needs("core_pipeline_view"), of("execution")),
     "abort-execution": Row((Ask("post", Needs("core_pipeline_abort", 302), is_form=True),), of("execution")),

@@ -1,0 +1,30 @@
+"""What people do from the overview: deploy again what was deployed before."""
+
+from deployments.models import Execution, StageExecution
+from deployments.operations import run_pipeline
+from deployments.states import Status
+from rbac.models import User
+from web.problems import Conflict
+
+
+def can_be_returned_to(deployment: StageExecution) -> bool:
+    """Whether a deployment ended well, so that it may be deployed again."""
+    execution = deployment.execution
+    went_well = execution.status == Status.SUCCESS or execution.deployed_all_the_same
+    return went_well and deployment.status != Status.SKIPPED
+
+
+def return_to(*, actor: User, deployment: StageExecution) -> Execution:
+    """Deploy again what an execution deployed, with its manifests, inputs and image; the new execution.
+
+    Raises `Conflict` where it did not end well, and whatever `run_pipeline` raises.
+    """
+    execution = deployment.execution
+    if not can_be_returned_to(deployment):
+        raise Conflict("Only a deployment that ended well can be rolled back to. Choose another one.")
+    return run_pipeline(
+        actor=actor,
+        pipeline=execution.pipeline,
+        artifact_tag=execution.artifact.get("tag", ""),
+        replays=execution,
+    )
