@@ -2,10 +2,12 @@
 
 from django.urls import path
 
-from overview.views import dashboard, overview
+from overview.views import dashboard, events, matrix, overview
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
+    path("running/", matrix.what_runs_where, name="what-runs-where"),
+    path("events/", events.events, name="events"),
     path("services/<int:pk>/dashboard/", dashboard.dashboard, name="service-dashboard"),
     path("services/<int:pk>/compare/", dashboard.compare, name="compare-deployments"),
     path(

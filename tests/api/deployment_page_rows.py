@@ -35,6 +35,13 @@ FREEZE_FORM = {
 DEPLOYMENT_PAGES: dict[str, Row] = {
     "instances": only(Lists("core_environment_view")),
     "service-instances": only(Needs("core_service_view"), of("service")),
+    "what-runs-where": only(Lists("core_service_view")),
+    "events": Row(
+        (
+            get(Lists("core_environment_view")),
+            get(Lists("core_environment_view"), f"?q={CANARY}&service=myapp&environment=dev&since=all"),
+        )
+    ),
     "service-dashboard": only(Needs("core_service_view"), of("service")),
     "compare-deployments": only(Needs("core_service_view"), of("service")),
     "return-to-deployment": Row(

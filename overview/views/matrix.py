@@ -1,0 +1,21 @@
+"""What runs where: services by environments, with their versions."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from deployments.models import Service
+from overview.matrix import matrix
+from web.lists import visible_here
+from web.pages import PageRequest, page
+from web.paging import keyset
+
+
+@page
+@require_safe
+def what_runs_where(request: PageRequest) -> HttpResponse:
+    """This will show the services of the chosen scope beside their environments."""
+    services = visible_here(request, "core_service_view", Service.objects.select_related("scope"))
+    shown = keyset(services, request)
+    context = {"page": shown, "matrix": matrix(request.user, shown.items)}
+    return render(request, "overview/matrix.html", context)
