@@ -31,6 +31,7 @@ urlpatterns = [
     path("api/v1/", include("delegates.api_urls")),
     path("api/v1/", include("deployments.api_urls")),
     path("api/v1/", include("instances.api_urls")),
+    path("api/v1/", include("overview.api_urls")),
 ]
 
 handler400 = "web.views.handler400"

@@ -39,7 +39,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "events": Row(
         (
             get(Lists("core_environment_view")),
-            get(Lists("core_environment_view"), f"?q={CANARY}&service=myapp&environment=dev&since=all"),
+            get(Lists("core_environment_view"), "?q=&service=myapp&environment=dev&since=all"),
         )
     ),
     "service-dashboard": only(Needs("core_service_view"), of("service")),

@@ -2,10 +2,12 @@
 
 from tests.api.asked_things import decision
 from tests.api.asks import (
+    IN_SCOPE,
     OTHER_PIPELINE,
     Ask,
     Row,
     delete_used,
+    deployment_of,
     get,
     here,
     infrastructure_body,
@@ -19,13 +21,23 @@ from tests.api.asks import (
     service_body,
     version_of,
 )
-from tests.api.needs import Lists, Needs, SignedIn
+from tests.api.needs import Belongs, Lists, Needs, SignedIn
 from tests.api.world import PIPELINE
 
 FREEZE = {"name": "X", "begins": "2020-01-01T00:00", "ends": "2020-01-02T00:00"}
 
 DEPLOYMENTS: dict[str, Row] = {
     # What runs where.
+    "api-overview": Row(
+        (get(Belongs(), f"{IN_SCOPE}&days=30"),),
+    ),
+    "api-what-runs-where": only(Lists("core_service_view")),
+    "api-events": Row((get(Lists("core_environment_view")), get(Lists("core_environment_view"), "?q=4711"))),
+    "api-service-dashboard": only(Needs("core_service_view"), of("service")),
+    "api-service-deployments": only(Needs("core_service_view"), of("service")),
+    "api-compare-deployments": only(Needs("core_service_view", 404), of("service")),
+    # The one of the world has not ended.
+    "api-return-to-deployment": Row((Ask("post", Needs("core_pipeline_execute", 409)),), deployment_of),
     "api-service-instances": Row((get(Needs("core_service_view")),), of("service")),
     "api-infrastructure-sync": Row(
         (get(Needs("core_environment_view")), Ask("post", Needs("core_environment_access", 202))),

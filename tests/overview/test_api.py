@@ -1,0 +1,84 @@
+"""The API tells the facts that the pages of the overview show."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from deployments.models import Execution
+from deployments.states import Outcome, Status
+from rbac.models import Scope, User
+from tests.api.world import CANARY, World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    return make_world(project, admin, admin)
+
+
+@pytest.fixture
+def reader(admin: User) -> Client:
+    client = Client()
+    client.force_login(admin)
+    return client
+
+
+def told(reader: Client, name: str, *keys: int, **query: object) -> Any:
+    response = reader.get(reverse(name, args=keys), query)
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def test_the_overview_counts_what_ended_and_names_what_runs(world: World, reader: Client) -> None:
+    found = told(reader, "api-overview", org="default", project="demo", days=7)
+    assert found["deploying"]["count"] == 1
+    assert found["deploying"]["newest"][0]["id"] == str(world.execution.pk)
+    now = timezone.now()
+    Execution.objects.update(
+        status=Status.FAILED, outcome=Outcome.FAILED, started_at=now, ended_at=now, failure={"message": "no"}
+    )
+    found = told(reader, "api-overview", days=7)
+    assert (found["deploying"]["count"], found["failed"]["newest"][0]["failure"]) == (0, "no")
+    assert len(found["days"]) == 7
+    assert found["days"][-1]["failed"] == found["all"]["failed"] == 1
+    assert found["all"]["failure_rate"] == 1.0
+
+
+def test_a_range_that_there_is_not_is_refused_by_name(world: World, reader: Client) -> None:
+    response = reader.get(reverse("api-overview"), {"days": 8})
+    assert response.status_code == 400
+    assert response.json()["errors"] == [{"path": "days", "message": "must be one of 7, 14, 30, 90"}]
+
+
+def test_a_service_tells_its_places_and_deployments(world: World, reader: Client) -> None:
+    (place,) = told(reader, "api-service-dashboard", world.service.pk)["places"]
+    assert (place["environment"], place["cluster"], place["ecs_service"]) == ("dev", "demo", CANARY)
+    assert [one["tasks"] for one in place["versions"]] == [1]
+    (deployment,) = told(reader, "api-service-deployments", world.service.pk)["results"]
+    assert (deployment["execution"], deployment["can_return"]) == (str(world.execution.pk), False)
+    (row,) = told(reader, "api-what-runs-where")["results"]
+    assert row["service"]["identifier"] == "myapp"
+    assert row["places"] == [place]
+
+
+def test_events_are_searched_by_the_same_words_as_on_the_page(world: World, reader: Client) -> None:
+    (event,) = told(reader, "api-events", q=CANARY.lower())["results"]
+    assert (event["message"], event["service"], event["environment"]) == (CANARY, "myapp", "dev")
+    assert told(reader, "api-events", q="nothing")["results"] == []
+    response = reader.get(reverse("api-events"), {"since": "ever"})
+    assert response.json()["errors"][0]["path"] == "since"
+
+
+def test_a_deployment_that_ended_well_is_deployed_again(world: World, reader: Client) -> None:
+    Execution.objects.update(status=Status.SUCCESS, outcome=Outcome.COMPLETED, ended_at=timezone.now())
+    stage = world.execution.stages.get()
+    address = reverse("api-return-to-deployment", args=[world.service.pk, stage.pk])
+    response = reader.post(address, content_type="application/json")
+    assert response.status_code == 201
+    assert Execution.objects.get(pk=response.json()["id"]).replays == world.execution
+    same = {"from": stage.pk, "to": stage.pk}
+    assert told(reader, "api-compare-deployments", world.service.pk, **same)["diff"] is None
