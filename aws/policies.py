@@ -110,6 +110,22 @@ EXTENSIONS = (
         },
     ),
     Policy(
+        "cloudformation",
+        "CloudFormation stacks",
+        "Makes the infrastructure of a stage from a template. What the template makes needs rights of its "
+        "own, or a role that CloudFormation takes on.",
+        {
+            "cloudformation:CreateStack": "Makes a stack where there is none.",
+            "cloudformation:UpdateStack": "Brings a stack to another template, and back again.",
+            "cloudformation:DeleteStack": "Deletes a stack, such as one that a run made and takes back.",
+            "cloudformation:DescribeStacks": "Reads how a stack stands, and its outputs.",
+            "cloudformation:DescribeStackEvents": "Shows what happens to each resource.",
+            "cloudformation:GetTemplate": "Remembers the template to which a rollback goes back.",
+            "cloudformation:CancelUpdateStack": "Ends an update when the run is aborted.",
+            "cloudformation:ContinueUpdateRollback": "Goes on where the way back of an update had failed.",
+        },
+    ),
+    Policy(
         "verify",
         "Alarms and metrics",
         "Watches CloudWatch after a deployment, and fails when an alarm rings.",

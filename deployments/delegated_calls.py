@@ -13,7 +13,7 @@ from delegates.lending import refuse_to_lend
 from delegates.models import Delegate, DelegateTask
 from delegates.owners import Answer, Payload
 from deployments.actions.work import LOST, RUN_TERRAFORM, SEND_REQUEST, SERVICE
-from deployments.engine import remote, work
+from deployments.engine import remote, revealing, work
 from deployments.engine.world import REAL, World
 from deployments.models import Call
 from deployments.regions import region_for
@@ -152,7 +152,7 @@ def _payload(call: Call, task: DelegateTask) -> Payload:
         region_for(stage, call.step),
         call.service,
         call.operation,
-        call.parsed_parameters,
+        revealing.as_sent(call.execution.scope, call.service, call.parsed_parameters),
     )
 
 

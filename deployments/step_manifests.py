@@ -10,6 +10,7 @@ from deployments.manifests.check import check_manifest
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.places import is_remote
 from deployments.manifests.stores import StoreError, fetch
+from deployments.manifests.templates import STACK_TEMPLATE
 from deployments.program_files import is_program, texts_of
 from deployments.step_sources import Fault, named_sources
 from deployments.steps.base import BadStepError, step_kind
@@ -100,6 +101,8 @@ def _text_faults(field: str, source: Mapping[str, Any], scope: Scope) -> Iterato
         document: Document = fetch(source, scope)[0]
     except (StoreError, BadDocument) as gone:
         yield Fault(field, str(gone))
+        return
+    if source["kind"] == STACK_TEMPLATE:
         return
     for problem in check_manifest(source["kind"], document).problems:
         yield Fault(

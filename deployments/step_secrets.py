@@ -13,7 +13,7 @@ from connectors.uses import Thing, Use, Uses, uses
 from deployments.models import Pipeline, StageExecution
 from deployments.pipelines import BadPipelineError, PipelineSpec, StageSpec, read_pipeline
 from deployments.plan import Missing
-from deployments.steps.base import BadStepError, step_kind
+from deployments.steps.base import step_kind
 from rbac.models import Scope
 from rbac.policy import Principal, at_or_below, visible_to
 
@@ -23,11 +23,7 @@ MOST_READ = 200
 
 def secrets_of_step(type_: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
     """The references of the secrets that a step uses."""
-    try:
-        found: tuple[str, ...] = getattr(step_kind(type_).spec_from(spec), "secret_references", ())
-    except BadStepError:
-        return ()
-    return found
+    return step_kind(type_).secrets_of(spec)
 
 
 def needs_of_secrets(stage: StageSpec, scope: Scope, path: str) -> Iterator[Need]:

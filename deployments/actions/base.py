@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from aws.cloudformation import CloudFormation
 from aws.cloudwatch import CloudWatch
 from aws.ecs import Ecs
 from aws.elb import Elb
@@ -118,6 +119,14 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class Template:
+    """A text that a step hands to AWS as it is, with its expressions filled in, and where it came from."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Source:
     """Where a manifest lies."""
 
@@ -178,6 +187,14 @@ class Rollout(Protocol):
     @property
     def provisions(self) -> Provisions: ...
     @property
+    def region(self) -> str:
+        """The region that the step names, else that of the stage; empty while nothing has settled it."""
+        ...
+
+    @property
+    def cloudformation(self) -> CloudFormation: ...
+
+    @property
     def execution_id(self) -> str:
         """The id of the execution, 36 characters, by which AWS can tell who started an ECS task."""
         ...
@@ -206,6 +223,10 @@ class Rollout(Protocol):
 
     def program_files(self, kind: str) -> Mapping[str, str]:
         """The texts of the files of a program that the step brings itself, by path; fetched where needed."""
+        ...
+
+    def load_template(self, kind: str) -> Template:
+        """Fetch the template that the step brings. Raises `ActionFailed` naming the file."""
         ...
 
     def earlier(self, step_type: str) -> Earlier | None:

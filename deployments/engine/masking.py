@@ -1,14 +1,19 @@
 """What of a call's parameters a person may see: names and shapes, not the values of environments."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from connectors.secrets import SecretMissing, find_secret
 from deployments.models import StageExecution, StepExecution
+from deployments.steps.base import known_steps, step_kind
 from guards.masks import Mask
 
 HIDDEN = "•••"
 _VALUES_UNDER = ("environment", "environmentFiles", "files", "hcl", "headers", "inputs")
-_WHOLE = ("clientToken", "logUrl")
+_WHOLE = ("clientToken", "ClientRequestToken", "logUrl")
+_NEVER = ("ParameterValue",)
+_LONG = ("TemplateBody",)
 
 
 def secrets_of(stage: StageExecution) -> tuple[str, ...]:
@@ -16,7 +21,7 @@ def secrets_of(stage: StageExecution) -> tuple[str, ...]:
     secret = stage.connector.secret
     own = (secret.value,) if secret is not None else ()
     hidden = (value for value in stage.execution.hidden_inputs.values() if value)
-    return (*own, *hidden, *_secret_outputs(stage))
+    return (*own, *hidden, *_secret_outputs(stage), *_handed_over(stage))
 
 
 def _secret_outputs(stage: StageExecution) -> tuple[str, ...]:
@@ -24,6 +29,17 @@ def _secret_outputs(stage: StageExecution) -> tuple[str, ...]:
         return ()
     steps = StepExecution.objects.filter(stage__execution=stage.execution_id).exclude(secret_outputs="")
     return tuple(value for step in steps for value in step.hidden_outputs.values())
+
+
+def _handed_over(stage: StageExecution) -> Iterator[str]:
+    """The secrets that steps hand to AWS as parameters of a stack, which may say them again."""
+    if stage.execution_id is None or stage.pk is None:
+        return
+    kinds = [name for name, kind in known_steps().items() if kind.hands_secrets_to_aws]
+    for step in StepExecution.objects.filter(stage__execution=stage.execution_id, type__in=kinds):
+        for reference in step_kind(step.type).secrets_of(step.spec):
+            with suppress(SecretMissing):
+                yield find_secret(stage.execution.scope, reference).value
 
 
 def preview(params: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
@@ -40,4 +56,8 @@ def _masked(key: str, value: Any, mask: Mask) -> Any:
         if key in _VALUES_UNDER:
             return [{**item, "value": HIDDEN} if isinstance(item, Mapping) else HIDDEN for item in value]
         return [_masked(key, item, mask) for item in value]
+    if key in _NEVER:
+        return HIDDEN
+    if key in _LONG and isinstance(value, str):
+        return f"{len(value):,} characters"
     return mask.text(value) if isinstance(value, str) else value

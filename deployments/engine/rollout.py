@@ -7,15 +7,25 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, cast
 
+from aws.cloudformation import CloudFormation
 from aws.cloudwatch import CloudWatch
 from aws.ecs import Ecs
 from aws.elb import Elb
 from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.sts import Sts
-from deployments.actions.base import ActionFailed, ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
+from deployments.actions.base import (
+    ActionFailed,
+    ApprovalState,
+    AskedApproval,
+    Earlier,
+    Loaded,
+    Seen,
+    Source,
+    Template,
+)
 from deployments.actions.work import FETCH_FILES, SERVICE, Work, changes
-from deployments.engine import fetching, pinning, quota, sources
+from deployments.engine import fetching, pinning, quota, revealing, sources
 from deployments.engine.ahead import Ahead, ahead_of, way_of
 from deployments.engine.approvals import Desk
 from deployments.engine.events import new_events
@@ -96,8 +106,10 @@ class EngineRollout:
         return self.shared.world
 
     def door_for(self, row: Call) -> Door:
-        door = self._work_of(row) if row.service == SERVICE else self.shared.door_for(self.step)
-        return cast("Door", door)
+        if row.service == SERVICE:
+            return cast("Door", self._work_of(row))
+        door = cast("Door", self.shared.door_for(self.step))
+        return revealing.door_with_secrets(door, row.service, self.shared.execution.scope)
 
     def remote_for(self, row: Call) -> RemoteCalls | None:
         if row.service != SERVICE:
@@ -220,6 +232,14 @@ class EngineRollout:
         return EngineProvisions(self.step, self.attempt, self.world.now)
 
     @property
+    def region(self) -> str:
+        return known_region(self.shared.stage, self.step)
+
+    @property
+    def cloudformation(self) -> CloudFormation:
+        return CloudFormation(self.caller)
+
+    @property
     def execution_id(self) -> str:
         return str(self.shared.execution.pk)
 
@@ -242,9 +262,18 @@ class EngineRollout:
         self._bring_in(kind)
         return texts_by_path(self._own, kind)
 
+    def load_template(self, kind: str) -> Template:
+        self._fetch_in(kind)
+        return sources.load_template(
+            self.shared.execution, self.shared.stage, kind, self._learned(), self._own
+        )
+
     def _bring_in(self, kind: str) -> None:
         """Fetch the manifests of stage or step that lie elsewhere; what was fetched before stays as it is."""
         self._pin_artifact()
+        self._fetch_in(kind)
+
+    def _fetch_in(self, kind: str) -> None:
         stage = self.shared.stage
         is_own = sources.brings(self._own, kind)
         rows = self._own if is_own else stage.sources

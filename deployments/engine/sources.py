@@ -4,15 +4,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deployments.actions.base import ActionFailed, Loaded, Source
+from deployments.actions.base import ActionFailed, Loaded, Source, Template
+from deployments.actions.naming import as_text
 from deployments.expressions import BadExpressionError, resolve, value_at
 from deployments.manifests.check import ManifestProblem, check_manifest, check_together
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
 from deployments.manifests.layers import Merged, combined
 from deployments.manifests.reading import name_of, read_layers
-from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, title_of
+from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, fetch, title_of
 from deployments.manifests.stores.arn import arn_problem
+from deployments.manifests.templates import with_values
 from deployments.models import Execution, StageExecution, StepExecution
 from deployments.provisioner_outputs import provided
 
@@ -54,6 +56,23 @@ def load_all(
     if arn := _arn(rows, kind):
         return (Loaded({"taskDefinitionArn": _filled_in(arn, known)}, paths=(), warnings=()),)
     return tuple(_loaded(execution, rows, kind, one, known) for one in _read(execution, rows, kind, known))
+
+
+def load_template(
+    execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any], own: Rows
+) -> Template:
+    """Fetch a template that a step brings, with its expressions filled in. Raises `ActionFailed`."""
+    known = {**known_values(execution, stage), **learned}
+    try:
+        document = fetch(_of_kind(own, kind)[0], execution.scope)[0]
+        text = with_values(document.text, lambda text: as_text(resolve(text, known)))
+    except StoreError as error:
+        raise ActionFailed("MANIFEST_MISSING", str(error)) from error
+    except BadDocument as bad:
+        raise ActionFailed("BAD_TEMPLATE", str(bad)) from bad
+    except BadExpressionError as bad:
+        raise ActionFailed("UNKNOWN_EXPRESSION", f"{document.name}: {bad.message}") from bad
+    return Template(document.name, text)
 
 
 def _beside(stage: StageExecution, kind: str, own: Rows) -> Rows:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from aws.cloudformation import CloudFormation
 from aws.cloudwatch import CloudWatch
 from aws.ecs import Ecs
 from aws.elb import Elb
@@ -14,7 +15,16 @@ from aws.preview import PreviewCaller
 from aws.scaling import Scaling
 from aws.sts import Sts
 from delegates.clock import database_now
-from deployments.actions.base import ActionFailed, ApprovalState, AskedApproval, Earlier, Loaded, Seen, Source
+from deployments.actions.base import (
+    ActionFailed,
+    ApprovalState,
+    AskedApproval,
+    Earlier,
+    Loaded,
+    Seen,
+    Source,
+    Template,
+)
 from deployments.actions.work import FETCH_FILES, SERVICE, Work
 from deployments.engine import fetching, pinning, sources
 from deployments.engine.flow import are_beside
@@ -24,7 +34,7 @@ from deployments.models import Execution, StageExecution, StepExecution, StepGro
 from deployments.preview.provisions import PreviewProvisions
 from deployments.preview.work import PlannedWork
 from deployments.program_files import texts_by_path
-from deployments.regions import NO_CLUSTER
+from deployments.regions import NO_CLUSTER, known_region
 from deployments.step_manifests import frozen_sources
 from guards.masks import Mask
 
@@ -121,6 +131,14 @@ class PreviewRollout:
         return Elb(self._shared.caller)
 
     @property
+    def region(self) -> str:
+        return known_region(self._shared.stage, self._memory.step)
+
+    @property
+    def cloudformation(self) -> CloudFormation:
+        return CloudFormation(self._shared.caller)
+
+    @property
     def execution_id(self) -> str:
         return self._shared.caller.placeholder("execution id")
 
@@ -142,6 +160,12 @@ class PreviewRollout:
     def program_files(self, kind: str) -> dict[str, str]:
         self._bring_in(kind)
         return texts_by_path(self._own, kind)
+
+    def load_template(self, kind: str) -> Template:
+        self._bring_in(kind)
+        return sources.load_template(
+            self._shared.execution, self._shared.stage, kind, self._known(), self._own
+        )
 
     def _bring_in(self, kind: str) -> None:
         """Fetch the manifests that lie elsewhere, as they are now; a run pins them when it comes there."""

@@ -70,6 +70,16 @@ class StepKind:
     starter: Mapping[str, Any] = field(default_factory=dict)
     # Whether it makes what the stage deploys to: its outputs are <+provisioner.NAME> then (R189).
     provisions: bool = False
+    # Whether AWS gets the secrets that it names, so that what AWS says may hold them.
+    hands_secrets_to_aws: bool = False
+
+    def secrets_of(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """The references of the secrets that a spec names; none of one that is wrong."""
+        try:
+            found: tuple[str, ...] = getattr(self.spec_from(values), "secret_references", ())
+        except BadStepError:
+            return ()
+        return found
 
     @property
     def changes_ecs_service(self) -> bool:
@@ -144,6 +154,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
     goes_to_delegates: bool = False,
     starter: Mapping[str, Any] | None = None,
     provisions: bool = False,
+    hands_secrets_to_aws: bool = False,
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -167,6 +178,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
             goes_to_delegates,
             starter or {},
             provisions,
+            hands_secrets_to_aws,
         )
         return plan_of
 

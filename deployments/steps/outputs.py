@@ -63,6 +63,15 @@ _OUTPUTS: Mapping[str, Mapping[str, str]] = {
         "desiredCount": "How many tasks are wanted.",
         **_SCALING,
     },
+    "CreateStack": {
+        "stackName": "The name of the stack.",
+        "stackId": "The ARN of the stack.",
+        "stackRegion": "The region that the stack is in.",
+        "stackChange": "CREATE, UPDATE or NONE.",
+        "stackStatus": "How the stack stands.",
+        "stackRestored": "Whether a rollback found the stack as it was before.",
+    },
+    "DeleteStack": {"stackName": "The stack that was deleted.", "stackId": "The ARN that it had."},
     "EcsCleanUp": {"serviceName": "The ECS service that was deleted."},
     "Verify": {
         "watchedSince": "When the watch began.",

@@ -146,7 +146,8 @@ def _check_resources(template: Template, known_types: frozenset[str]) -> None:
     for name, body in template.resources.items():
         if not isinstance(body, dict) or not isinstance(body.get("Type"), str):
             raise Refusal(
-                f"Template format error: [/Resources/{name}] Every Resources object must contain a Type member."
+                f"Template format error: [/Resources/{name}] Every Resources object must contain a Type "
+                "member."
             )
         if not str(name).isalnum():
             raise Refusal(f"Template format error: Resource name {name} is non alphanumeric.")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployments.manifests.document import Document, parse
+from deployments.manifests.templates import STACK_TEMPLATE, read_template
 from rbac.models import Scope
 
 Source = Mapping[str, Any]
@@ -44,7 +45,7 @@ def fetch(source: Source, scope: Scope) -> list[Document]:
     """
     if texts := source.get("texts"):
         # Frozen when an execution started.
-        return [parse(one["text"], one["name"]) for one in texts]
+        return [document_of(source, one["text"], one["name"]) for one in texts]
     found = _stores.get(source["store"])
     if found is None:
         known = ", ".join(store_names())
@@ -55,6 +56,11 @@ def fetch(source: Source, scope: Scope) -> list[Document]:
     if not documents:
         raise StoreError(f"The manifest {source['identifier']} names no file. Give it at least one.")
     return documents
+
+
+def document_of(source: Source, text: str, name: str) -> Document:
+    """A text of a source as a document. Raises `BadDocument`."""
+    return read_template(text, name) if source.get("kind") == STACK_TEMPLATE else parse(text, name)
 
 
 def title_of(name: str) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from connectors.files import FileMissing, read_files
-from deployments.manifests.document import Document, parse
-from deployments.manifests.stores.base import Source, StoreError, store
+from deployments.manifests.document import Document
+from deployments.manifests.stores.base import Source, StoreError, document_of, store
 from rbac.models import Scope
 
 
@@ -17,4 +17,4 @@ def fetch_files(source: Source, scope: Scope) -> Iterator[Document]:
         except FileMissing as missing:
             raise StoreError(missing.detail) from missing
         for file in files:
-            yield parse(file.text, file.ref)
+            yield document_of(source, file.text, file.ref)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from deployments.manifests.document import Document, parse
-from deployments.manifests.stores.base import Source, store
+from deployments.manifests.document import Document
+from deployments.manifests.stores.base import Source, document_of, store
 from rbac.models import Scope
 
 
@@ -11,4 +11,4 @@ from rbac.models import Scope
 def fetch_inline(source: Source, _scope: Scope) -> Iterator[Document]:
     """The source's own text, named after the manifest."""
     if source.get("content"):
-        yield parse(source["content"], source["identifier"])
+        yield document_of(source, source["content"], source["identifier"])

@@ -1,0 +1,54 @@
+"""The action that deletes a stack with all that it made."""
+
+from dataclasses import dataclass
+
+from deployments.actions.base import Action, ActionFailed, CallRecord, Rollout, Verdict, action
+from deployments.actions.stack.adoption import adopt_stack_write
+from deployments.actions.stack.events import follow, newest_event
+from deployments.actions.stack.states import GONE
+
+_FOUND = "stack to delete"
+
+
+@action
+@dataclass(frozen=True)
+class DeleteStack(Action):
+    """Delete the stack and wait until it is gone; one that is not there is no failure. Not undone."""
+
+    stack: str
+    role: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"Delete stack {self.stack}"
+
+    def start(self, rollout: Rollout) -> None:
+        client = rollout.cloudformation
+        live = client.describe(self.stack)
+        rollout.learn(stackName=self.stack)
+        if live is None:
+            rollout.log(f"There is no stack {self.stack}: nothing to delete", "success")
+            return
+        rollout.learn(stackId=live.id)
+        rollout.remember(f"{_FOUND} {rollout.intent}", [live.id, newest_event(client, live.id)])
+        rollout.log(f"Deleting stack {self.stack}, which is {live.status}")
+        client.delete(live.id, rollout.intent, self.role)
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        return adopt_stack_write(rollout, rollout.cloudformation, call)
+
+    def is_done(self, rollout: Rollout) -> bool:
+        found = rollout.recall(f"{_FOUND} {rollout.intent}")
+        if found is None:
+            return True
+        client = rollout.cloudformation
+        course = follow(rollout, client, found[0], rollout.intent, after=found[1])
+        if course.status == "DELETE_FAILED":
+            raise ActionFailed(
+                "STACK_NOT_DELETED",
+                f"Stack {self.stack} is DELETE_FAILED. {course.failure or 'Its events say why'}. See to what "
+                "keeps its resources, and run again.",
+            )
+        if course.status == GONE:
+            rollout.log(f"Stack {self.stack} is deleted", "success")
+        return course.status == GONE
