@@ -26,7 +26,7 @@ def _actions_for(service: str, operation: str, params: Mapping[str, Any]) -> Ite
     if (service, operation) == ("sts", "GetCallerIdentity"):
         return  # AWS answers it to everybody.
     yield iam_action(service, operation)
-    if service == "ecs" and _has_role(params):
+    if service in ("ecs", "cloudformation") and _has_role(params):
         yield "iam:PassRole"
     if operation in _TAGGED_WHEN_MADE and params.get("tags"):
         yield "ecs:TagResource"

@@ -12,6 +12,7 @@ from aws.preview.ecs import EcsOverlay
 from aws.preview.elb import ElbOverlay
 from aws.preview.live import Budget, Live, Placeholders
 from aws.preview.scaling import ScalingOverlay
+from aws.preview.stacks import StackOverlay
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class PreviewCaller:
             "ecs": ecs,
             "elbv2": ElbOverlay(self._live, ecs),
             "application-autoscaling": ScalingOverlay(self._live),
+            "cloudformation": StackOverlay(self._live),
         }
 
     @property

@@ -87,6 +87,20 @@ def _unscaled(params: Params, _: Params) -> str:
     return f"Service {last_part(params['ResourceId'])} loses its auto scaling."
 
 
+def _stack_created(params: Params, _: Params) -> str:
+    return f"Stack {params['StackName']} is created."
+
+
+def _stack_updated(params: Params, _: Params) -> str:
+    return f"Stack {params['StackName']} is updated where the template or a parameter differs."
+
+
+def _stack_deleted(params: Params, _: Params) -> str:
+    named = str(params["StackName"])
+    name = named.split("/")[1] if named.count("/") > 1 else named
+    return f"Stack {name} is deleted with all that it made."
+
+
 def _script(params: Params, _: Params) -> str:
     lines = len(str(params["script"]).splitlines())
     return f"A script of {lines} line{'' if lines == 1 else 's'} is run at a delegate."
@@ -119,6 +133,9 @@ _SENTENCES = {
     "ModifyListener": _listener,
     "ModifyRule": _rule,
     "RunTask": _run,
+    "CreateStack": _stack_created,
+    "UpdateStack": _stack_updated,
+    "DeleteStack": _stack_deleted,
     "RunScript": _script,
     "RunTerraform": _terraform,
     "SendRequest": _request,

@@ -1,0 +1,51 @@
+"""Stacks as they would be after the planned writes; what a template makes is known to a run alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws.errors import Invalid
+from aws.preview.live import Live, OnlyPlanned
+
+_SERVICE = "cloudformation"
+
+
+class StackOverlay:
+    """Answers for the stacks that the preview has touched; None stands for one that is gone."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._stacks: dict[str, dict[str, Any] | None] = {}
+
+    def before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing: a write says all that it does."""
+        return {}
+
+    def take(self, operation: str, params: Mapping[str, Any], answer: dict[str, Any]) -> None:
+        """Take up a write, and complete its answer."""
+        name = _name(params)
+        if operation == "DeleteStack":
+            self._stacks[name] = None
+        elif operation == "CreateStack":
+            self._stacks[name] = {
+                "StackId": answer["StackId"],
+                "StackName": name,
+                "StackStatus": "CREATE_COMPLETE",
+            }
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a read. Raises `AwsError`."""
+        name = _name(params)
+        if name not in self._stacks:
+            return self._live.read(_SERVICE, operation, params)
+        found = self._stacks[name]
+        if found is None:
+            raise Invalid("ValidationError", f"Stack with id {name} does not exist", _SERVICE, operation)
+        if operation != "DescribeStacks":
+            raise OnlyPlanned(_SERVICE, operation)
+        return {"Stacks": [found]}
+
+
+def _name(params: Mapping[str, Any]) -> str:
+    """The name in what names a stack: a name, or an id, arn:…:stack/name/unique."""
+    named = str(params.get("StackName", ""))
+    return named.split("/")[1] if named.count("/") > 1 else named
