@@ -37,10 +37,10 @@ def test_a_deployment_that_fails_is_taken_back_and_then_the_stack(
     write: Write, drive: Drive, place: Place
 ) -> None:
     place()
+    mark = drive.mark()
     execution = write(_text()).run("crash")
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)[-8:]
     assert stack(drive)["StackStatus"] == "DELETE_COMPLETE"
     assert "made" not in clusters(drive)
-    log = drive.log(execution)
-    deleted = log.index("Deleting stack shop, which this run created")
-    assert any("inactive" in line for line in log[:deleted])
+    done = drive.effects(mark)
+    assert done.index("DeleteService") < done.index("DeleteStack")
