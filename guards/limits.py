@@ -158,6 +158,7 @@ SEEN_TEXT_CHARACTERS: Final = Limit(
     4000, "characters", "a text of AWS that sync keeps; what is longer is cut", OWN
 )
 SEEN_DOCUMENT_VALUES: Final = Limit(5000, "values", "an ECS service as sync keeps it", OWN)
+SYNC_SECONDS: Final = Limit(10, "seconds", "between two looks at a cluster that people ask for", OWN)
 SYNC_CALLS: Final = Limit(10_000, "calls", "one look at a cluster", "a hundred times 10,000 tasks")
 
 # --- Texts ------------------------------------------------------------------------------------------

@@ -1,17 +1,20 @@
 """Which clusters are kept in step: those of infrastructures, and for two weeks after their last task."""
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from connectors.models import Connector
 from deployments.models import Infrastructure, StageExecution
+from guards.limits import SYNC_SECONDS
 from instances.models import ServiceInstance, SyncedCluster
 
 KEPT_GOING: Final = timedelta(days=14)
-# Longer than a sync takes and ticks are apart; what ended before that has been seen.
-FOLLOWED: Final = timedelta(minutes=3)
+# Longer than a sync takes, and than ticks are apart after an outage; what ended before that has been seen.
+FOLLOWED: Final = timedelta(minutes=15)
+
+ASKED_APART: Final = timedelta(seconds=int(SYNC_SECONDS))
 
 
 def enter_new(now: datetime) -> int:
@@ -30,13 +33,18 @@ def enter_new(now: datetime) -> int:
 
 
 def follow_deployments(now: datetime) -> int:
-    """Look at once where a deployment has ended since the last look began; also where none has looked yet."""
+    """Look at once where a deployment has ended since the last look began; also where none has looked yet.
+
+    So clusters are found too that an infrastructure names by an expression, or that a run has made.
+    """
     lately = StageExecution.objects.filter(execution__ended_at__gt=now - FOLLOWED)
     ends: dict[tuple[int, str, str], datetime] = {
         (connector, region, cluster): ended
         for connector, region, cluster, ended in lately.values_list("connector", "region", "cluster")
         .annotate(ended=Max("execution__ended_at"))
         .exclude(cluster="")
+        .exclude(region="")
+        if "<+" not in cluster + region
     }
     if not ends:
         return 0
@@ -48,7 +56,8 @@ def follow_deployments(now: datetime) -> int:
         for connector, region, cluster in ends.keys() - known.keys()
     ]
     SyncedCluster.objects.bulk_create(new, ignore_conflicts=True)
-    waiting = SyncedCluster.objects.filter(pk__in=late, failures=0, reading__isnull=True, due_at__gt=now)
+    later = Q(due_at__gt=now) | Q(due_at__isnull=True)
+    waiting = SyncedCluster.objects.filter(later, pk__in=late, failures=0, reading__isnull=True)
     return len(new) + waiting.update(due_at=now, last_used_at=now)
 
 
@@ -83,7 +92,14 @@ def let_go(now: datetime) -> int:
     return idle.update(due_at=None)
 
 
-def ask_for(connector_id: int, region: str, cluster: str, now: datetime) -> None:
-    """Bring the next sync of a cluster forward: something has changed there."""
-    rows = SyncedCluster.objects.filter(connector=connector_id, region=region, cluster=cluster)
-    rows.update(due_at=now, last_used_at=now)
+def ask_for(cluster: SyncedCluster, now: datetime) -> None:
+    """Bring the next sync of a cluster forward: somebody wants to see it as it is now.
+
+    However often somebody asks, one look begins in `ASKED_APART`.
+    """
+    soonest = max(now, cluster.asked_at + ASKED_APART) if cluster.asked_at else now
+    # It may have been allowed meanwhile what a policy denied.
+    told: dict[str, Any] = {"lacking": [], "scaling_read_at": None, "asked_at": soonest, "last_used_at": now}
+    later = Q(due_at__gt=soonest) | Q(due_at__isnull=True)
+    SyncedCluster.objects.filter(later, pk=cluster.pk).update(due_at=soonest, **told)
+    cluster.refresh_from_db()

@@ -20,18 +20,20 @@ SYNC = "core_environment_access"
 def sync_infrastructure(*, actor: User, infrastructure: Infrastructure) -> SyncedCluster:
     """Look at the cluster of an infrastructure now; a sync that is under way is not begun anew.
 
+    Who asks again within seconds has the look that was asked for, or one when they are over.
+
     Raises `Conflict` where the infrastructure names no cluster yet, `Forbidden` without access to it.
     """
     require(actor, SYNC, infrastructure)
     now = database_now()
     with transaction.atomic():
         enter_new(now)
-        ask_for(infrastructure.connector_id, infrastructure.region, infrastructure.cluster, now)
         cluster = cluster_of(infrastructure)
         if cluster is None:
             raise Conflict(
                 "The cluster of this infrastructure is an expression: it is known once something is deployed."
             )
+        ask_for(cluster, now)
         try_now(cluster, now)
         asked = {"region": cluster.region, "cluster": cluster.cluster}
         record(actor=actor, action="infrastructure.sync", thing=infrastructure, after=asked)

@@ -6,13 +6,16 @@ from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
 
-from deployments.models import StageExecution
+from deployments.models import Execution, StageExecution, StepExecution
+from instances.columns import text
 from instances.models import ServiceInstance, SyncedCluster
-from instances.told import Told
+from instances.owning import keys_of
+from instances.told import LONGEST_NAME, Told
 
 Origin = ServiceInstance.Origin
 # Clocks differ, and ECS goes on a while after a deployment is over.
 GRACE = timedelta(minutes=1)
+_Made = dict[str, tuple[UUID, datetime | None]]
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,10 @@ class Origins:
 
     @classmethod
     def of(cls, cluster: SyncedCluster, tasks: Sequence[Told]) -> Self:
-        """One query for all of these tasks."""
-        deployments = {name for one in tasks if (name := one.text("startedBy"))}
-        stages = StageExecution.objects.filter(
-            deployment_id__in=deployments, connector=cluster.connector_id, region=cluster.region
-        )
-        rows = stages.order_by("pk").values_list("deployment_id", "execution", "execution__ended_at")
-        return cls({deployment: (execution, ended) for deployment, execution, ended in rows})
+        """Three queries at most for all of these tasks."""
+        started = {name for one in tasks if (name := one.text("startedBy"))}
+        made = {**_by_steps(cluster, tasks, started), **_by_stages(cluster, started)}
+        return cls({**made, **_by_runs(started - made.keys())})
 
     def origin_of(self, task: Told) -> tuple[str, UUID | None]:
         """The origin, and the execution whose deployment the task is of."""
@@ -40,3 +40,45 @@ class Origins:
         created = task.moment("createdAt")
         is_later = ended is not None and created is not None and created > ended + GRACE
         return (Origin.REPLACED if is_later else Origin.EXECUTION), execution
+
+
+def _by_stages(cluster: SyncedCluster, started: set[str]) -> _Made:
+    stages = StageExecution.objects.filter(
+        deployment_id__in=started, connector=cluster.connector_id, region=cluster.region
+    )
+    rows = stages.order_by("pk").values_list("deployment_id", "execution", "execution__ended_at")
+    return {deployment: (execution, ended) for deployment, execution, ended in rows}
+
+
+def _by_steps(cluster: SyncedCluster, tasks: Sequence[Told], started: set[str]) -> _Made:
+    """Deployments of steps in branches: their stage tells that of its main ECS service only."""
+    keys = keys_of(cluster, {name for one in tasks if (name := service_of(one))})
+    steps = StepExecution.objects.filter(
+        claims__key__in=keys, stage__connector=cluster.connector_id, outputs__deploymentId__in=started
+    )
+    rows = steps.order_by("pk").values_list(
+        "outputs__deploymentId", "stage__execution", "stage__execution__ended_at"
+    )
+    return {str(deployment): (execution, ended) for deployment, execution, ended in rows}
+
+
+def _by_runs(started: set[str]) -> _Made:
+    """Tasks that a step ran by themselves carry the key of their execution, and are never replaced."""
+    keys = {key for one in started if (key := _uuid(one)) is not None}
+    rows = Execution.objects.filter(pk__in=keys) if keys else Execution.objects.none()
+    return {str(pk): (pk, None) for pk in rows.values_list("pk", flat=True)}
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text) if len(text) == 36 else None
+    except ValueError:
+        return None
+
+
+def service_of(task: Told) -> str:
+    """The name of the ECS service that a task belongs to; empty for one that was run by itself."""
+    group = task.raw.get("group")
+    if not isinstance(group, str) or not group.startswith("service:"):
+        return ""
+    return text(group.removeprefix("service:"), LONGEST_NAME)

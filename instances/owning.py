@@ -1,13 +1,20 @@
-"""Which service and infrastructure of Slipway an ECS service belongs to: those of its latest execution."""
+"""Which service and infrastructure of Slipway an ECS service belongs to: those of who changed it last."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from django.db.models import Max
 
-from deployments.models import StageExecution
+from deployments.engine.shared import slot_key
+from deployments.models import SlotClaim, StageExecution
 from instances.models import SyncedCluster
+
+
+def keys_of(cluster: SyncedCluster, names: Iterable[str]) -> dict[str, str]:
+    """How steps claim these ECS services, with the name of each; empty while the account is unknown."""
+    place = StageExecution(account=cluster.account, region=cluster.region, cluster=cluster.cluster)
+    return {slot_key(place, name): name for name in names} if cluster.account else {}
 
 
 @dataclass(frozen=True)
@@ -18,17 +25,37 @@ class Owners:
 
     @classmethod
     def of(cls, cluster: SyncedCluster, names: Sequence[str]) -> Self:
-        """Two queries for all of these names."""
-        stages = StageExecution.objects.filter(
-            connector=cluster.connector_id,
-            region=cluster.region,
-            cluster=cluster.cluster,
-            ecs_service__in=names,
-        )
-        latest = stages.values("ecs_service").annotate(latest=Max("pk")).values_list("latest", flat=True)
-        rows = StageExecution.objects.filter(pk__in=list(latest))
-        fields = ("ecs_service", "service", "infrastructure")
-        return cls({name: (service, infra) for name, service, infra in rows.values_list(*fields)})
+        """Four queries for all of these names: each step of a stage may have changed another ECS service."""
+        latest: dict[str, int] = {}
+        for found in (_main(cluster, names), _claimed(cluster, names)):
+            for name, stage in found.items():
+                latest[name] = max(stage, latest.get(name, 0))
+        rows = StageExecution.objects.filter(pk__in=set(latest.values()))
+        owners = {
+            pk: (service, infra) for pk, service, infra in rows.values_list("pk", "service", "infrastructure")
+        }
+        return cls({name: owners[stage] for name, stage in latest.items() if stage in owners})
 
     def owner_of(self, name: str) -> tuple[int | None, int | None]:
         return self.known.get(name, (None, None))
+
+
+def _main(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
+    """The latest stages by the ECS service that each is about."""
+    stages = StageExecution.objects.filter(
+        connector=cluster.connector_id,
+        region=cluster.region,
+        cluster=cluster.cluster,
+        ecs_service__in=names,
+    )
+    return dict(stages.values("ecs_service").annotate(latest=Max("pk")).values_list("ecs_service", "latest"))
+
+
+def _claimed(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
+    """The latest stages by the ECS services that their steps held."""
+    keys = keys_of(cluster, names)
+    claims = SlotClaim.objects.filter(
+        key__in=keys, held_at__isnull=False, stage__connector=cluster.connector_id
+    )
+    rows = claims.values("key").annotate(latest=Max("stage")).values_list("key", "latest")
+    return {keys[key]: stage for key, stage in rows}

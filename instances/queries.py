@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
-from deployments.models import Infrastructure, Service
+from deployments.models import Infrastructure, Service, StageExecution
 from instances.models import ServiceInstance, SyncedCluster, SyncPause
 from instances.pausing import rests
 from rbac.policy import Principal, visible_to
@@ -31,16 +31,13 @@ def with_places(rows: QuerySet[ServiceInstance]) -> QuerySet[ServiceInstance]:
 
 
 def cluster_of(infrastructure: Infrastructure) -> SyncedCluster | None:
-    """The cluster that an infrastructure names, once sync has heard of it."""
-    return (
-        SyncedCluster.objects.select_related("connector")
-        .filter(
-            connector=infrastructure.connector_id,
-            region=infrastructure.region,
-            cluster=infrastructure.cluster,
-        )
-        .first()
-    )
+    """The cluster that an infrastructure names, or that its last run found, once sync has heard of it."""
+    rows = SyncedCluster.objects.select_related("connector").filter(connector=infrastructure.connector_id)
+    if "<+" not in infrastructure.region + infrastructure.cluster:
+        return rows.filter(region=infrastructure.region, cluster=infrastructure.cluster).first()
+    stages = StageExecution.objects.filter(infrastructure=infrastructure).exclude(cluster="")
+    settled = stages.order_by("-pk").values_list("region", "cluster").first()
+    return rows.filter(region=settled[0], cluster=settled[1]).first() if settled else None
 
 
 def instance_document(row: ServiceInstance) -> dict[str, Any]:

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from instances import columns
+
+# Of an ECS service.
+LONGEST_NAME: Final = 255
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from typing import Final
 from instances.columns import document, row_of
 from instances.models import SeenEvent, SeenService, SyncedCluster
 from instances.owning import Owners
-from instances.told import Told, rows_of
+from instances.told import LONGEST_NAME, Told, rows_of
 
 _FIELDS: Final = (
     "arn", "service", "infrastructure", "status", "desired", "running", "pending", "task_definition",
     "answered", "seen_at", "gone_at",
 )  # fmt: skip
-LONGEST_NAME: Final = 255
 
 
 def keep_services(cluster: SyncedCluster, answer: object, now: datetime) -> None:

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from instances.columns import row_of
 from instances.keeping.machines import enter_machines
-from instances.keeping.services import LONGEST_NAME
 from instances.models import SeenService, ServiceInstance, SyncedCluster
-from instances.origins import Origins
+from instances.origins import Origins, service_of
 from instances.told import Told, rows_of
 
 _FIELDS: Final = (
@@ -41,14 +40,6 @@ def keep_tasks(cluster: SyncedCluster, answer: object, now: datetime) -> None:
         unique_fields=["cluster", "arn"],
         update_fields=_FIELDS,
     )
-
-
-def service_of(task: Told) -> str:
-    """The name of the ECS service that a task belongs to; empty for one that was run by itself."""
-    group = task.raw.get("group")
-    if not isinstance(group, str) or not group.startswith("service:"):
-        return ""
-    return Told({"name": group.removeprefix("service:")}).text("name", LONGEST_NAME)
 
 
 def looks_of(task: Told) -> str:
