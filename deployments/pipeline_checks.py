@@ -1,7 +1,7 @@
 """What is wrong with a pipeline that its schema cannot say: names, kinds, conditions, what clashes."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,13 @@ from deployments.late import Earlier
 from deployments.manifests.document import Document
 from deployments.nameable import Nameable
 from deployments.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
-from deployments.provisioner_outputs import is_provided, known_outputs, path_problem, provisioner_types
+from deployments.provisioner_outputs import (
+    is_provided,
+    known_outputs,
+    needs_place,
+    path_problem,
+    provisioner_types,
+)
 from deployments.step_sources import shape_faults
 from deployments.steps.base import BadStepError, step_kind
 from deployments.steps.outputs import all_outputs
@@ -77,7 +83,9 @@ def problems_of(value: Mapping[str, Any], document: Document) -> Iterator[Proble
         place: Path = ("pipeline", "stages", number, "stage")
         checked = _Stage(stage["spec"], (*place, "spec"), before, document, nameable)
         yield from checked.problems()
-        yield from _when_problems(stage, place, before, [], document, nameable)
+        # A stage is asked whether it runs before any of its steps has made anything.
+        told = _Said(before, [], _provided([]))
+        yield from _when_problems(stage, place, told, document, nameable)
         before = {**before, **_outputs(checked.forward.leaves)}
 
 
@@ -104,6 +112,10 @@ class _Stage:
         for section, nested in (("steps", self.forward), ("rollbackSteps", self.back)):
             for leaf in nested.leaves:
                 yield from _step_problems(leaf.step, section, (*self.place, *leaf.place), self.document)
+        for leaf in self.forward.leaves[: self.provisioning]:
+            if needs_place(leaf.step["type"]):
+                text = f"{leaf.step['type']} needs the cluster that is made here: it belongs under execution"
+                yield self._at(leaf.place, text)
         yield from self._whens()
 
     def _at(self, place: Path, message: str) -> Problem:
@@ -142,38 +154,25 @@ class _Stage:
     def _whens(self) -> Iterator[Problem]:
         names = [leaf.identifier for leaf in self.forward.leaves]
         for leaf in self.forward.leaves:
-            earlier = {**self.before, **_outputs(self.forward.before(leaf))}
+            told, spec = self._told(self.forward.before(leaf), names), leaf.step.get("spec", {})
             here = (*self.place, *leaf.place)
-            faults = (*late.faults(leaf.step.get("spec", {}), earlier, names), *self._in_vain(leaf))
-            for fault in (*faults, *self._not_provided(leaf)):
+            faults = (*late.faults(spec, told.earlier, names), *self._in_vain(leaf), *_unprovided(spec, told))
+            for fault in faults:
                 yield problem((*here, "spec", *fault.where), fault.message, self.document)
-            yield from _when_problems(leaf.step, here, earlier, names, self.document, self.nameable)
+            yield from _when_problems(leaf.step, here, told, self.document, self.nameable)
         for group in self.forward.groups:
             first = self.forward.leaves[group.position]
-            earlier = {**self.before, **_outputs(self.forward.before(first))}
+            told = self._told(self.forward.before(first), names)
             place = (*self.place, *group.place)
-            yield from _when_problems(group.said, place, earlier, names, self.document, self.nameable)
+            yield from _when_problems(group.said, place, told, self.document, self.nameable)
         # A rollback knows what the steps of its stage came to, as far as they did.
-        known = {**self.before, **_outputs(self.forward.leaves)}
+        known = self._told(self.forward.leaves, [])
         said = [(leaf.step, leaf.place) for leaf in self.back.leaves]
         for one, place in (*said, *((group.said, group.place) for group in self.back.groups)):
-            yield from _when_problems(one, (*self.place, *place), known, [], self.document, self.nameable)
+            yield from _when_problems(one, (*self.place, *place), known, self.document, self.nameable)
 
-    def _not_provided(self, leaf: Leaf) -> Iterator[late.Fault]:
-        """What a step names of a provisioner that no step before it can give."""
-        provided = self._provided(self.forward.before(leaf))
-        for where, path in named_in(leaf.step.get("spec", {})):
-            if message := provided(path):
-                yield late.Fault(where, message)
-
-    def _provided(self, before: Iterable[Leaf]) -> Callable[[str], str]:
-        """What is wrong with a path behind these steps, if it names a provisioner's output."""
-        types = provisioner_types()
-        made = [
-            (leaf.step["type"], leaf.step.get("spec", {})) for leaf in before if leaf.step["type"] in types
-        ]
-        known = known_outputs(made)
-        return lambda path: path_problem(path, known, has_any=bool(made)) if is_provided(path) else ""
+    def _told(self, before: Sequence[Leaf], others: list[str]) -> "_Said":
+        return _Said({**self.before, **_outputs(before)}, others, _provided(before))
 
     def _in_vain(self, leaf: Leaf) -> Iterator[late.Fault]:
         try:
@@ -181,6 +180,29 @@ class _Stage:
         except BadStepError:
             return
         yield from self.nameable.faults(kind, leaf.step.get("spec", {}))
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What is known at one place of a stage: `earlier` steps are over, `others` are not."""
+
+    earlier: Earlier
+    others: list[str]
+    unprovided: Callable[[str], str]
+    """What is wrong with a path that names a provisioner's output; nothing of any other."""
+
+
+def _provided(before: Iterable[Leaf]) -> Callable[[str], str]:
+    types = provisioner_types()
+    made = [(one.step["type"], one.step.get("spec", {})) for one in before if one.step["type"] in types]
+    known = known_outputs(made)
+    return lambda path: path_problem(path, known, has_any=bool(made)) if is_provided(path) else ""
+
+
+def _unprovided(spec: Mapping[str, Any], told: _Said) -> Iterator[late.Fault]:
+    for where, path in named_in(spec):
+        if message := told.unprovided(path):
+            yield late.Fault(where, message)
 
 
 def _outputs(leaves: Iterable[Leaf]) -> dict[str, Collection[str] | None]:
@@ -191,7 +213,7 @@ def _outputs(leaves: Iterable[Leaf]) -> dict[str, Collection[str] | None]:
 def _changed_by(leaf: Leaf) -> str | None:
     """The ECS service that a step changes as far as it says; empty is the one that the stage deploys."""
     try:
-        changes = step_kind(leaf.step["type"]).undone_by
+        changes = step_kind(leaf.step["type"]).changes_ecs_service
     except BadStepError:
         return None
     return str(leaf.step.get("spec", {}).get("service", "")).strip() if changes else None
@@ -200,8 +222,7 @@ def _changed_by(leaf: Leaf) -> str | None:
 def _when_problems(
     said: Mapping[str, Any],
     place: Path,
-    earlier: Earlier,
-    others: list[str],
+    told: _Said,
     document: Document,
     nameable: Nameable,
 ) -> Iterator[Problem]:
@@ -216,7 +237,9 @@ def _when_problems(
         yield problem(here, str(bad), document)
     for message in nameable.faults_of_condition(paths):
         yield problem(here, message, document)
-    for fault in late.faults({"condition": condition}, earlier, others):
+    for message in filter(None, map(told.unprovided, paths)):
+        yield problem(here, message, document)
+    for fault in late.faults({"condition": condition}, told.earlier, told.others):
         yield problem(here, fault.message, document)
 
 

@@ -50,6 +50,11 @@ def path_problem(path: str, known: set[str] | None, *, has_any: bool) -> str:
     return f"<+{path}> is no output of the provisioner.{hint}"
 
 
+def needs_place(type_: str) -> bool:
+    """Whether a step looks into the cluster, which the provisioner of its stage has still to make."""
+    return type_.startswith("Ecs")
+
+
 def provided(stage: StageExecution, steps: Iterable[StepExecution]) -> dict[str, Any]:
     """What `<+provisioner.NAME>` comes to in a stage: the outputs of its provisioning steps that succeeded.
 

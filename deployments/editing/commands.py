@@ -8,6 +8,7 @@ from deployments.editing import edits
 from deployments.editing.draft import Draft, NotEditable
 from deployments.editing.forms import write_form
 from deployments.editing.places import GONE, Path, body_of, found, kind_of, path_from, path_text
+from deployments.editing.provisioners import drop_provisioner, set_provisioner
 from deployments.editing.targets import choose_place
 from deployments.steps.base import known_steps
 
@@ -120,6 +121,17 @@ def _set_strategy(asked: _Asked) -> tuple[Path, str]:
     return asked.at, f"The steps and the rollback steps of {name} are in the stage."
 
 
+def _set_provisioner(asked: _Asked) -> tuple[Path, str]:
+    name = asked.given.get("provisioner", "")
+    set_provisioner(asked.tree, asked.at, name)
+    return asked.at, f"The steps of {name} are in the stage. They run before it deploys."
+
+
+def _drop_provisioner(asked: _Asked) -> tuple[Path, str]:
+    drop_provisioner(asked.tree, asked.at)
+    return asked.at, f"{_title(asked.tree, asked.at)} deploys to infrastructure that is there already."
+
+
 def _choose_place(asked: _Asked) -> tuple[Path, str]:
     place = asked.given.get("chosen", "")
     choose_place(asked.tree, asked.at, place)
@@ -166,6 +178,8 @@ _COMMANDS: dict[str, Callable[[_Asked], tuple[Path, str]]] = {
     "add-stage": _add_stage,
     "add-step": _add_step,
     "set-strategy": _set_strategy,
+    "set-provisioner": _set_provisioner,
+    "drop-provisioner": _drop_provisioner,
     CHOOSE_PLACE: _choose_place,
     "delete": _delete,
     "up": _up,

@@ -18,10 +18,14 @@ from deployments.editing.places import (
     items_at,
     items_of,
     kind_of,
+    provisioner_items,
+    provisioner_path,
     stage_path,
 )
 from deployments.steps.base import known_steps
 from deployments.strategies.base import known_strategies
+
+_LISTS = tuple((name,) for name in SECTIONS)
 
 
 def add_stage(tree: Any, name: str) -> Path:
@@ -49,12 +53,14 @@ def add_step(tree: Any, into: Path, type_: str) -> Path:
     if section not in kind.sections:
         raise NotEditable(f"{kind.title} belongs under {kind.sections[0]}.")
     stage = found(tree, stage_path(into))
-    _make_execution(tree, stage_path(into))
+    around = section_path(into)[:-1]
+    if around == execution_path(stage_path(into)):
+        _make_execution(tree, stage_path(into))
     items = items_at(tree, into)
     items.append(new_step(stage, type_))
     at = (*into, len(items) - 1)
     if section == "steps" and kind.undone_by and not _has_type(stage, "rollbackSteps", kind.undone_by):
-        undoing = items_at(tree, (*execution_path(stage_path(into)), "rollbackSteps"))
+        undoing = items_at(tree, (*around, "rollbackSteps"))
         undoing.append(new_step(stage, kind.undone_by))
     return at
 
@@ -112,7 +118,9 @@ def delete(tree: Any, at: Path) -> None:
     left = {str(one.get("type")) for one in all_bodies(stage)}
     kinds = known_steps()
     partners = {kinds[type_].undone_by for type_ in _types_inside(gone) if type_ in kinds}
-    _delete_partners(items_of(stage, "rollbackSteps"), partners, left)
+    for undoing in (items_of(stage, "rollbackSteps"), provisioner_items(stage, "rollbackSteps")):
+        _delete_partners(undoing, partners, left)
+    _drop_empty_provisioner(stage)
 
 
 def _delete_partners(items: list[Any], partners: set[str], left: set[str]) -> None:
@@ -177,10 +185,28 @@ def take_out(tree: Any, at: Path) -> Path:
 
 def section_of(path: Path) -> str:
     """`steps` or `rollbackSteps`: which of the two a path inside a stage leads into."""
-    name = path[6] if len(path) > 6 else ""
-    if name not in SECTIONS:
-        raise NotEditable("This is no place for a step.")
-    return str(name)
+    return str(section_path(path)[-1])
+
+
+def section_path(path: Path) -> Path:
+    """The list of a stage that a path leads into: of its execution, or of its provisioner."""
+    stage_at = stage_path(path)
+    for around in (execution_path(stage_at), provisioner_path(stage_at)):
+        if path[: len(around)] == around and path[len(around) : len(around) + 1] in _LISTS:
+            return path[: len(around) + 1]
+    raise NotEditable("This is no place for a step.")
+
+
+def _drop_empty_provisioner(stage: Any) -> None:
+    """A provisioner whose last step is gone makes nothing: neither does the stage."""
+    environment = (body_of(stage).get("spec") or {}).get("environment")
+    if not isinstance(environment, dict):
+        return
+    said = environment.get("provisioner")
+    if isinstance(said, dict) and said.get("steps") == []:
+        environment.pop("provisioner")
+    elif isinstance(said, dict) and said.get("rollbackSteps") == []:
+        said.pop("rollbackSteps")
 
 
 def _make_execution(tree: Any, stage_at: Path) -> None:
@@ -218,7 +244,8 @@ def _drop_empty(tree: Any, items_path: Path) -> None:
 
 
 def _has_type(stage: Any, section: str, type_: str) -> bool:
-    return any(type_ in _types_inside(one) for one in items_of(stage, section))
+    items = [*items_of(stage, section), *provisioner_items(stage, section)]
+    return any(type_ in _types_inside(one) for one in items)
 
 
 def _types_inside(item: Any) -> set[str]:

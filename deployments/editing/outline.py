@@ -14,11 +14,16 @@ from deployments.editing.places import (
     items_of,
     kind_of,
     path_text,
+    provisioner_items,
+    provisioner_path,
 )
+from deployments.editing.provisioners import provisions
+from deployments.provisioner_outputs import needs_place
 from deployments.steps.base import known_steps
 from deployments.strategies.base import known_strategies
 
 _TITLES = {"steps": "Steps", "rollbackSteps": "Rollback steps"}
+_PROVISIONER_TITLES = {"steps": "Provisioner", "rollbackSteps": "Rollback steps of the provisioner"}
 _PARALLEL = "At the same time"
 
 
@@ -71,9 +76,23 @@ def outline(tree: Any, problems: Sequence[Mapping[str, Any]] = ()) -> list[Row]:
 
 def _stage(stage: Any, at: Path, count: int, said: list[tuple[str, str]]) -> Row:
     sections = tuple(_section(stage, at, name, said) for name in SECTIONS)
+    if provisions(stage):
+        making, taking_down = (_of_provisioner(stage, at, name, said) for name in SECTIONS)
+        sections = (making, *sections, taking_down)
     inside = tuple(f"{one.into}." for one in sections)
     own = [(path, message) for path, message in said if not path.startswith(inside)]
     return _row(stage, at, count, own, detail="Deploys to Amazon ECS", sections=sections)
+
+
+def _of_provisioner(stage: Any, at: Path, name: str, said: list[tuple[str, str]]) -> Section:
+    into = (*provisioner_path(at), name)
+    rows = _rows(provisioner_items(stage, name), into, said, name)
+    return Section(_PROVISIONER_TITLES[name], path_text(into), rows, provisioner_palette(name))
+
+
+def provisioner_palette(section: str) -> tuple[tuple[str, str], ...]:
+    """The types of step that may stand in a provisioner: none that look into the cluster."""
+    return tuple((type_, title) for type_, title in palette(section) if not needs_place(type_))
 
 
 def _section(stage: Any, at: Path, name: str, said: list[tuple[str, str]]) -> Section:

@@ -86,6 +86,19 @@ def execution_path(stage: Path) -> Path:
     return (*stage, "stage", "spec", "execution")
 
 
+def provisioner_path(stage: Path) -> Path:
+    """Where the steps stand that make the infrastructure of a stage, and those that take it down."""
+    return (*stage, "stage", "spec", "environment", "provisioner")
+
+
+def provisioner_items(stage: Any, section: str) -> list[Any]:
+    """The items of a stage's provisioner in a section; none where it has no provisioner."""
+    found: Any = body_of(stage)
+    for name in ("spec", "environment", "provisioner", section):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, list) else []
+
+
 def items_of(stage: Any, section: str) -> list[Any]:
     """The items that a stage lists in a section; none where it lists none."""
     spec = body_of(stage).get("spec")
@@ -97,6 +110,7 @@ def items_of(stage: Any, section: str) -> list[Any]:
 def all_bodies(stage: Any) -> Iterator[dict[str, Any]]:
     """Every step and group of a stage, of both sections and all depths."""
     waiting = [one for section in SECTIONS for one in items_of(stage, section)]
+    waiting += [one for section in SECTIONS for one in provisioner_items(stage, section)]
     while waiting:
         item = waiting.pop()
         yield body_of(item)

@@ -21,7 +21,7 @@ EDIT = "core_environment_edit"
 MOST_OFFERED = 200
 _IN_ENVIRONMENT = {"name": "environment_name", "identifier": "environment_identifier"}
 # What has a value before anybody enters something.
-_CHOSEN = frozenset({"connector", "region", "kind", "in_scope"})
+_CHOSEN = frozenset({"connector", "region", "kind", "in_scope", "method", "mapped_region", "mapped_cluster"})
 
 
 class EnvironmentField(forms.ModelChoiceField):
@@ -34,7 +34,7 @@ class EnvironmentField(forms.ModelChoiceField):
 class StagePlaceForm(NewInfrastructureForm):
     """An infrastructure, in an environment that is there or in one that is made with it."""
 
-    depending = frozenset({"environment", "environment_name", "kind", "in_scope"})
+    depending = NewInfrastructureForm.depending | {"environment", "environment_name", "kind", "in_scope"}
 
     environment = EnvironmentField(
         Environment.objects.none(), label="Which", required=False, empty_label="A new one"

@@ -1,6 +1,6 @@
 """What expressions may name at one moment of a run, with the values that they come to now."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,8 +8,10 @@ from deployments.engine.masking import HIDDEN, secrets_of
 from deployments.engine.sources import artifact_values
 from deployments.knowledge.names import AFTER_LAST, STARS, Choice, Known, State, leaves, secret, step_title
 from deployments.knowledge.sources import about_of, source_of, unseen_roots
+from deployments.late import PLACE
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
-from deployments.states import TERMINAL
+from deployments.provisioner_outputs import makes_infrastructure
+from deployments.states import TERMINAL, Status
 from deployments.steps.outputs import outputs_of
 from guards.masks import Mask
 from rbac.policy import NotVisible, Principal
@@ -81,7 +83,12 @@ class Run:
             return []
         unseen = unseen_roots(moment.stage, person)
         mask = Mask(secrets_of(moment.stage))
-        found = [*self._settled(moment), *self._outputs(moment), *_own(moment)]
+        found = [
+            *self._settled(moment),
+            *self._outputs(moment),
+            *_provided(moment, self._before(moment)),
+            *_own(moment),
+        ]
         return [_shown(one, unseen, mask) for one in found]
 
     def _settled(self, moment: Moment) -> Iterator[Known]:
@@ -122,6 +129,19 @@ def _steps(stage: StageExecution, section: StepExecution.Section) -> list[StepEx
     for step in steps:
         step.stage = stage
     return sorted(steps, key=lambda step: step.position)
+
+
+def _provided(moment: Moment, before: Iterable[StepExecution]) -> Iterator[Known]:
+    """What the provisioner's steps of the stage came to, and where it deploys while that is not settled."""
+    mine = [one for one in before if one.stage == moment.stage and makes_infrastructure(one)]
+    for step in mine:
+        source = f"Step {step.name}, which makes infrastructure"
+        # Of a step that failed nothing counts (R189).
+        if step.status == Status.SUCCESS or step.status not in TERMINAL:
+            yield from _of_step(step, "provisioner.", source, with_late=step.status not in TERMINAL)
+    if not moment.stage.is_placed:
+        for path in PLACE:
+            yield Known(path, source_of(path, moment.stage.values), about_of(path), State.LATER)
 
 
 def _own(moment: Moment) -> Iterator[Known]:

@@ -4,7 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.editing.places import STAGES, Path, body_of, children_of, execution_path, items_of, kind_of
+from deployments.editing.places import (
+    STAGES,
+    Path,
+    body_of,
+    children_of,
+    execution_path,
+    items_of,
+    kind_of,
+    provisioner_items,
+    provisioner_path,
+)
 from deployments.knowledge.names import AFTER_LAST, Choice, Known, State, secret, step_title
 from deployments.knowledge.sources import source_of
 from deployments.knowledge.words import DIGEST, FIXED
@@ -12,6 +22,7 @@ from deployments.manifests.document import BadDocument, Document, parse
 from deployments.models import Environment, Infrastructure, Pipeline, Service
 from deployments.overriding import overridden
 from deployments.plan import nearest, nearest_service
+from deployments.provisioner_outputs import provisioner_types
 from deployments.steps.outputs import known_within, outputs_of
 from deployments.strategies.base import known_strategies
 from rbac.models import Scope
@@ -148,6 +159,8 @@ class Draft:
             for name, about in outputs_of(one.type, one.body.get("spec")).items():
                 path = f"execution.steps.{one.identifier}.output.{name}"
                 yield Known(path, source, about, State.LATER)
+                if one.stage == mark.stage and one.type in provisioner_types():
+                    yield Known(f"provisioner.{name}", source, about, State.LATER)
 
     def _before(self, mark: Mark, *, is_behind: bool) -> list[Mark]:
         """The steps that are over by then; a rollback step knows all of its stage, and nobody knows of it."""
@@ -224,9 +237,12 @@ def _marks_of(stage: Any, number: int) -> Iterator[Mark]:
     at: Path = (*STAGES, number)
     body = body_of(stage)
     yield Mark(body, "stage", (*at, "stage"), number)
+    yield from _inside(provisioner_items(stage, "steps"), (*provisioner_path(at), "steps"), number, ())
     for section in ("steps", "rollbackSteps"):
         items = items_of(stage, section) or _filled_in(body, section)
         yield from _inside(items, (*execution_path(at), section), number, ())
+    items = provisioner_items(stage, "rollbackSteps")
+    yield from _inside(items, (*provisioner_path(at), "rollbackSteps"), number, ())
 
 
 def _filled_in(body: Mapping[str, Any], section: str) -> list[Any]:

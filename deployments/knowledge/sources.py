@@ -23,6 +23,7 @@ _ROOTS: Mapping[str, str] = {
     "infra": "Infrastructure",
     "primary": "Image",
     "execution": "Run",
+    "provisioner": "Provisioner",
 }
 _OF_SERVICE = frozenset({"service.variables", "serviceVariables", "variables"})
 _OF_ENVIRONMENT = frozenset({"env.variables", "serviceVariables", "variables"})

@@ -13,7 +13,7 @@ from guards.limits import SHELL_SCRIPT_BYTES
 # R189, with the names that the reference maps to region and cluster.
 MAKE_CLUSTER = """\
 # An example: a cluster of its own. The delegate needs the AWS CLI.
-# Write what the infrastructure needs as JSON: <+provisioner.cluster_name> is the value of cluster_name.
+# Write what the infrastructure needs as JSON: cluster_name is known as provisioner.cluster_name then.
 region="us-east-1"
 cluster="my-cluster"
 aws ecs create-cluster --cluster-name "$cluster" --region "$region"

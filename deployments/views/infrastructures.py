@@ -18,7 +18,7 @@ from delegates.doors import Cluster, list_clusters
 from delegates.inquiries import clusters_by_delegate
 from delegates.models import Inquiry
 from deployments import catalog
-from deployments.forms.environments import InfrastructureForm, NewInfrastructureForm
+from deployments.forms.environments import DYNAMIC, STATIC, InfrastructureForm, NewInfrastructureForm
 from deployments.forms.resources import DeleteForm
 from deployments.models import Environment, Infrastructure
 from deployments.used_by import used_by
@@ -30,6 +30,7 @@ from web.pages import PageRequest, get_visible, page
 from web.problems import ChangedMeanwhile, Problem
 
 ACCESS: Final = "core_connector_access"
+_PLACE: Final = ("region", "cluster")
 
 
 @page
@@ -51,9 +52,15 @@ def new_infrastructure(request: PageRequest, pk: int) -> HttpResponse:
         except Problem as problem:
             form.refuse(problem)
         else:
-            messages.success(request, f"{made.name} is there: cluster {made.cluster} in {made.region}.")
+            messages.success(request, _is_there(made))
             return redirect("environment", pk=pk)
     return _form_page(request, form, environment)
+
+
+def _is_there(made: Infrastructure) -> str:
+    if made.is_dynamic:
+        return f"{made.name} is there. The provisioner of each stage that deploys to it makes its cluster."
+    return f"{made.name} is there: cluster {made.cluster} in {made.region}."
 
 
 @page
@@ -181,19 +188,21 @@ def _found(request: PageRequest, pk: int, infrastructure: int) -> Infrastructure
 
 
 def _values(found: Infrastructure) -> dict[str, Any]:
-    values = {name: getattr(found, name) for name in ("name", "region", "cluster", "version")}
-    return {**values, "connector": found.connector_id}
+    values = {name: getattr(found, name) for name in ("name", "version")}
+    place = {f"mapped_{name}" if found.is_dynamic else name: getattr(found, name) for name in _PLACE}
+    method = DYNAMIC if found.is_dynamic else STATIC
+    return {**values, **place, "method": method, "connector": found.connector_id}
 
 
 def _changed_meanwhile(
     request: PageRequest, form: InfrastructureForm, connectors: Sequence[Connector], stored: Infrastructure
 ) -> HttpResponse:
     """Show what was entered over what was saved meanwhile; the next save means to replace that."""
-    given = form.cleaned_data
-    names = ("name", "region", "cluster")
+    given, mine = form.cleaned_data, form.spec()
+    names = ("name", *_PLACE, "is_dynamic")
     differs = compared(
         {name: getattr(stored, name) for name in names} | {"connector": str(stored.connector)},
-        {name: given[name] for name in names} | {"connector": str(given["connector"])},
+        {name: getattr(mine, name) for name in names} | {"connector": str(given["connector"])},
     )
     entered = given | {"connector": given["connector"].pk, "version": stored.version}
     again = InfrastructureForm(connectors=connectors, initial=entered)

@@ -11,7 +11,8 @@ from deployments.editing.commands import Outcome, carry_out
 from deployments.editing.draft import Draft, NotEditable
 from deployments.editing.forms import OpenForm, form_at
 from deployments.editing.outline import outline
-from deployments.editing.places import path_from
+from deployments.editing.places import found, path_from
+from deployments.editing.provisioners import provisioner_of, provisioners, provisions
 from deployments.editing.targets import Nearby
 from deployments.models import Infrastructure, Service
 from deployments.pipeline_guide import MOST_NAMES
@@ -40,6 +41,9 @@ def edit_visually(request: PageRequest) -> HttpResponse:
     content = _shown(outcome, scope, request.user, words)
     if (form := content.get("form")) and form.kind == "stage":
         content["new_place"] = place or place_form(request, scope, form, words)
+        stage = found(Draft(outcome.text).value, path_from(form.at))
+        content |= {"provisioners": provisioners(), "provisioner": provisioner_of(stage)}
+        content["provisions"] = provisions(stage)
     content |= {"new_text": outcome.text if outcome.text != text else None, "outcome": outcome}
     return render(request, "deployments/pipelines/_visual.html", content)
 
