@@ -13,6 +13,7 @@ from delegates.models import Inquiry
 from deployments.actions.base import ActionFailed
 from deployments.engine.fetching import brought_in
 from deployments.manifests.places import beside, is_wanting
+from deployments.models import Infrastructure
 from deployments.overriding import Overridden, Row
 from deployments.store_connectors import settled
 from deployments.variables import expressions
@@ -76,7 +77,11 @@ def _known(found: Overridden) -> dict[str, Any]:
         **expressions({}, *found.values),
         "service": {"name": found.service.name, "identifier": found.service.identifier},
         "env": {"name": found.environment.name, "identifier": found.environment.identifier},
-        "infra": {"name": place.name, "identifier": place.identifier, "region": place.region}
-        if place
-        else {},
+        "infra": _of_place(place) if place else {},
     }
+
+
+def _of_place(place: Infrastructure) -> dict[str, str]:
+    named = {"name": place.name, "identifier": place.identifier}
+    # Of a dynamic one only a run knows more.
+    return named if place.is_dynamic else {**named, "region": place.region}

@@ -83,8 +83,19 @@ def new_manifests() -> list[ManifestSpec]:
     ]
 
 
-def new_pipeline(strategy: str, *, service: str, environment: str, infrastructure: str, title: str) -> str:
-    """A pipeline with one stage that deploys a service by a strategy, its steps written out."""
+def new_pipeline(
+    strategy: str,
+    *,
+    service: str,
+    environment: str,
+    infrastructure: str,
+    title: str,
+    is_dynamic: bool = False,
+) -> str:
+    """A pipeline with one stage that deploys a service by a strategy, its steps written out.
+
+    For a dynamic infrastructure it has a provisioner too, a script to change.
+    """
     filling = known_strategies()[strategy]()
     stage = {
         "identifier": f"deploy_to_{environment}",
@@ -96,6 +107,7 @@ def new_pipeline(strategy: str, *, service: str, environment: str, infrastructur
             "environment": {
                 "environmentRef": environment,
                 "infrastructureDefinitions": [{"identifier": infrastructure}],
+                **({"provisioner": {"steps": [_scripted()]}} if is_dynamic else {}),
             },
             "execution": {
                 "steps": [_with_examples(one) for one in filling.steps],
@@ -111,6 +123,13 @@ def new_pipeline(strategy: str, *, service: str, environment: str, infrastructur
         allow_unicode=True,
         default_flow_style=False,
     )
+
+
+def _scripted() -> dict[str, Any]:
+    """A script that makes a cluster, for a provisioner to begin with."""
+    kind = step_kind("ShellScriptProvision")
+    step = {"type": kind.type, "identifier": "provision", "name": kind.title, "spec": dict(kind.starter)}
+    return {"step": step}
 
 
 def _with_examples(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -91,7 +91,9 @@ class TemplateForm(PageForm):
         near = scope.ancestor_paths() if scope else []
         services = Service.objects.filter(scope__path__in=near).select_related("scope")
         places = Infrastructure.objects.filter(environment__scope__path__in=near)
-        places = places.select_related("environment__scope").order_by("environment__identifier", "identifier")
+        # Those that are there already come first: the others need a provisioner.
+        order = ("is_dynamic", "environment__identifier", "identifier")
+        places = places.select_related("environment__scope").order_by(*order)
         self.services = visible_to(person, "core_service_view", services)
         self.places = visible_to(person, "core_environment_view", places)
         for name, rows in (("service", self.services), ("place", self.places)):
@@ -115,4 +117,5 @@ class TemplateForm(PageForm):
             environment=environment,
             infrastructure=infrastructure,
             title=service.name if service else "my service",
+            is_dynamic=bool(place and place.is_dynamic),
         )

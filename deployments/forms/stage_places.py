@@ -21,7 +21,9 @@ EDIT = "core_environment_edit"
 MOST_OFFERED = 200
 _IN_ENVIRONMENT = {"name": "environment_name", "identifier": "environment_identifier"}
 # What has a value before anybody enters something.
-_CHOSEN = frozenset({"connector", "region", "kind", "in_scope", "method", "mapped_region", "mapped_cluster"})
+_CHOSEN = frozenset(
+    {"connector", "region", "cluster", "kind", "in_scope", "method", "mapped_region", "mapped_cluster"}
+)
 
 
 class EnvironmentField(forms.ModelChoiceField):

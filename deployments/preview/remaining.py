@@ -18,6 +18,7 @@ from deployments.preview.late import OnlyInARun, actions_now
 from deployments.preview.rollout import StageMemory, StepMemory
 from deployments.preview.running import Failure, PreviewedStep, act_all, is_settled
 from deployments.preview.whether import Outlook, Verdict, has_failed
+from deployments.regions import known_region
 from deployments.states import Status
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
 from guards.masks import Mask
@@ -33,6 +34,9 @@ def run_remaining(asking: StepExecution, ways: list[tuple[StageExecution, Caller
         remaining.run(stage, caller)
     text = json.dumps(remaining.exact, sort_keys=True, default=str)
     return remaining.shown, hashlib.sha256(text.encode()).hexdigest()
+
+
+_ELSEWHERE = "It makes its calls in a region of its own, which is not asked for this."
 
 
 class _Remaining:
@@ -102,6 +106,9 @@ def _previewed(
     shared.steps.append(memory)
     previewed = PreviewedStep(memory, shared.caller, is_reached=is_reached, verdict=verdict)
     if not is_reached or is_settled(previewed):
+        return previewed
+    if known_region(shared.stage, step) != shared.stage.region:
+        previewed.warnings.append(_ELSEWHERE)
         return previewed
     rows = sorted(step.actions.all(), key=lambda row: row.position)
     try:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from connectors.models import Connector
 from delegates.inquiries import seen_by_connector
 from delegates.models import Inquiry
+from deployments.expressions import has_expression
 from deployments.models import Infrastructure
 from rbac.policy import visible_to
 from web.pages import PageRequest, page
@@ -89,6 +90,10 @@ def _sides(request: PageRequest) -> list[Side]:
 
 
 def _list(request: PageRequest, place: Infrastructure, content: dict[str, Any]) -> None:
+    if place.is_dynamic and has_expression(place.region):
+        raise Problem(
+            f"{place.name} is provisioned by each run, so nobody knows its region yet: choose another one."
+        )
     balancers = _seen(request, place, Inquiry.Kind.BALANCERS)
     content["balancers"] = balancers
     asked = content["asked_balancer"]

@@ -2,15 +2,18 @@
 
 import pytest
 
-from deployments.models import Call, StageExecution, StepExecution
+from deployments.actions.provision_script import OUTPUT_PATH
+from deployments.knowledge.of_run import Run
+from deployments.models import Call, Execution, SlotClaim, StageExecution, StepExecution
+from deployments.operations import retry_execution, roll_back_execution
 from tests.deployments.driving import Drive
-from tests.flow.conftest import Write, pipeline_text
-from tests.provisioning.conftest import OUTPUTS, Place, Worker, making, script_step, staged
+from tests.flow.conftest import DEPLOY, Write, pipeline_text
+from tests.provisioning.conftest import OUTPUTS, Place, Worker, making, script_step, staged, writing
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 
-def serve(drive: Drive, execution, worker: Worker):  # type: ignore[no-untyped-def]
+def serve(drive: Drive, execution: Execution, worker: Worker) -> Execution:
     """Let a delegate work, and time go by in AWS too."""
     for _ in range(400):
         drive.look()
@@ -46,5 +49,107 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
     first = Call.objects.filter(execution=execution, service="ecs").order_by("pk").first()
     made = StepExecution.objects.get(stage=stage, identifier="make")
     assert first is not None
+    assert made.ended_at is not None
     assert first.planned_at >= made.ended_at
     assert made.outputs == OUTPUTS
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "said"),
+    [
+        ("true", "BAD_OUTPUTS", f"The script wrote no file ${OUTPUT_PATH}"),
+        (f'echo "[1]" > "${OUTPUT_PATH}"', "BAD_OUTPUTS", "is no JSON object of names"),
+        (f"echo '{{a' > \"${OUTPUT_PATH}\"", "BAD_OUTPUTS", "is no JSON:"),
+        (f'printf \'{{"a": "\\\\u0000"}}\' > "${OUTPUT_PATH}"', "BAD_OUTPUTS", "NUL"),
+        (writing(**{"a.b": "x"}), "BAD_OUTPUTS", "'a.b' is no name of an output"),
+        (f'ln -s /etc/passwd "${OUTPUT_PATH}"', "BAD_OUTPUTS", "wrote no file"),
+        ("exit 3", "SCRIPT_FAILED", "exit code 3"),
+        (
+            writing(region_name="us-east-1"),
+            "PLACE_NOT_KNOWN",
+            "<+provisioner.cluster_name> is not known here",
+        ),
+        (writing(**OUTPUTS | {"region_name": "mars-1"}), "PLACE_NOT_KNOWN", "mars-1 is not a region of AWS"),
+        (writing(**OUTPUTS | {"cluster_name": ""}), "PLACE_NOT_KNOWN", "A cluster's name has letters"),
+        (writing(**OUTPUTS | {"cluster_name": {"a": 1}}), "PLACE_NOT_KNOWN", "A cluster's name has letters"),
+    ],
+)
+def test_what_a_script_hands_on_is_looked_at_before_anything_is_asked_of_aws(
+    write: Write, drive: Drive, place: Place, worker: Worker, script: str, code: str, said: str
+) -> None:
+    place()
+    ready = write(pipeline_text(staged(script_step(script))))
+    execution = serve(drive, ready.start("1.27"), worker)
+    assert execution.failure is not None
+    assert execution.failure["code"] == code
+    assert said in execution.failure["message"]
+    assert not Call.objects.filter(execution=execution, service="ecs").exists()
+    assert StageExecution.objects.get(execution=execution).cluster == ""
+
+
+def test_outputs_are_known_everywhere_and_secret_ones_to_nobody(
+    write: Write, drive: Drive, place: Place, worker: Worker
+) -> None:
+    place()
+    # The script itself works out what is secret: its own text is no secret.
+    outputs = making(drive, **OUTPUTS, key="super-secret-$((40 + 2))", count=3).replace("'END'", "END")
+    make = script_step(outputs, more="secretOutputs: [key]\n")
+    use = """
+- step:
+    identifier: use
+    type: ShellScript
+    delegateSelectors: [scripts]
+    when: {stageStatus: Success, condition: '<+provisioner.count> > 2 && <+infra.cluster> == "orders"'}
+    spec:
+      script: |
+        echo "key <+provisioner.key> of <+infra.cluster>, <+provisioner.count> in <+infra.region>"
+"""
+    execution = write(pipeline_text(staged(make, use + DEPLOY))).start("1.27")
+    serve(drive, execution, worker)
+    assert execution.status == "SUCCESS", execution.failure
+    assert "key ••• of orders, 3 in us-east-1" in drive.log(execution)
+    assert StepExecution.objects.get(stage__execution=execution, identifier="make").outputs["key"] == "•••"
+    run = Run(execution)
+    known = {one.path: one.text for one in run.known_at(run.moment("app/deploy"), drive.deployer)}
+    assert known["provisioner.cluster_name"] == known["infra.cluster"] == "orders"
+    assert known["provisioner.key"] == "****"
+    assert "super-secret-42" not in str([call.preview for call in Call.objects.all()])
+
+
+def test_a_retry_goes_on_in_the_cluster_that_was_settled(
+    write: Write, drive: Drive, place: Place, worker: Worker
+) -> None:
+    place()
+    execution = write(pipeline_text(staged(script_step(making(drive, **OUTPUTS))))).start("crash")
+    serve(drive, execution, worker)
+    assert execution.status == "FAILED"
+    scripts = len(worker.taken)
+    retry_execution(actor=drive.deployer, execution=execution)
+    stage = StageExecution.objects.get(execution=execution)
+    drive.look()
+    stage.refresh_from_db()
+    assert (stage.region, stage.cluster) == ("us-east-1", "orders")
+    serve(drive, execution, worker)
+    assert len(worker.taken) == scripts
+    assert {claim.key.split("/")[2] for claim in SlotClaim.objects.filter(stage=stage)} == {"orders"}
+
+
+def test_a_rollback_brings_back_what_ran_in_the_cluster_that_was_settled(
+    write: Write, drive: Drive, place: Place, worker: Worker
+) -> None:
+    place()
+    ready = write(pipeline_text(staged(script_step(making(drive, **OUTPUTS)))))
+    serve(drive, ready.start("1.27"), worker)
+    execution = serve(drive, ready.start("1.28"), worker)
+    assert execution.status == "SUCCESS", execution.failure
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    execution.refresh_from_db()
+    serve(drive, execution, worker)
+    assert execution.outcome == "ROLLED_BACK", execution.failure
+    (service,) = drive.call("ecs", "DescribeServices", {"cluster": "orders", "services": ["myapp"]})[
+        "services"
+    ]
+    definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": service["taskDefinition"]})[
+        "taskDefinition"
+    ]
+    assert definition["containerDefinitions"][0]["image"].endswith(":1.27")
