@@ -9,7 +9,7 @@ from deployments.editing.controls import StepField
 from deployments.editing.failures import FailureRows
 from deployments.editing.fields import Place, entered_fields, field_of, fields_of, write_places, write_spec
 from deployments.editing.places import Path, body_of, execution_path, found, kind_of, path_text
-from deployments.editing.targets import Nearby, target_fields, write_target
+from deployments.editing.targets import Nearby, chosen_from, target_fields, write_target
 from deployments.editing.variable_rows import VariableRows
 from deployments.failure_schema import TIME_PATTERN
 from deployments.pipeline_schema import IDENTIFIER_PATTERN
@@ -85,7 +85,8 @@ def form_at(
     fields = _common(kind, body, nearby, entered, errors)
     if of:
         spec = body.get("spec")
-        fields += entered_fields(of, spec, entered, errors) if errors and entered else fields_of(of, spec)
+        own = entered_fields(of, spec, entered, errors) if errors and entered else fields_of(of, spec)
+        fields += [chosen_from(nearby, one) for one in own]
     again = entered if errors else None
     fields += [field_of(one, body.get(one.keys[0]), again, errors) for one in _common_places(kind)]
     return OpenForm(

@@ -1,11 +1,12 @@
 """What a stage deploys and where: the fields for it, and writing what was chosen into the tree."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from deployments.editing.controls import StepField
+from deployments.editing.controls import FieldRow, StepField
 from deployments.editing.draft import NotEditable
+from deployments.editing.own_manifests import OwnManifest
 from deployments.editing.places import Path, body_of, found, kind_of
 
 Choices = Sequence[tuple[str, str]]
@@ -13,10 +14,15 @@ Choices = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Nearby:
-    """What a stage can name: services, and places as environment/infrastructure, each with its label."""
+    """What stages and steps can name, each with its label: places are environment/infrastructure.
+
+    `connectors` are those that manifests of steps lie behind.
+    """
 
     services: Choices = ()
     places: Choices = ()
+    connectors: Choices = ()
+    regions: Choices = ()
 
 
 def choose_place(tree: Any, stage_at: Path, place: str) -> None:
@@ -34,6 +40,28 @@ def target_fields(body: Mapping[str, Any], nearby: Nearby) -> list[StepField]:
         _choice("service", "Service", service, nearby.services, "Choose a service"),
         _choice("place", "Environment and infrastructure", place, nearby.places, "Choose where it goes"),
     ]
+
+
+def chosen_from(nearby: Nearby, field: StepField) -> StepField:
+    """A field whose connectors and regions are chosen from what is near; others are as they were."""
+    if field.style != OwnManifest.style:
+        return field
+    rows = tuple(_row_from(nearby, row) for row in field.rows)
+    return replace(field, rows=rows, blank=_row_from(nearby, field.blank) if field.blank else None)
+
+
+def _row_from(nearby: Nearby, row: FieldRow) -> FieldRow:
+    known = {"connector": nearby.connectors, "region": nearby.regions}
+    return replace(
+        row, cells=tuple(_cell_from(known[one.key], one) if known.get(one.key) else one for one in row.cells)
+    )
+
+
+def _cell_from(known: Choices, cell: StepField) -> StepField:
+    """What is written and not known, an expression perhaps, can stay."""
+    empty = ("", f"Choose a {cell.key}")
+    other = ((cell.value, f"{cell.value} (not known here)"),) if cell.value not in {"", *dict(known)} else ()
+    return replace(cell, kind="choice", choices=(empty, *other, *known), help="")
 
 
 def _choice(name: str, label: str, value: str, known: Choices, empty: str) -> StepField:

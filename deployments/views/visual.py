@@ -6,6 +6,9 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_POST
 
+from aws.regions import regions
+from connectors.models import Connector
+from connectors.queries import connectors_for
 from deployments.authoring import checked
 from deployments.editing.commands import Outcome, carry_out
 from deployments.editing.draft import Draft, NotEditable
@@ -24,6 +27,7 @@ from rbac.policy import Principal, scopes_where, visible_to
 from web.pages import PageRequest, page
 
 VIEW: Final = "core_pipeline_view"
+_LEVELS: Final[dict[str, str]] = {Scope.Kind.ACCOUNT: "account.", Scope.Kind.ORGANIZATION: "org."}
 
 
 @page
@@ -89,4 +93,21 @@ def nearby(scope: Scope, person: Principal) -> Nearby:
             (f"{one.environment.identifier}/{one.identifier}", f"{one.environment.name} / {one.name}")
             for one in shown.order_by("environment__identifier", "identifier")[:MOST_NAMES]
         ],
+        connectors=_connectors(scope, person),
+        regions=[(one.name, f"{one.title} ({one.name})") for one in regions()],
     )
+
+
+def _connectors(scope: Scope, person: Principal) -> list[tuple[str, str]]:
+    """The connectors that lead to manifests, as steps name them; a farther namesake by its level."""
+    rows = connectors_for(scope, Connector.Kind.GIT, Connector.Kind.AWS)[: int(MOST_NAMES)]
+    usable = visible_to(
+        person, "core_connector_access", Connector.objects.filter(pk__in=[one.pk for one in rows])
+    )
+    keys, seen, found = set(usable.values_list("pk", flat=True)), set[str](), []
+    for one in rows:
+        level = _LEVELS.get(one.scope.kind, "") if one.identifier in seen else ""
+        seen.add(one.identifier)
+        if one.pk in keys:
+            found.append((f"{level}{one.identifier}", f"{one.name} ({one.get_kind_display()})"))
+    return found
