@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "deployments",
     "instances",
     "overview",
+    "drift",
     "ops",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -207,6 +208,8 @@ CELERY_BEAT_SCHEDULE = {
     "prune-plans": {"task": "deployments.tasks.prune", "schedule": 3600.0, "options": {"expires": 3600}},
     "instances": {"task": "instances.tasks.tick", "schedule": 5.0, "options": {"expires": 10}},
     "prune-instances": {"task": "instances.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
+    "drift": {"task": "drift.tasks.tick", "schedule": 10.0, "options": {"expires": 20}},
+    "prune-drift": {"task": "drift.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
     "delegates": {"task": "delegates.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},
     "prune-sessions": {
         "task": "access.tasks.prune_sessions",
@@ -383,6 +386,8 @@ SPECTACULAR_SETTINGS = {
         "PrincipalType": "access.api.principals.KINDS",
         "InvitationState": "rbac.models.Invitation.STATES",
         "Decision": "deployments.interventions.DECISIONS",
+        "DriftState": "drift.models.Comparison.State",
+        "AdoptionState": "drift.models.Adoption.State",
         "NameState": "deployments.knowledge.names.State",
     },
 }

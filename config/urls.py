@@ -19,6 +19,7 @@ urlpatterns = [
     path("", include("access.people_urls")),
     path("", include("deployments.urls")),
     path("", include("instances.urls")),
+    path("", include("drift.urls")),
     path("", include("delegates.urls")),
     path("", include("connectors.urls")),
     path("", include("ops.urls")),
@@ -32,6 +33,7 @@ urlpatterns = [
     path("api/v1/", include("deployments.api_urls")),
     path("api/v1/", include("instances.api_urls")),
     path("api/v1/", include("overview.api_urls")),
+    path("api/v1/", include("drift.api_urls")),
 ]
 
 handler400 = "web.views.handler400"

@@ -40,6 +40,13 @@ HEADER_KEY_CHARACTERS: Final = Limit(128, "characters", "an Idempotency-Key", OW
 CURSOR_CHARACTERS: Final = Limit(1024, "characters", "a cursor of a list", OWN)
 MERGED_LINES: Final = Limit(3000, "lines", "a merged manifest on its page; the API answers all", OWN)
 PAGE_ROWS: Final = Limit(200, "rows", "a page of a list", OWN)
+DRIFT_FIELDS: Final = Limit(
+    200, "fields", "what is accepted or shown at once of an ECS service that differs", OWN
+)
+DRIFT_REASON_CHARACTERS: Final = Limit(500, "characters", "why somebody accepts what differs", OWN)
+DRIFT_VALUE_CHARACTERS: Final = Limit(
+    2000, "characters", "a value that differs, as it is kept and shown", OWN
+)
 AUDIT_EXPORT_ROWS: Final = Limit(100_000, "entries", "an export of the audit trail, the newest first", OWN)
 INVITATION_DAYS: Final = Limit(30, "days", "the time until an invitation ends", OWN)
 INVITATIONS_PER_HOUR: Final = Limit(100, "invitations", "what one person sends in an hour", OWN)

@@ -28,6 +28,7 @@ ENTRIES: Final = (
     Entry("What runs where", "/running/", "matrix", "m"),
     Entry("Instances", "/instances/", "instances", "n"),
     Entry("Events", "/events/", "events", "t"),
+    Entry("Drift", "/drift/", "drift", "l"),
     Entry("Delegates", "/delegates/", "delegates", "d"),
     Entry("Connectors", "/connectors/", "connectors", "c"),
     Entry("Secrets", "/secrets/", "secrets", "k"),

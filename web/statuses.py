@@ -74,6 +74,12 @@ LOOKS: Final[dict[str, Look]] = {
     "SUCCEEDED": Look("Succeeded", "success", "success"),
     "PASS": Look("Yes", "success", "success"),
     "FAIL": Look("No", "failed", "failed"),
+    # what runs, beside what was deployed
+    "IN_STEP": Look("As deployed", "success", "success"),
+    "DRIFTED": Look("Changed outside", "warning", "waiting"),
+    "ACCEPTED": Look("Changed, accepted", "success", "queued"),
+    "DEPLOYING": Look("Being deployed", "running", "running"),
+    "NOT_COMPARED": Look("Not compared", "unknown", "queued"),
     # connectors
     "OK": Look("Connected", "success", "success"),
     "NOT_OK": Look("Test failed", "failed", "failed"),

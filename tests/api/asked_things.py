@@ -5,6 +5,7 @@ from typing import Any
 from django.utils import timezone
 
 from delegates.models import DelegateTask, Inquiry
+from drift.models import Comparison, Drift
 from rbac.models import AuditEntry, Role, User
 from tests.api.world import World
 from tests.delegates.making import make_task
@@ -36,6 +37,27 @@ def inquiry(world: World) -> dict[str, Any]:
 def audit_entry(world: World) -> dict[str, Any]:
     """What the audit trail says of the world's execution."""
     return {"pk": AuditEntry.objects.filter(scope=world.scope).earliest("pk").pk}
+
+
+def comparison(world: World) -> dict[str, Any]:
+    """The world's ECS service beside what was deployed to it."""
+    return {"pk": Comparison.objects.get(seen__service=world.service).pk}
+
+
+def drifted_field(world: World) -> dict[str, Any]:
+    """The field of it that differs, accepted or not."""
+    row = Drift.objects.filter(comparison=comparison(world)["pk"]).earliest("pk")
+    return {"drifts": [row.pk]}
+
+
+def accepted_field(world: World) -> dict[str, Any]:
+    """The same, and why."""
+    return {**drifted_field(world), "reason": "as agreed"}
+
+
+def accepted_form(world: World) -> dict[str, Any]:
+    """The same by a form."""
+    return {"drift": drifted_field(world)["drifts"], "reason": "as agreed", "verdict": "accept"}
 
 
 def invitation_form(world: World) -> dict[str, Any]:

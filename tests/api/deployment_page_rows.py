@@ -1,6 +1,6 @@
 """Every named page about services, environments, pipelines and executions."""
 
-from tests.api.asked_things import decision
+from tests.api.asked_things import accepted_form, comparison, decision
 from tests.api.asks import (
     Ask,
     Row,
@@ -51,6 +51,12 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
             Ask("post", Needs("core_pipeline_execute", 409), is_form=True),
         ),
         deployment_of,
+    ),
+    "drift": only(Lists("core_environment_view")),
+    "drift-of-service": only(Needs("core_environment_view"), comparison),
+    "look-for-drift": Row((Ask("post", Needs("core_environment_access", 302), is_form=True),), comparison),
+    "decide-about-drift": Row(
+        (Ask("post", Needs("core_environment_edit", 302), body=accepted_form, is_form=True),), comparison
     ),
     "executions": only(Lists("core_pipeline_view")),
     "execution": only(Needs("core_pipeline_view"), of("execution")),

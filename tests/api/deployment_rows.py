@@ -1,6 +1,6 @@
 """Every named route about services, environments, pipelines and executions."""
 
-from tests.api.asked_things import decision
+from tests.api.asked_things import accepted_field, comparison, decision, drifted_field
 from tests.api.asks import (
     IN_SCOPE,
     OTHER_PIPELINE,
@@ -43,6 +43,12 @@ DEPLOYMENTS: dict[str, Row] = {
         (get(Needs("core_environment_view")), Ask("post", Needs("core_environment_access", 202))),
         of("infrastructure"),
     ),
+    # What was changed outside.
+    "api-drift": Row((get(Lists("core_environment_view")),)),
+    "api-drift-of-service": Row((get(Needs("core_environment_view")),), comparison),
+    "api-look-for-drift": Row((Ask("post", Needs("core_environment_access", 202)),), comparison),
+    "api-accept-drift": Row((Ask("post", Needs("core_environment_edit"), body=accepted_field),), comparison),
+    "api-withdraw-drift": Row((Ask("post", Needs("core_environment_edit"), body=drifted_field),), comparison),
     # Deployments.
     "api-services": Row(
         (

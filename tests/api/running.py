@@ -3,6 +3,7 @@
 from django.utils import timezone
 
 from deployments.models import Execution, Infrastructure, Service
+from drift.models import Adoption, ComparedCluster, Comparison, Drift, KnownRevision
 from instances.models import (
     ContainerInstance,
     SeenEvent,
@@ -29,6 +30,7 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
         first_seen_at=now,
         seen_at=now,
     )
+    what_was_changed(seen, execution, canary)
     SeenEvent.objects.create(seen=seen, event="a", at=now, message=canary)
     SyncPause.objects.get_or_create(
         key=f"a failing account of {place.region}",
@@ -54,4 +56,31 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
         created_at=now,
         looks="a",
         seen_at=now,
+    )
+
+
+def what_was_changed(seen: SeenService, execution: Execution, canary: str) -> None:
+    """One field of that ECS service that is not as it was deployed, and one that somebody took over."""
+    now = timezone.now()
+    ComparedCluster.objects.create(cluster=seen.cluster, due_at=now)
+    KnownRevision.objects.create(arn=f"arn:{canary}", content="{}", used_at=now)
+    comparison = Comparison.objects.create(
+        seen=seen, state=Comparison.State.DRIFTED, execution=execution, compared_at=now
+    )
+    Drift.objects.create(
+        comparison=comparison,
+        document="EcsServiceDefinition",
+        path="enableExecuteCommand",
+        desired=None,
+        found=canary,
+        mark="a",
+        told=canary,
+        found_at=now,
+    )
+    Adoption.objects.create(
+        infrastructure=seen.infrastructure,
+        seen=seen,
+        state=Adoption.State.READY,
+        documents="{}",
+        asked_at=now,
     )

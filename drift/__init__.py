@@ -1,0 +1,1 @@
+"""Whether what runs is what was deployed, and taking over what somebody else deployed."""

@@ -1,0 +1,18 @@
+"""The Django app of adoption and drift."""
+
+from django.apps import AppConfig
+
+
+class DriftConfig(AppConfig):
+    """Adoption and drift."""
+
+    name = "drift"
+    verbose_name = "Adoption and drift"
+
+    def ready(self) -> None:
+        # Says what becomes of a look's call as a delegate takes it, answers or is lost.
+        from delegates.owners import register_owner
+        from drift.delegated import OWNER, DriftOwner
+        from drift.tasks import look_soon
+
+        register_owner(OWNER, DriftOwner(look_soon))

@@ -1,0 +1,41 @@
+"""Which clusters are looked at: those that sync has seen whole, and where there is something to compare."""
+
+from datetime import datetime
+
+from django.db.models import Exists, F, OuterRef, Q
+
+from drift.models import Adoption, ComparedCluster
+from instances.models import SeenService, SyncedCluster
+
+
+def enter_new(now: datetime) -> int:
+    """Make a row for each synced cluster with something to compare that has none; they are due at once."""
+    ours = SeenService.objects.filter(cluster=OuterRef("pk"), gone_at=None).filter(
+        Q(service__isnull=False) | Exists(Adoption.objects.filter(seen=OuterRef("pk")))
+    )
+    rows = SyncedCluster.objects.filter(Exists(ours), synced_at__isnull=False, compared=None)
+    made = [ComparedCluster(cluster=cluster, due_at=now) for cluster in rows]
+    return len(ComparedCluster.objects.bulk_create(made, ignore_conflicts=True))
+
+
+def due(now: datetime, most: int) -> list[int]:
+    """The keys of clusters that are due and in nobody's hands, the longest waiting first.
+
+    Where sync has seen nothing new since the last look, there is nothing new to compare.
+    """
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+    seen = Q(compared_at=None) | Q(compared_at__lt=F("cluster__synced_at"))
+    rows = ComparedCluster.objects.filter(
+        free, seen, due_at__lte=now, cluster__due_at__isnull=False
+    ).order_by("due_at")
+    return list(rows.values_list("pk", flat=True)[:most])
+
+
+def ask_for(cluster: SyncedCluster, now: datetime) -> ComparedCluster:
+    """Bring the next look at a cluster forward: the rows are compared as they are."""
+    compared, is_new = ComparedCluster.objects.get_or_create(cluster=cluster, defaults={"due_at": now})
+    if not is_new:
+        ComparedCluster.objects.filter(pk=compared.pk, reading__isnull=True).update(
+            due_at=now, compared_at=None
+        )
+    return compared

@@ -1,0 +1,1 @@
+"""Documents of ECS side by side: no framework, no call, only values."""

@@ -1,0 +1,134 @@
+"""Which call the look for drift makes next: what scales the ECS services of a cluster, and foreign revisions.
+
+All else was read by sync. A value, so that any process can take it up.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Self
+
+from aws.scaling import DIMENSION, NAMESPACE, resource_id
+
+SCALING: Final = "application-autoscaling"
+# DescribeScalableTargets takes 50 resource ids, and both answer 50 rows to a page.
+TARGETS_PER_CALL: Final = 50
+TARGETS, POLICIES, REVISIONS = "targets", "policies", "revisions"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One call; all of them only read."""
+
+    service: str
+    operation: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How far the reading of one cluster is, and what was answered.
+
+    `services` are the names that are left to ask the targets of, `revisions` the ARNs to describe.
+    """
+
+    began: str
+    phase: str = TARGETS
+    services: tuple[str, ...] = ()
+    revisions: tuple[str, ...] = ()
+    token: str = ""
+    calls: int = 0
+    targets: Mapping[str, Any] = field(default_factory=dict)
+    policies: Mapping[str, Any] = field(default_factory=dict)
+    scaling_unread: str = ""
+
+    @classmethod
+    def of(cls, began: str, services: Sequence[str], revisions: Sequence[str]) -> Self:
+        """The reading of these ECS services, and of these ARNs of task definitions."""
+        return cls(began, services=tuple(services), revisions=tuple(revisions))._settled()
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        lists = {name: tuple(row[name]) for name in ("services", "revisions")}
+        return cls(**{**row, **lists})
+
+    def to_row(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def is_over(self) -> bool:
+        return not self.phase
+
+    def question(self, cluster: str) -> Question:
+        """The next call."""
+        page = {"NextToken": self.token} if self.token else {}
+        if self.phase == TARGETS:
+            ids = [resource_id(cluster, name) for name in self.services[:TARGETS_PER_CALL]]
+            asked = {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION, "ResourceIds": ids}
+            return Question(SCALING, "DescribeScalableTargets", {**asked, **page})
+        if self.phase == POLICIES:
+            return Question(
+                SCALING,
+                "DescribeScalingPolicies",
+                {"ServiceNamespace": NAMESPACE, **self._which(cluster), **page},
+            )
+        return Question("ecs", "DescribeTaskDefinition", {"taskDefinition": self.revisions[0]})
+
+    def _which(self, cluster: str) -> dict[str, Any]:
+        """One resource, or the whole region at once, which is fewer calls than one for each."""
+        if len(self.targets) > 1:
+            return {}
+        return {"ResourceId": resource_id(cluster, next(iter(self.targets)))}
+
+    def answered(self, cluster: str, answer: Mapping[str, Any]) -> Self:
+        """After an answer."""
+        token = str(answer.get("NextToken") or "")
+        token = "" if token == self.token else token
+        one_more = replace(self, calls=self.calls + 1, token=token)
+        if self.phase == TARGETS:
+            left = self.services if token else self.services[TARGETS_PER_CALL:]
+            found = {**self.targets, **_by_service(cluster, answer.get("ScalableTargets"))}
+            return replace(one_more, services=left, targets=found)._settled()
+        if self.phase == POLICIES:
+            return replace(one_more, policies=self._with_policies(cluster, answer))._settled(
+                is_paged=bool(token)
+            )
+        return replace(one_more, revisions=self.revisions[1:])._settled()
+
+    def _with_policies(self, cluster: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+        found = {name: dict(policies) for name, policies in self.policies.items()}
+        for one in answer.get("ScalingPolicies") or ():
+            name = _service_of(cluster, one)
+            if name in self.targets:
+                found.setdefault(name, {})[str(one.get("PolicyName", ""))] = dict(one)
+        return found
+
+    def without_scaling(self, reason: str) -> Self:
+        """Where auto scaling may not be read: all else is compared."""
+        gone = replace(self, phase=REVISIONS, services=(), token="", targets={}, policies={})
+        return replace(gone, scaling_unread=reason, calls=self.calls + 1)._settled()
+
+    def without_revision(self) -> Self:
+        """Where a revision is not there any more."""
+        return replace(self, revisions=self.revisions[1:], calls=self.calls + 1)._settled()
+
+    def _settled(self, *, is_paged: bool = False) -> Self:
+        found = self
+        if found.phase == TARGETS and not found.services:
+            found = replace(found, phase=POLICIES if found.targets else REVISIONS, token="")
+        elif found.phase == POLICIES and not is_paged:
+            found = replace(found, phase=REVISIONS, token="")
+        if found.phase == REVISIONS and not found.revisions:
+            found = replace(found, phase="", token="")
+        return found
+
+
+def _by_service(cluster: str, rows: Any) -> dict[str, Any]:
+    return {_service_of(cluster, one): dict(one) for one in rows or () if _service_of(cluster, one)}
+
+
+def _service_of(cluster: str, row: Mapping[str, Any]) -> str:
+    """The ECS service of this cluster that a row is about; empty for others."""
+    kind, _, rest = str(row.get("ResourceId", "")).partition("/")
+    where, _, name = rest.partition("/")
+    is_here = kind == "service" and where == cluster.rsplit("/", 1)[-1]
+    return name if is_here and row.get("ScalableDimension", DIMENSION) == DIMENSION else ""

@@ -1,0 +1,12 @@
+"""Addresses of the pages of adoption and drift."""
+
+from django.urls import path
+
+from drift.views import drift
+
+urlpatterns = [
+    path("drift/", drift.drift, name="drift"),
+    path("drift/<int:pk>/", drift.comparison, name="drift-of-service"),
+    path("drift/<int:pk>/look", drift.look, name="look-for-drift"),
+    path("drift/<int:pk>/decide", drift.decide, name="decide-about-drift"),
+]

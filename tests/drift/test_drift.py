@@ -1,0 +1,204 @@
+"""What is changed outside Slipway is named, field by field, for as long as it is so."""
+
+from typing import Any
+
+from drift.documents.shape import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
+from drift.models import Comparison, Drift
+from rbac.models import AuditEntry
+from tests.deployments.driving import Drive
+from tests.drift.looking import compared, drifts, state
+
+STATES = Comparison.State
+
+
+def register(drive: Drive, **container: Any) -> str:
+    """Another revision of what runs, registered by somebody else."""
+    arn = drive.service()["taskDefinition"]
+    found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
+    kept = (
+        "family", "taskRoleArn", "executionRoleArn", "networkMode", "requiresCompatibilities", "cpu",
+        "memory",
+    )  # fmt: skip
+    definition = {key: found[key] for key in kept}
+    definition["containerDefinitions"] = [{**found["containerDefinitions"][0], **container}]
+    answer = drive.call("ecs", "RegisterTaskDefinition", definition)
+    return str(answer["taskDefinition"]["taskDefinitionArn"])
+
+
+def update(drive: Drive, **changes: Any) -> None:
+    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", **changes})
+
+
+def test_what_was_deployed_is_in_step(drive: Drive) -> None:
+    execution = drive.run("1.27")
+    assert drifts() == []
+    comparison = Comparison.objects.get()
+    assert (comparison.state, comparison.execution) == (STATES.IN_STEP, execution)
+
+
+SERVICE_CHANGES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"desiredCount": 3}, {"desiredCount": 1}, "desiredCount"),
+    ({"enableExecuteCommand": True}, {"enableExecuteCommand": False}, "enableExecuteCommand"),
+    ({"propagateTags": "SERVICE"}, {"propagateTags": "NONE"}, "propagateTags"),
+    ({"enableECSManagedTags": True}, {"enableECSManagedTags": False}, "enableECSManagedTags"),
+    (
+        {"deploymentConfiguration": {"maximumPercent": 150, "minimumHealthyPercent": 100}},
+        {"deploymentConfiguration": {"maximumPercent": 200, "minimumHealthyPercent": 100}},
+        "deploymentConfiguration.maximumPercent",
+    ),
+    (
+        {"deploymentConfiguration": {"deploymentCircuitBreaker": {"enable": True, "rollback": False}}},
+        {"deploymentConfiguration": {"deploymentCircuitBreaker": {"enable": False, "rollback": False}}},
+        "deploymentConfiguration.deploymentCircuitBreaker.enable",
+    ),
+]
+
+
+def test_each_field_of_the_service_that_somebody_changed_is_the_one_that_is_named(drive: Drive) -> None:
+    drive.run("1.27")
+    for changes, put_back, named in SERVICE_CHANGES:
+        assert drifts() == [], named
+        update(drive, **changes)
+        assert drifts() == [f"{SERVICE_DEFINITION}:{named}"]
+        assert state() == STATES.DRIFTED
+        update(drive, **put_back)
+    assert drifts() == []
+    assert state() == STATES.IN_STEP
+
+
+TASK_CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"environment": [{"name": "LOG", "value": "debug"}]}, "environment[LOG]"),
+    ({"memoryReservation": 256}, "memoryReservation"),
+    ({"image": "docker.io/library/nginx:1.26"}, "image"),
+    ({"command": ["sleep", "9"]}, "command"),
+    ({"readonlyRootFilesystem": True}, "readonlyRootFilesystem"),
+    ({"stopTimeout": 20}, "stopTimeout"),
+    ({"healthCheck": {"command": ["CMD", "true"]}}, "healthCheck.command"),
+]
+
+
+def test_each_field_of_a_foreign_revision_is_the_one_that_is_named(drive: Drive) -> None:
+    drive.run("1.27")
+    ours = drive.service()["taskDefinition"]
+    for container, named in TASK_CHANGES:
+        update(drive, taskDefinition=register(drive, **container))
+        assert drifts() == [f"{TASK_DEFINITION}:containerDefinitions[nginx].{named}"]
+        update(drive, taskDefinition=ours)
+        assert drifts() == []
+    told = set(Drift.objects.values_list("told", flat=True))
+    assert len(told) == len(TASK_CHANGES)
+    assert all("which no deployment of Slipway has registered" in one for one in told)
+
+
+def test_the_values_of_an_environment_are_kept_nowhere_and_a_second_change_is_another_drift(
+    drive: Drive,
+) -> None:
+    drive.run("1.27")
+    for value in ("first-hidden", "second-hidden"):
+        update(drive, taskDefinition=register(drive, environment=[{"name": "LOG", "value": value}]))
+        drifts()
+    first, second = Drift.objects.order_by("pk")
+    assert first.ended_at is not None
+    assert second.ended_at is None
+    assert (second.desired, second.found) == (None, "(hidden)")
+    assert not AuditEntry.objects.filter(after__icontains="first-hidden").exists()
+
+
+def test_a_foreign_revision_that_says_the_same_is_named_by_itself(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, taskDefinition=register(drive))
+    assert drifts() == [f"{SERVICE_DEFINITION}:taskDefinition"]
+
+
+def test_auto_scaling_moves_the_count_and_that_is_no_drift(drive: Drive) -> None:
+    drive.run("1.27")
+    drive.call(
+        "application-autoscaling",
+        "RegisterScalableTarget",
+        {
+            "ServiceNamespace": "ecs",
+            "ResourceId": "service/demo/myapp",
+            "ScalableDimension": "ecs:service:DesiredCount",
+            "MinCapacity": 1,
+            "MaxCapacity": 4,
+        },
+    )
+    assert drifts() == [], "what scaled it at the first look is as it was when it was deployed"
+    update(drive, desiredCount=3)
+    assert drifts() == []
+
+
+def test_scaling_that_came_later_is_drift(drive: Drive) -> None:
+    drive.run("1.27")
+    assert drifts() == []
+    place = {
+        "ServiceNamespace": "ecs",
+        "ResourceId": "service/demo/myapp",
+        "ScalableDimension": "ecs:service:DesiredCount",
+    }
+    scaling = "application-autoscaling"
+    drive.call(scaling, "RegisterScalableTarget", {**place, "MinCapacity": 1, "MaxCapacity": 4})
+    drive.call(
+        scaling,
+        "PutScalingPolicy",
+        {
+            **place,
+            "PolicyName": "cpu",
+            "PolicyType": "TargetTrackingScaling",
+            "TargetTrackingScalingPolicyConfiguration": {
+                "TargetValue": 60.0,
+                "PredefinedMetricSpecification": {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"},
+            },
+        },
+    )
+    assert drifts() == [f"{SCALABLE_TARGET}:", f"{SCALING_POLICY}:[cpu]"]
+
+
+def test_what_was_put_back_is_drift_no_more_and_stays_as_history(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, desiredCount=3)
+    drifts()
+    update(drive, desiredCount=1)
+    assert drifts() == []
+    assert state() == STATES.IN_STEP
+    (one,) = Drift.objects.all()
+    assert one.ended_at is not None
+
+
+def test_the_next_deployment_is_what_counts(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, enableExecuteCommand=True, desiredCount=3)
+    assert len(drifts()) == 2
+    second = drive.run("1.28")
+    assert drifts() == [f"{SERVICE_DEFINITION}:enableExecuteCommand"], (
+        "no manifest says it, no deployment resets it"
+    )
+    assert Comparison.objects.get().execution == second
+
+
+def test_nothing_is_compared_while_an_execution_changes_the_service(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    drive.pass_time(20)
+    compared()
+    assert state() == STATES.DEPLOYING
+    drive.until_over(execution)
+    compared()
+    assert state() == STATES.IN_STEP
+
+
+def test_a_drift_is_written_down_once_in_the_audit_trail(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, enableExecuteCommand=True)
+    drifts()
+    drifts()
+    entry = AuditEntry.objects.get(action="drift.found")
+    assert entry.after["fields"] == [f"{SERVICE_DEFINITION} enableExecuteCommand"]
+
+
+def test_a_look_asks_no_more_than_it_must(drive: Drive) -> None:
+    drive.run("1.27")
+    assert compared().calls == 1, "one call for what scales up to fifty services, none for a revision of ours"
+    update(drive, taskDefinition=register(drive, stopTimeout=20))
+    assert compared().calls == 2
+    assert compared().calls == 1, "a revision never changes"
