@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from drift.api import drift
+from drift.api import adoption, drift
 
 urlpatterns = [
     path("drift", drift.Drifts.as_view(), name="api-drift"),
@@ -10,4 +10,12 @@ urlpatterns = [
     path("drift/<int:pk>/look", drift.LookForDrift.as_view(), name="api-look-for-drift"),
     path("drift/<int:pk>/accept", drift.AcceptDrift.as_view(), name="api-accept-drift"),
     path("drift/<int:pk>/withdraw", drift.WithdrawDrift.as_view(), name="api-withdraw-drift"),
+    path(
+        "infrastructures/<int:pk>/unknown-services",
+        adoption.UnknownServices.as_view(),
+        name="api-unknown-services",
+    ),
+    path("infrastructures/<int:pk>/adoptions", adoption.Adoptions.as_view(), name="api-adoptions"),
+    path("adoptions/<int:pk>", adoption.OneAdoption.as_view(), name="api-adoption"),
+    path("adoptions/<int:pk>/adopt", adoption.Adopt.as_view(), name="api-adopt"),
 ]

@@ -13,6 +13,9 @@ class DriftConfig(AppConfig):
         # Says what becomes of a look's call as a delegate takes it, answers or is lost.
         from delegates.owners import register_owner
         from drift.delegated import OWNER, DriftOwner
+        from drift.ownership import owners
         from drift.tasks import look_soon
+        from instances.owning import also_owned
 
+        also_owned(owners)
         register_owner(OWNER, DriftOwner(look_soon))

@@ -18,6 +18,7 @@ from delegates.clock import database_now
 from delegates.models import DelegateTask
 from deployments.engine import quota
 from deployments.engine.parking import quota_of
+from drift.adopting import read_what_is_asked
 from drift.keeping import keep_comparisons
 from drift.models import ComparedCluster, KnownRevision
 from drift.reading import REVISIONS, Question, Reading
@@ -76,6 +77,7 @@ class Look:
                 due_at=now + INTERVAL,
             )
             keep_comparisons(self.compared.cluster, self.reading, now)
+            read_what_is_asked(self.compared.cluster, self.reading, now)
 
     def refuse(self, error: AwsError) -> None:
         """What becomes of a look whose call AWS refused. Raises `TakenOver`."""

@@ -2,11 +2,14 @@
 
 from django.urls import path
 
-from drift.views import drift
+from drift.views import adoption, drift
 
 urlpatterns = [
     path("drift/", drift.drift, name="drift"),
     path("drift/<int:pk>/", drift.comparison, name="drift-of-service"),
     path("drift/<int:pk>/look", drift.look, name="look-for-drift"),
     path("drift/<int:pk>/decide", drift.decide, name="decide-about-drift"),
+    path("infrastructures/<int:pk>/unknown/", adoption.unknown, name="unknown-services"),
+    path("infrastructures/<int:pk>/unknown/read", adoption.read, name="read-for-adoption"),
+    path("adoptions/<int:pk>/", adoption.adoption, name="adoption"),
 ]

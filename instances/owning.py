@@ -1,6 +1,6 @@
 """Which service and infrastructure of Slipway an ECS service belongs to: those of who changed it last."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -9,6 +9,15 @@ from django.db.models import Max
 from deployments.engine.shared import slot_key
 from deployments.models import SlotClaim, StageExecution
 from instances.models import SyncedCluster
+
+Known = Mapping[str, tuple[int | None, int | None]]
+Source = Callable[[SyncedCluster, Sequence[str]], Known]
+_further: list[Source] = []
+
+
+def also_owned(source: Source) -> None:
+    """Ask `source` too about ECS services that no execution has deployed under their names."""
+    _further.append(source)
 
 
 def keys_of(cluster: SyncedCluster, names: Iterable[str]) -> dict[str, str]:
@@ -21,11 +30,11 @@ def keys_of(cluster: SyncedCluster, names: Iterable[str]) -> dict[str, str]:
 class Owners:
     """The keys of service and infrastructure by the name of an ECS service."""
 
-    known: Mapping[str, tuple[int | None, int | None]]
+    known: Known
 
     @classmethod
     def of(cls, cluster: SyncedCluster, names: Sequence[str]) -> Self:
-        """Four queries for all of these names: each step of a stage may have changed another ECS service."""
+        """Four queries for all, since a step may change another ECS service, and those of further sources."""
         latest: dict[str, int] = {}
         for found in (_main(cluster, names), _claimed(cluster, names)):
             for name, stage in found.items():
@@ -34,7 +43,11 @@ class Owners:
         owners = {
             pk: (service, infra) for pk, service, infra in rows.values_list("pk", "service", "infrastructure")
         }
-        return cls({name: owners[stage] for name, stage in latest.items() if stage in owners})
+        known = {name: owners[stage] for name, stage in latest.items() if stage in owners}
+        others = [name for name in names if name not in known]
+        for source in _further if others else ():
+            known = {**source(cluster, others), **known}
+        return cls(known)
 
     def owner_of(self, name: str) -> tuple[int | None, int | None]:
         return self.known.get(name, (None, None))

@@ -80,6 +80,11 @@ LOOKS: Final[dict[str, Look]] = {
     "ACCEPTED": Look("Changed, accepted", "success", "queued"),
     "DEPLOYING": Look("Being deployed", "running", "running"),
     "NOT_COMPARED": Look("Not compared", "unknown", "queued"),
+    # what is taken over
+    "READING": Look("Being read", "running", "running"),
+    "READY": Look("Ready to adopt", "success", "success"),
+    "REFUSED": Look("Cannot be adopted", "failed", "failed"),
+    "ADOPTED": Look("Adopted", "success", "success"),
     # connectors
     "OK": Look("Connected", "success", "success"),
     "NOT_OK": Look("Test failed", "failed", "failed"),

@@ -60,7 +60,9 @@ class ComparisonDocument(ComparisonSummary):
 class WithdrawInput(serializers.Serializer[Any]):
     """Which fields are meant, by their ids."""
 
-    drifts = serializers.ListField(child=serializers.IntegerField(min_value=1), max_length=int(DRIFT_FIELDS))
+    drifts = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), max_length=int(DRIFT_FIELDS)
+    )
 
 
 class AcceptInput(WithdrawInput):

@@ -5,7 +5,7 @@ from typing import Any
 from django.utils import timezone
 
 from delegates.models import DelegateTask, Inquiry
-from drift.models import Comparison, Drift
+from drift.models import Adoption, Comparison, Drift
 from rbac.models import AuditEntry, Role, User
 from tests.api.world import World
 from tests.delegates.making import make_task
@@ -58,6 +58,11 @@ def accepted_field(world: World) -> dict[str, Any]:
 def accepted_form(world: World) -> dict[str, Any]:
     """The same by a form."""
     return {"drift": drifted_field(world)["drifts"], "reason": "as agreed", "verdict": "accept"}
+
+
+def adoption(world: World) -> dict[str, Any]:
+    """An ECS service that is ready to be taken over."""
+    return {"pk": Adoption.objects.get(infrastructure=world.infrastructure).pk}
 
 
 def invitation_form(world: World) -> dict[str, Any]:

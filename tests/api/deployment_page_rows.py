@@ -1,6 +1,8 @@
 """Every named page about services, environments, pipelines and executions."""
 
-from tests.api.asked_things import accepted_form, comparison, decision
+from dataclasses import replace
+
+from tests.api.asked_things import accepted_form, adoption, comparison, decision
 from tests.api.asks import (
     Ask,
     Row,
@@ -21,6 +23,7 @@ from tests.api.asks import (
     to_delete,
     version_of,
 )
+from tests.api.deployment_rows import TAKES_OVER
 from tests.api.needs import HERE, Anywhere, Lists, Makes, Needs, Saves, SignedIn
 from tests.api.world import CANARY, PIPELINE
 
@@ -57,6 +60,30 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "look-for-drift": Row((Ask("post", Needs("core_environment_access", 302), is_form=True),), comparison),
     "decide-about-drift": Row(
         (Ask("post", Needs("core_environment_edit", 302), body=accepted_form, is_form=True),), comparison
+    ),
+    "unknown-services": only(Needs("core_environment_view"), of("infrastructure")),
+    "read-for-adoption": Row(
+        (
+            Ask(
+                "post",
+                Needs("core_environment_edit", 400, also=("core_connector_access",)),
+                body=lambda world: {"ecs_service": "x"},
+                is_form=True,
+            ),
+        ),
+        of("infrastructure"),
+    ),
+    "adoption": Row(
+        (
+            get(Needs("core_environment_view")),
+            Ask(
+                "post",
+                replace(TAKES_OVER, done=302),
+                body=lambda world: {"identifier": "taken", "name": "Taken"},
+                is_form=True,
+            ),
+        ),
+        adoption,
     ),
     "executions": only(Lists("core_pipeline_view")),
     "execution": only(Needs("core_pipeline_view"), of("execution")),

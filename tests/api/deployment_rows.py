@@ -1,6 +1,6 @@
 """Every named route about services, environments, pipelines and executions."""
 
-from tests.api.asked_things import accepted_field, comparison, decision, drifted_field
+from tests.api.asked_things import accepted_field, adoption, comparison, decision, drifted_field
 from tests.api.asks import (
     IN_SCOPE,
     OTHER_PIPELINE,
@@ -26,6 +26,17 @@ from tests.api.world import PIPELINE
 
 FREEZE = {"name": "X", "begins": "2020-01-01T00:00", "ends": "2020-01-02T00:00"}
 
+TAKES_OVER = Needs(
+    "core_environment_edit",
+    also=(
+        "core_service_edit",
+        "core_pipeline_edit",
+        "core_service_access",
+        "core_environment_access",
+        "core_connector_access",
+    ),
+)
+
 DEPLOYMENTS: dict[str, Row] = {
     # What runs where.
     "api-overview": Row(
@@ -49,6 +60,22 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-look-for-drift": Row((Ask("post", Needs("core_environment_access", 202)),), comparison),
     "api-accept-drift": Row((Ask("post", Needs("core_environment_edit"), body=accepted_field),), comparison),
     "api-withdraw-drift": Row((Ask("post", Needs("core_environment_edit"), body=drifted_field),), comparison),
+    # What is taken over.
+    "api-unknown-services": Row((get(Needs("core_environment_view")),), of("infrastructure")),
+    "api-adoptions": Row(
+        (
+            Ask(
+                "post",
+                Needs("core_environment_edit", 400, also=("core_connector_access",)),
+                body=lambda world: {"ecs_service": "x"},
+            ),
+        ),
+        of("infrastructure"),
+    ),
+    "api-adoption": Row((get(Needs("core_environment_view")),), adoption),
+    "api-adopt": Row(
+        (Ask("post", TAKES_OVER, body=lambda world: {"identifier": "taken", "name": "Taken"}),), adoption
+    ),
     # Deployments.
     "api-services": Row(
         (

@@ -1,5 +1,7 @@
 """What sync would have seen of a world: one ECS service with one task on one machine."""
 
+import json
+
 from django.utils import timezone
 
 from deployments.models import Execution, Infrastructure, Service
@@ -12,6 +14,14 @@ from instances.models import (
     SyncedCluster,
     SyncPause,
 )
+
+TAKEN_OVER = {
+    "EcsTaskDefinition": {
+        "family": "a",
+        "containerDefinitions": [{"name": "app", "image": "a:1", "memory": 128}],
+    },
+    "EcsServiceDefinition": {"serviceName": "a", "desiredCount": 1},
+}
 
 
 def what_runs(service: Service, place: Infrastructure, execution: Execution, canary: str) -> None:
@@ -81,6 +91,6 @@ def what_was_changed(seen: SeenService, execution: Execution, canary: str) -> No
         infrastructure=seen.infrastructure,
         seen=seen,
         state=Adoption.State.READY,
-        documents="{}",
+        documents=json.dumps(TAKEN_OVER),
         asked_at=now,
     )

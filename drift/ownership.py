@@ -1,0 +1,47 @@
+"""Whose an ECS service is that no execution has deployed under its name: one of a pair, or one taken over."""
+
+from collections.abc import Mapping, Sequence
+
+from django.db.models import Max
+
+from deployments.models import StageExecution
+from drift.desired import base_of
+from drift.models import Adoption
+from instances.models import SyncedCluster
+
+Owner = tuple[int | None, int | None]
+
+
+def owners(cluster: SyncedCluster, names: Sequence[str]) -> Mapping[str, Owner]:
+    """The keys of service and infrastructure, by the names of ECS services; three queries for all of them."""
+    beside = {name: base_of(name) for name in names if base_of(name) != name}
+    return {**_adopted(cluster, names), **_of_bases(cluster, beside)}
+
+
+def _of_bases(cluster: SyncedCluster, beside: Mapping[str, str]) -> dict[str, Owner]:
+    """Blue, green and canary belong to who deploys the one of the manifest."""
+    if not beside:
+        return {}
+    stages = StageExecution.objects.filter(
+        connector=cluster.connector_id,
+        region=cluster.region,
+        cluster=cluster.cluster,
+        ecs_service__in=set(beside.values()),
+    )
+    latest = stages.values("ecs_service").annotate(latest=Max("pk")).values_list("latest", flat=True)
+    rows = StageExecution.objects.filter(pk__in=list(latest))
+    known = {
+        name: (service, place)
+        for name, service, place in rows.values_list("ecs_service", "service", "infrastructure")
+    }
+    return {name: known[base] for name, base in beside.items() if base in known}
+
+
+def _adopted(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, Owner]:
+    rows = Adoption.objects.filter(
+        seen__cluster=cluster, seen__name__in=names, state=Adoption.State.ADOPTED, service__isnull=False
+    )
+    return {
+        name: (service, place)
+        for name, service, place in rows.values_list("seen__name", "service", "infrastructure")
+    }
