@@ -192,7 +192,7 @@ def _units_of_rollback(step: StepExecution, siblings: list[StepExecution]) -> li
     rows = [
         row
         for partner in reversed(siblings)
-        if step_kind(partner.type).undone_by == step.type
+        if step_kind(partner.type).is_undone_by(step.type)
         for row in reversed(list(partner.actions.all()))
         if row.undo_state in (UndoState.KNOWN, UndoState.READY, UndoState.SENT)
         or row.state in (ActionState.UNDONE, ActionState.NOT_RESTORED)

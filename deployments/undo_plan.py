@@ -58,7 +58,7 @@ def _order(stage: StageExecution) -> tuple[list[StepExecution], list[StepExecuti
     rollback = [step.type for step in steps if step.section == StepExecution.Section.ROLLBACK]
     begun = [step for step in steps if step.section == StepExecution.Section.EXECUTION and step.started_at]
     order = [
-        step for type_ in rollback for step in reversed(begun) if step_kind(step.type).undone_by == type_
+        step for type_ in rollback for step in reversed(begun) if step_kind(step.type).is_undone_by(type_)
     ]
     return order, [step for step in begun if step not in order]
 

@@ -87,7 +87,7 @@ def _begin(shared: Shared, step: StepExecution) -> None:
 def partners(shared: Shared, step: StepExecution) -> list[StepExecution]:
     """The steps that this rollback step undoes, newest first."""
     begun = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).exclude(started_at=None)
-    return [one for one in begun.order_by("-position") if step_kind(one.type).undone_by == step.type]
+    return [one for one in begun.order_by("-position") if step_kind(one.type).is_undone_by(step.type)]
 
 
 def next_undo(shared: Shared, step: StepExecution) -> ActionRun | None:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from django.db.models import Q
+
 from connectors.secrets import SecretMissing, find_secret
 from deployments.models import StageExecution, StepExecution
 from deployments.steps.base import known_steps, step_kind
@@ -21,23 +23,18 @@ def secrets_of(stage: StageExecution) -> tuple[str, ...]:
     secret = stage.connector.secret
     own = (secret.value,) if secret is not None else ()
     hidden = (value for value in stage.execution.hidden_inputs.values() if value)
-    return (*own, *hidden, *_secret_outputs(stage), *_handed_over(stage))
+    return (*own, *hidden, *_of_steps(stage))
 
 
-def _secret_outputs(stage: StageExecution) -> tuple[str, ...]:
-    if stage.execution_id is None or stage.pk is None:
-        return ()
-    steps = StepExecution.objects.filter(stage__execution=stage.execution_id).exclude(secret_outputs="")
-    return tuple(value for step in steps for value in step.hidden_outputs.values())
-
-
-def _handed_over(stage: StageExecution) -> Iterator[str]:
-    """The secrets that steps hand to AWS as parameters of a stack, which may say them again."""
+def _of_steps(stage: StageExecution) -> Iterator[str]:
+    """The outputs that are secrets, and those that steps hand to AWS, which may say them again."""
     if stage.execution_id is None or stage.pk is None:
         return
-    kinds = [name for name, kind in known_steps().items() if kind.hands_secrets_to_aws]
-    for step in StepExecution.objects.filter(stage__execution=stage.execution_id, type__in=kinds):
-        for reference in step_kind(step.type).secrets_of(step.spec):
+    handing = [name for name, kind in known_steps().items() if kind.hands_secrets_to_aws]
+    steps = StepExecution.objects.filter(stage__execution=stage.execution_id)
+    for step in steps.exclude(~Q(type__in=handing), secret_outputs=""):
+        yield from step.hidden_outputs.values()
+        for reference in step_kind(step.type).secrets_of(step.spec) if step.type in handing else ():
             with suppress(SecretMissing):
                 yield find_secret(stage.execution.scope, reference).value
 

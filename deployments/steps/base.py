@@ -86,6 +86,10 @@ class StepKind:
         """Whether it deploys, so that a rollback step has to undo it."""
         return bool(self.undone_by) and not self.provisions
 
+    def is_undone_by(self, type_: str) -> bool:
+        """Whether a rollback step of this type puts back what it did."""
+        return bool(self.undone_by) and (type_ == self.undone_by or self.type in step_kind(type_).undoes)
+
     @property
     def needed(self) -> tuple[str, ...]:
         """The fields that a spec cannot do without."""

@@ -240,11 +240,13 @@ def create_stack(spec: CreateStackSpec) -> Plan:
     "DeleteStack",
     title="CloudFormation Delete Stack",
     spec=DeleteStackSpec,
+    undoes=("CreateStack",),
+    goes_forward=True,
     timeout_minutes=30,
     starter={"stackName": "my-stack"},
 )
 def delete_stack(spec: DeleteStackSpec) -> Plan:
-    """Delete the stack and all that it made, once it is at rest."""
+    """Delete the stack and all that it made, once it is at rest; under rollbackSteps as RollbackStack."""
     yield unit(
         "Delete stack",
         AwaitStack(spec.stackName),

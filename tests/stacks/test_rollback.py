@@ -43,6 +43,15 @@ def test_a_stack_that_the_run_created_is_deleted(write: Write, drive: Drive) -> 
     assert _checks(execution) == [("Stack shop", True)]
 
 
+def test_delete_stack_may_stand_in_the_place_of_the_rollback(write: Write, drive: Drive) -> None:
+    step = "{identifier: unstack, type: DeleteStack, spec: {stackName: shop}}"
+    text = _text(create_step() + FAIL).replace("{identifier: unstack, type: RollbackStack}", step)
+    execution = write(text).run()
+    assert execution.outcome == "ROLLED_BACK"
+    assert stack(drive)["StackStatus"] == "DELETE_COMPLETE"
+    assert _checks(execution) == [("Stack shop", True)]
+
+
 def test_a_stack_that_was_there_goes_back_to_its_template_and_parameters(write: Write, drive: Drive) -> None:
     write(_text(create_step())).run()
     more = TEMPLATE.replace(
