@@ -187,7 +187,8 @@ def cell(column: Column, name: str, value: str, errors: Mapping[str, str]) -> St
     """The control of one cell."""
     kind, choices = column.kind, tuple((one, one) for one in column.choices)
     if kind == "flag":
-        kind, choices = "choice", (("", "Default: no"), ("true", "Yes"), ("false", "No"))
+        default = column.default or "no"
+        kind, choices = "choice", (("", f"Default: {default}"), ("true", "Yes"), ("false", "No"))
     elif kind == "choice" and not (column.is_needed and value):
         choices = (("", _nothing_chosen(column)), *choices)
     if kind == "choice" and value and value not in dict(choices):

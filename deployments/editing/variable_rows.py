@@ -17,7 +17,7 @@ _COLUMNS = (
     Column("type", "choice", choices=TYPES, default="any plain value"),
     Column("value", "text", "<+input> is asked for at each run. Empty with a type: the same."),
     Column("default", "text", "Counts where a run says nothing."),
-    Column("required", "flag"),
+    Column("required", "flag", default="yes, without a default"),
     Column("allowedValues", "names"),
     Column("pattern", "text", "What all of the value must fit."),
     Column("description", "text", "What the form of a run says of it."),

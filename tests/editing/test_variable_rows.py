@@ -53,6 +53,14 @@ def test_every_way_to_write_a_variable_is_shown_and_stays_where_nothing_is_enter
     assert carry_out(WHOLE, entered()).text == WHOLE
 
 
+def test_what_counts_where_nothing_is_said_of_required_is_told():
+    field = fields_at(WHOLE, "pipeline")["variables"]
+    cells = {cell.key: cell for cell in field.rows[2].cells}
+    assert cells["required"].choices[0] == ("", "Default: yes, without a default")
+    asked, given = read_variables({"one": {"type": "String"}, "other": {"type": "String", "default": "x"}})
+    assert (asked.is_required, given.is_required) == (True, False)
+
+
 def test_a_changed_cell_changes_its_value_alone_and_comments_stay():
     text = carry_out(WHOLE, entered(**{"0__value": "us-east-1", "4__description": "Of the registry"})).text
     assert "    # Where it goes.\n    region: us-east-1 # ours\n" in text
