@@ -7,7 +7,7 @@ from typing import Any
 from deployments.conditions import UnclearConditionError, read_condition
 from deployments.engine.flow import ENDED_BADLY
 from deployments.engine.sources import known_values
-from deployments.late import is_late
+from deployments.late import late_in
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
 from deployments.states import Status
 
@@ -54,6 +54,7 @@ class Outlook:
         try:
             holds = condition.holds(self._values())
         except UnclearConditionError as unclear:
+            is_late = late_in(self.stage.values)
             open_ = any(is_late(path) or self._is_unknown(path) for path in condition.paths)
             return Verdict(depends=(text,)) if open_ else Verdict(wrong=str(unclear))
         return Verdict() if holds else Verdict(skipped=f"because this is false: {text}")

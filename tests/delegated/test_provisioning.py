@@ -1,0 +1,53 @@
+"""A cluster that a real agent makes by a script, and the deployment that it then makes there."""
+
+import json
+import sys
+
+import pytest
+
+from connectors.models import Connector
+from deployments.authoring import save_pipeline
+from deployments.catalog import InfrastructureSpec, create_infrastructure
+from deployments.models import Call, Environment, StageExecution
+from deployments.operations import run_pipeline
+from rbac.models import Scope, User
+from tests.delegated.conftest import StartDying
+from tests.delegated.work import Work
+from tests.flow.conftest import pipeline_text
+from tests.provisioning.conftest import OUTPUTS, script_step, staged, writing
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _script(work: Work) -> str:
+    """The agent's own credentials stay with it: a script that needs some gets them as any other does."""
+    keys = {"aws_access_key_id": "AKIASANDBOX", "aws_secret_access_key": "x", "region_name": "us-east-1"}
+    said = ", ".join(f"{name}={value!r}" for name, value in {**keys, "endpoint_url": work.aws.url}.items())
+    program = f"import boto3; boto3.client('ecs', {said}).create_cluster(clusterName='orders')"
+    return f'{sys.executable} -c "{program}"\n{writing(**OUTPUTS)}'
+
+
+def test_an_agent_makes_the_cluster_and_then_deploys_into_it(work: Work, start: StartDying) -> None:
+    start("one")
+    admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
+    spec = InfrastructureSpec(
+        "Made",
+        Connector.objects.get(identifier="sandbox_aws"),
+        "<+provisioner.region_name>",
+        "<+provisioner.cluster_name>",
+        is_dynamic=True,
+    )
+    environment = Environment.objects.get(identifier="dev")
+    create_infrastructure(actor=admin, environment=environment, identifier="made", spec=spec)
+    text = pipeline_text(staged(script_step(_script(work)).replace("[scripts]", "[prod]")))
+    pipeline = save_pipeline(actor=admin, scope=project, yaml=text)
+    mark = work.mark()
+    execution = run_pipeline(actor=work.deployer, pipeline=pipeline, artifact_tag="1.27")
+    work.until_over(execution)
+    work.check_once(execution, after=mark)
+    stage = StageExecution.objects.get(execution=execution)
+    assert (stage.region, stage.cluster) == ("us-east-1", "orders")
+    calls = Call.objects.filter(execution=execution, service="ecs")
+    assert calls.exists()
+    assert all("orders" in json.dumps(call.preview) for call in calls if "cluster" in call.preview)
+    assert all(hands[-1]["delegate"].startswith("one on ") for hands in work.hands(execution))
