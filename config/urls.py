@@ -9,6 +9,7 @@ from django.urls import include, path, re_path
 from delegates.consumers import DelegatesConsumer
 from deployments.consumers import ExecutionConsumer
 from deployments.waiting_consumer import WaitingConsumer
+from overview.consumers import ServiceConsumer
 from web.csp_reports import csp_reports
 from web.sockets import no_socket
 from web.theme import choose_theme
@@ -44,6 +45,7 @@ handler500 = "web.views.handler500"
 websocket_urlpatterns = [
     path("ws/executions/<uuid:pk>/", ExecutionConsumer.as_asgi()),
     path("ws/delegates/", DelegatesConsumer.as_asgi()),
+    path("ws/services/<int:pk>/", ServiceConsumer.as_asgi()),
     path("ws/approvals/", WaitingConsumer.as_asgi()),
 ]
 websocket_routes = URLRouter([*websocket_urlpatterns, re_path("", cast(Any, no_socket))])

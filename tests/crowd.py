@@ -82,7 +82,7 @@ def complete(world: World) -> None:
     SlotClaim.objects.create(stage=stage, step=step, key="a", ecs_service="a", wanted_at=now)
     used = {"identifier": "network", "used": "{}"}
     AppliedConfiguration.objects.create(
-        scope=world.project, step=step, applied_by="demo #1", applied_at=now, **used
+        scope=world.scope, step=step, applied_by="demo #1", applied_at=now, **used
     )
     KeptPlan.objects.create(execution=execution, planned_at=now, **used)
     Memory.objects.create(step=step, run=1, name="before", value="{}")

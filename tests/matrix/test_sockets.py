@@ -32,9 +32,14 @@ def may_count_approvals(who: Standing) -> bool:
     return True
 
 
+def may_watch_a_service(who: Standing) -> bool:
+    return who.has("core_service_view", HERE)
+
+
 SOCKETS = {
     "ws/executions/<uuid:pk>/": may_watch_an_execution,
     "ws/delegates/": may_listen_to_delegates,
+    "ws/services/<int:pk>/": may_watch_a_service,
     "ws/approvals/": may_count_approvals,
 }
 
@@ -48,7 +53,9 @@ def test_a_socket_opens_for_who_may_listen(project: Scope) -> None:
     people = make_people()
     world = make_world(project, people[ADMIN], people[ADMIN])
     for pattern, may_listen in SOCKETS.items():
-        address = "/" + pattern.replace("<uuid:pk>", str(world.execution.pk))
+        address = "/" + pattern.replace("<uuid:pk>", str(world.execution.pk)).replace(
+            "<int:pk>", str(world.service.pk)
+        )
         expected = {str(who): None if may_listen(who) else REFUSED for who in EVERY_STANDING}
         found = async_to_sync(close_codes)(people, address)
         assert {str(who): found[who] for who in EVERY_STANDING} == expected
