@@ -31,6 +31,7 @@ from drift.reading import Reading
 from drift.running import running_documents
 from instances.models import SyncedCluster
 
+GONE: Final = "The ECS service, or the task definition that it names, is not there any more."
 _IDENTIFIERS: Final = {
     TASK_DEFINITION: "task_definition",
     SERVICE_DEFINITION: "service_definition",
@@ -69,22 +70,28 @@ class Proposal:
         return ("BlueGreen",) if self.is_pair else ("Rolling", "Canary")
 
 
-def read_what_is_asked(cluster: SyncedCluster, reading: Reading, now: datetime) -> None:
-    """Settle the adoptions that wait for what this look has read; inside the commit that ends it."""
+def read_what_is_asked(cluster: SyncedCluster, reading: Reading, now: datetime) -> bool:
+    """Settle the adoptions that wait for what this look has read; inside the commit that ends it.
+
+    Says whether none is left that was asked for, or changed, since the look began.
+    """
     waiting = Adoption.objects.filter(seen__cluster=cluster, state=Adoption.State.READING)
     rows = list(waiting.select_related("seen"))
     arns = {row.seen.task_definition for row in rows}
     revisions = {one.arn: one for one in KnownRevision.objects.filter(arn__in=arns)}
+    left = 0
     for row in rows:
-        revision = revisions.get(row.seen.task_definition)
-        # The ECS service may have changed since the look began: the next one has it.
-        if revision is not None or row.seen.gone_at is not None:
-            _settle(row, reading, revision, now)
+        arn = row.seen.task_definition
+        if arn in revisions or arn in reading.wanted or row.seen.gone_at is not None:
+            _settle(row, reading, revisions.get(arn), now)
+        else:
+            left += 1
+    return not left
 
 
 def _settle(row: Adoption, reading: Reading, revision: KnownRevision | None, now: datetime) -> None:
     row.read_at, row.task_definition = now, row.seen.task_definition
-    reasons = [] if revision and row.seen.gone_at is None else ["The ECS service is not there any more."]
+    reasons = [] if revision and row.seen.gone_at is None else [GONE]
     if not reasons and revision is not None:
         running = running_documents(
             row.seen,

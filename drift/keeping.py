@@ -37,18 +37,31 @@ class Look:
     now: datetime
 
 
-def keep_comparisons(cluster: SyncedCluster, reading: Reading, now: datetime) -> None:
-    """Compare every ECS service that Slipway deploys in this cluster; inside the commit that ends a look."""
+def keep_comparisons(cluster: SyncedCluster, reading: Reading, now: datetime) -> bool:
+    """Compare every ECS service that Slipway deploys in this cluster; inside the commit that ends a look.
+
+    Says whether all of it was as it was when the look began: what sync has changed since waits for the next.
+    """
     seen = [one for one in compared_services(cluster) if one.service_id is not None]
     arns = {one.task_definition for one in seen}
     revisions = {one.arn: one for one in KnownRevision.objects.filter(arn__in=arns)}
     look = Look(cluster, reading, wanted_of(cluster, seen), revisions, now)
     known = _comparisons(seen)
     open_drifts = _open_drifts(known)
-    for one in seen:
+    ready = [one for one in seen if not _is_news(look, one)]
+    for one in ready:
         _compare(look, one, known[one.pk], open_drifts.get(known[one.pk].pk, {}))
     Comparison.objects.bulk_update(known.values(), _STATE_FIELDS)
     KnownRevision.objects.filter(arn__in=arns).update(used_at=now)
+    return len(ready) == len(seen)
+
+
+def _is_news(look: Look, seen: SeenService) -> bool:
+    """Whether it runs a revision that the look did not know of when it began."""
+    desired = look.wanted.desired.get(seen.name)
+    arn = seen.task_definition
+    is_ours = desired is None or arn == desired.revision
+    return not is_ours and arn not in look.revisions and arn not in look.reading.wanted
 
 
 def _comparisons(seen: list[SeenService]) -> dict[int, Comparison]:

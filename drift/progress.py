@@ -25,6 +25,8 @@ from drift.reading import REVISIONS, Question, Reading
 from drift.wanted import wanted_reading
 
 INTERVAL: Final = timedelta(minutes=2)
+# Sync has seen something new while a look was under way.
+SOON: Final = timedelta(seconds=5)
 LEASE: Final = timedelta(seconds=60)
 LONGEST_PAUSE: Final = timedelta(hours=1)
 
@@ -76,8 +78,10 @@ class Look:
                 claimed_until=None,
                 due_at=now + INTERVAL,
             )
-            keep_comparisons(self.compared.cluster, self.reading, now)
-            read_what_is_asked(self.compared.cluster, self.reading, now)
+            is_whole = keep_comparisons(self.compared.cluster, self.reading, now)
+            is_read = read_what_is_asked(self.compared.cluster, self.reading, now)
+            if not (is_whole and is_read):
+                self._update(due_at=now + SOON, compared_at=None)
 
     def refuse(self, error: AwsError) -> None:
         """What becomes of a look whose call AWS refused. Raises `TakenOver`."""

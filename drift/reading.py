@@ -28,13 +28,15 @@ class Question:
 class Reading:
     """How far the reading of one cluster is, and what was answered.
 
-    `services` are the names that are left to ask the targets of, `revisions` the ARNs to describe.
+    `services` are the names that are left to ask the targets of, `revisions` the ARNs left to describe, of
+    those that were `wanted` as it began.
     """
 
     began: str
     phase: str = TARGETS
     services: tuple[str, ...] = ()
     revisions: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
     token: str = ""
     calls: int = 0
     targets: Mapping[str, Any] = field(default_factory=dict)
@@ -44,11 +46,13 @@ class Reading:
     @classmethod
     def of(cls, began: str, services: Sequence[str], revisions: Sequence[str]) -> Self:
         """The reading of these ECS services, and of these ARNs of task definitions."""
-        return cls(began, services=tuple(services), revisions=tuple(revisions))._settled()
+        return cls(
+            began, services=tuple(services), revisions=tuple(revisions), wanted=tuple(revisions)
+        )._settled()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        lists = {name: tuple(row[name]) for name in ("services", "revisions")}
+        lists = {name: tuple(row[name]) for name in ("services", "revisions", "wanted")}
         return cls(**{**row, **lists})
 
     def to_row(self) -> dict[str, Any]:

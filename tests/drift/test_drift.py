@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from delegates.clock import database_now
+from drift import clusters, progress
 from drift.documents.shape import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
 from drift.models import Comparison, Drift
+from instances.models import SyncedCluster
 from rbac.models import AuditEntry
 from tests.deployments.driving import Drive
-from tests.drift.looking import compared, drifts, state
+from tests.drift.looking import compared, drifts, state, synced
 
 STATES = Comparison.State
 
@@ -202,3 +205,26 @@ def test_a_look_asks_no_more_than_it_must(drive: Drive) -> None:
     update(drive, taskDefinition=register(drive, stopTimeout=20))
     assert compared().calls == 2
     assert compared().calls == 1, "a revision never changes"
+
+
+def test_what_sync_sees_while_a_look_is_under_way_waits_for_the_next(drive: Drive) -> None:
+    drive.run("1.27")
+    compared()
+    update(drive, enableExecuteCommand=True, taskDefinition=register(drive, stopTimeout=20))
+    now = database_now()
+    one = clusters.ask_for(SyncedCluster.objects.get(), now)
+    look = progress.claim(one.pk)
+    assert look is not None
+    synced()
+    while not look.reading.is_over:
+        question = look.question()
+        look.take(drive.call(question.service, question.operation, dict(question.params)))
+    look.close()
+    assert state() == STATES.IN_STEP, "half of it would be wrong"
+    one.refresh_from_db()
+    assert one.due_at < database_now() + progress.INTERVAL / 2
+    assert one.compared_at is None
+    assert drifts() == [
+        f"{SERVICE_DEFINITION}:enableExecuteCommand",
+        f"{TASK_DEFINITION}:containerDefinitions[nginx].stopTimeout",
+    ]
