@@ -98,9 +98,14 @@ class SiteCaller:
         return kept_of(operation, answer.result or {})
 
 
-def kept_result(connector: Connector, operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
+def kept_result(connector: Connector | None, operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of a result of Terraform Cloud, whose token may be said again."""
-    return kept_of_terraform(operation, _secret(connector, read_site(connector.spec)), result)
+    try:
+        token = _secret(connector, read_site(connector.spec)) if connector else ""
+    except DoorClosed:
+        # It was taken away meanwhile, and opens nothing any more.
+        token = ""
+    return kept_of_terraform(operation, token, result)
 
 
 def do_errand_here(

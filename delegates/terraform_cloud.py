@@ -54,7 +54,7 @@ def kept_of_terraform(operation: str, token: str, result: Mapping[str, Any]) -> 
     """What is kept of an answer: its status and its text, without a token that was said again."""
     text = str(result.get("body", ""))
     if operation == ASK_TERRAFORM:
-        text = Mask((token,)).text(text)
+        text = Mask((token,) if token else ()).text(text)
     headers = result.get("headers") or {}
     size = str(headers.get("content-length", "")) if isinstance(headers, Mapping) else ""
     return {"status": int(result.get("status", 0)), "body": text, "size": int(size) if size.isdigit() else -1}

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from aws.errors import AwsError, NotSent, Unanswered, Undelivered, from_record
 from connectors.aws_accounts import OF_DELEGATE, read_spec
+from connectors.models import Connector
 from delegates import doors
 from delegates.lending import refuse_to_lend
 from delegates.models import Delegate, DelegateTask
@@ -163,8 +164,15 @@ def _result_of(call: Call, answer: Answer) -> dict[str, Any]:
     if call.operation == SEND_REQUEST:
         return work.result_of(call.operation, work.payload_of(scope, call.operation, params), result)
     if work.may_be_adopted(call.operation):
-        return work.result_of(call.operation, Payload({}), result, work.connector_of(scope, params))
+        return work.result_of(call.operation, Payload({}), result, _connector_of(call))
     return result
+
+
+def _connector_of(call: Call) -> Connector | None:
+    try:
+        return work.connector_of(call.execution.scope, call.parsed_parameters)
+    except doors.DoorClosed:
+        return None
 
 
 def _look_soon(call: Call) -> None:

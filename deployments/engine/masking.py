@@ -27,10 +27,14 @@ def secrets_of(stage: StageExecution) -> tuple[str, ...]:
 
 
 def _of_steps(stage: StageExecution) -> Iterator[str]:
-    """The outputs that are secrets, and those that steps hand to AWS, which may say them again."""
+    """The outputs that are secrets, and those that steps hand to who may say them again.
+
+    AWS shows parameters of stacks, and programs that make infrastructure print what they are given.
+    """
     if stage.execution_id is None or stage.pk is None:
         return
-    handing = [name for name, kind in known_steps().items() if kind.hands_secrets_to_aws]
+    kinds = known_steps().items()
+    handing = [name for name, kind in kinds if kind.provisions or kind.hands_secrets_to_aws]
     steps = StepExecution.objects.filter(stage__execution=stage.execution_id)
     for step in steps.exclude(~Q(type__in=handing), secret_outputs=""):
         yield from step.hidden_outputs.values()

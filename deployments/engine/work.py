@@ -233,7 +233,7 @@ def result_of(
     operation: str, payload: Payload, result: Mapping[str, Any], connector: Connector | None = None
 ) -> dict[str, Any]:
     """What is kept of a result: a server that is told a secret may say it again."""
-    if connector is not None and operation in OPERATIONS:
+    if operation in OPERATIONS:
         return kept_result(connector, operation, result)
     if operation != SEND_REQUEST:
         return kept_of(operation, result)

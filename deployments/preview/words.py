@@ -110,6 +110,14 @@ def _request(params: Params, _: Params) -> str:
     return f"{params['method']} {params['url']} is sent."
 
 
+def _terraform(params: Params, _: Params) -> str:
+    path = [str(part) for part in params["path"]]
+    if "workspaces" not in path:
+        return "The run that was planned is applied in Terraform Cloud."
+    name = "/".join([*path[1:2], path[-1]]) if path[0] == "organizations" else path[-1]
+    return f"Terraform Cloud is asked for a run in workspace {name}."
+
+
 def _tasks(count: int) -> str:
     return "1 task" if count == 1 else f"{count} tasks"
 
@@ -139,6 +147,7 @@ _SENTENCES = {
     "RunScript": _script,
     "RunTerraform": _terraform,
     "SendRequest": _request,
+    "AskTerraformCloud": _terraform,
     "RegisterScalableTarget": _scaled,
     "DeregisterScalableTarget": _unscaled,
 }

@@ -69,12 +69,13 @@ def _tell(rollout: Rollout, state: dict[str, Any], text: str) -> None:
 
 def readable(line: str) -> list[tuple[str, str]]:
     """What a line of Terraform says, with the level of each: plain text, or JSON as `-json` prints it."""
-    plain = _COLOURS.sub("", line).rstrip("\r")
+    line = line.rstrip("\r")
+    plain = _COLOURS.sub("", line)
     if not plain.strip():
         return []
     said = _as_json(plain)
     if said is None:
-        return [(plain, "error" if plain.lstrip("│╷ ").startswith("Error:") else "info")]
+        return [(line, "error" if plain.lstrip("│╷ ").startswith("Error:") else "info")]
     level = _LEVELS.get(str(said.get("@level")), "info")
     found = [str(said["@message"])]
     diagnostic = said.get("diagnostic")

@@ -34,8 +34,7 @@ class PickTerraformCloudRun(Action):
 
     def _planned(self, rollout: Rollout) -> str:
         earlier = rollout.earlier(STEP)
-        found = str(earlier.know("runId") or "") if earlier is not None else ""
-        if earlier is None or not found:
+        if earlier is None:
             raise ActionFailed(
                 "NO_PLAN", "No step before this one has planned a run: add one with the run type Plan."
             )
@@ -46,4 +45,5 @@ class PickTerraformCloudRun(Action):
                 f"The last plan is of {named}, not of {self.provisioner}: name its run as runId, such as "
                 "<+steps.IDENTIFIER.output.runId>.",
             )
-        return found
+        # A preview knows none, and asks for nothing; a step that was ignored may have made none.
+        return str(earlier.know("runId") or "no-run")
