@@ -107,6 +107,7 @@ class SiteForm(EntranceForm):
         """Nothing else enters there."""
         if connector is None:
             self.initial["authentication"] = TOKEN
+        self.fields["name"].help_text = "Such as “Terraform of the platform team”."
         self.fields["secret"].label = "Secret with the API token"
         self.fields["secret_value"].label = "Or the API token itself"
 

@@ -105,7 +105,7 @@ class TerraformCloudRunSpec:
         if self.spec:
             yield from self._nested_problems()
             return
-        if not has_expression(self.runType) and self.runType not in RUN_TYPES:
+        if self.runType not in RUN_TYPES:
             yield f"runType is one of {', '.join(RUN_TYPES)}, not {self.runType[:60]!r}"
         if self.planType not in ("Apply", "Destroy"):
             yield f"planType is Apply or Destroy, not {self.planType[:60]!r}"
@@ -140,7 +140,8 @@ class TerraformCloudRunSpec:
     def _place_problems(self) -> Iterator[str]:
         if not self.connectorRef:
             yield "it needs connectorRef, a connector to Terraform Cloud"
-        elif not has_expression(self.connectorRef) and not _CONNECTOR.match(self.connectorRef):
+        elif not _CONNECTOR.match(self.connectorRef):
+            # Who may use it is asked when the pipeline is saved and run, so that it has to be known then.
             yield f"connectorRef is no reference of a connector: {self.connectorRef[:60]!r}"
         if self.runType == APPLY:
             return
@@ -161,15 +162,14 @@ class TerraformCloudRunSpec:
     def secret_references(self) -> tuple[str, ...]:
         """The secrets that are variables of the run."""
         listed = self.whole.variables
-        own = [as_text(one.get("value", "")) for one in listed if one.get("type") == SECRET]
-        named = secrets_named_in(*(as_text(one.get("value", "")) for one in listed))
-        return tuple(dict.fromkeys([*(one for one in own if not has_expression(one)), *named]))
+        values = [(one.get("type"), as_text(one.get("value", ""))) for one in listed]
+        own = [value for kind, value in values if kind == SECRET and not secret_in(value)]
+        return tuple(dict.fromkeys([*own, *secrets_named_in(*(value for _, value in values))]))
 
     @property
     def connector_references(self) -> tuple[tuple[str, str], ...]:
         """The connector that the step uses, with the kind that it must be of."""
-        reference = self.whole.connectorRef
-        return () if has_expression(reference) else ((reference, "TerraformCloud"),)
+        return ((self.whole.connectorRef, "TerraformCloud"),)
 
 
 @dataclass(frozen=True)
@@ -189,6 +189,8 @@ class TerraformCloudRollbackSpec:
     spec=TerraformCloudRunSpec,
     undone_by=ROLLBACK,
     timeout_minutes=60,
+    # Secrets that variables name go their own way, to Terraform Cloud alone.
+    scripts=("variables", "spec"),
     starter={
         "runType": APPLY_ALL,
         "connectorRef": "terraform",

@@ -30,8 +30,8 @@ def away(write: Write, drive: Drive, terraform_cloud: TerraformCloudServer, work
 def serve_until_over(drive: Drive, execution: Execution, worker: Worker) -> None:
     for _ in range(300):
         drive.look()
-        if not worker.serve():
-            drive.clock.move(1)
+        worker.serve()
+        drive.clock.move(1)
         execution.refresh_from_db()
         if execution.is_over:
             return

@@ -74,7 +74,9 @@ def test_what_is_asked_for_is_what_the_run_is_made_with(
     secret("db", planted("hunter2hunter2"))
     terraform_cloud.plan_log = f"\x02password = {planted('hunter2hunter2')}\n\x03"
     variables = (
-        "[{name: region, value: 'a \"b\" ${c}'}, {name: size, value: 3}, "
+        "[{name: of, value: 'the <+service.name>'}, "
+        "{name: tok, value: '<+secrets.getValue(\"db\")>'}, {name: size, value: 3}, "
+        "{name: region, value: 'a \"b\" ${c}'}, "
         "{name: zones, type: Hcl, value: '[\"a\"]'}, {name: db, type: Secret, value: db}]"
     )
     rest = f"runMessage: Network, targets: [aws_vpc.main], variables: {variables}"
@@ -86,6 +88,8 @@ def test_what_is_asked_for_is_what_the_run_is_made_with(
     assert said["target-addrs"] == ["aws_vpc.main"]
     assert {one["key"]: one["value"] for one in said["variables"]} == {
         "region": r'"a \"b\" $${c}"',
+        "of": '"the My app"',
+        "tok": f'"{planted("hunter2hunter2")}"',
         "size": "3",
         "zones": '["a"]',
         "db": f'"{planted("hunter2hunter2")}"',
@@ -263,6 +267,12 @@ def test_a_log_that_lies_elsewhere_is_not_asked_for(
         ("terraformVersion: 1.11.0", "PlanAndApply", "for PlanOnly alone"),
         ("spec: {organisation: a}", "PlanAndApply", "spec has no field organisation"),
         ("spec: {workspace: '../../x'}", "PlanAndApply", "workspace has letters"),
+        ("spec: {connectorRef: <+pipeline.variables.which>}", "PlanAndApply", "is no reference"),
+        (
+            "variables: [{name: a, type: Secret, value: <+service.name>}]",
+            "PlanAndApply",
+            "no secret <+service",
+        ),
         ("spec: {connectorRef: other}", "PlanAndApply", "no Terraform Cloud connector other"),
         (
             "variables: [{name: a, type: Secret, value: nowhere}]",

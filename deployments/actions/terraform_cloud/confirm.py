@@ -37,8 +37,12 @@ class ConfirmTerraformCloudRun(Action):
         return adopt_call(rollout, self.connector, call, "")
 
     def is_done(self, rollout: Rollout) -> bool:
+        run_id = str(rollout.know("runId") or "")
+        if not run_id:
+            # A preview, which makes none.
+            return True
         cloud = TerraformCloud(rollout, self.connector)
-        run = cloud.run(str(rollout.know("runId")))
+        run = cloud.run(run_id)
         tell_status(rollout, run)
         if run.is_undecided:
             raise ActionFailed(

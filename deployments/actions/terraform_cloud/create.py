@@ -14,6 +14,7 @@ from deployments.actions.base import (
     Verdict,
     action,
 )
+from deployments.actions.naming import filled_in
 from deployments.actions.terraform_cloud import going_back
 from deployments.actions.terraform_cloud.adopting import adopt_call
 from deployments.actions.terraform_cloud.api import TerraformCloud, Workspace
@@ -54,7 +55,7 @@ class CreateTerraformCloudRun(Action):
 
     def start(self, rollout: Rollout) -> None:
         cloud = TerraformCloud(rollout, self.connector)
-        workspace = cloud.workspace(self.organization, self.workspace)
+        workspace = cloud.workspace(*(_filled(rollout, one) for one in (self.organization, self.workspace)))
         _refuse_unfit(rollout, workspace)
         rollout.remember("workspace", workspace.id)
         rollout.remember("workspace name", str(workspace))
@@ -70,7 +71,11 @@ class CreateTerraformCloudRun(Action):
             )
         run = cloud.create_run(
             self._body(rollout, workspace),
-            {"texts": self.texts, "hcl": self.hcl, "secrets": self.secrets},
+            {
+                "texts": {name: _filled(rollout, one) for name, one in self.texts.items()},
+                "hcl": {name: _filled(rollout, one) for name, one in self.hcl.items()},
+                "secrets": self.secrets,
+            },
         )
         rollout.log(f"Run {run.id} is made in workspace {workspace}")
         rollout.learn(runId=run.id, workspaceId=workspace.id)
@@ -88,7 +93,7 @@ class CreateTerraformCloudRun(Action):
                 discard(cloud, run)
 
     def _body(self, rollout: Rollout, workspace: Workspace) -> dict[str, Any]:
-        said = self.message or "Asked for by Slipway"
+        said = _filled(rollout, self.message) or "Asked for by Slipway"
         attributes: dict[str, Any] = {
             "message": f"{said} [Slipway {rollout.intent}]",
             "auto-apply": False,
@@ -97,7 +102,7 @@ class CreateTerraformCloudRun(Action):
             "refresh-only": self.refresh_only,
         }
         if self.targets:
-            attributes["target-addrs"] = list(self.targets)
+            attributes["target-addrs"] = [_filled(rollout, one) for one in self.targets]
         if self.terraform_version:
             attributes["terraform-version"] = self.terraform_version
         # What the action at the end looks for, should the answer be lost and never be looked for.
@@ -160,6 +165,10 @@ class CreateTerraformCloudRun(Action):
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         return going_back.checked(TerraformCloud(rollout, self.connector))
+
+
+def _filled(rollout: Rollout, text: str) -> str:
+    return filled_in(text, rollout.value_of)
 
 
 def _refuse_unfit(rollout: Rollout, workspace: Workspace) -> None:

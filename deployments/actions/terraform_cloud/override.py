@@ -45,7 +45,11 @@ class OverrideTerraformCloudPolicies(Action):
         return adopt_call(rollout, self.connector, call, "")
 
     def is_done(self, rollout: Rollout) -> bool:
-        run = TerraformCloud(rollout, self.connector).run(str(rollout.know("runId")))
+        run_id = str(rollout.know("runId") or "")
+        if not run_id:
+            # A preview, which makes none.
+            return True
+        run = TerraformCloud(rollout, self.connector).run(run_id)
         refuse_ended(run, "plan")
         if run.is_undecided:
             since = rollout.progress.setdefault("undecided", 0) + 1

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from deployments.actions.base import Action, ActionFailed, Rollout, action
+from deployments.actions.naming import filled_in
 from deployments.actions.terraform_cloud.api import TerraformCloud
 
 STEP = "TerraformCloudRun"
@@ -25,7 +26,7 @@ class PickTerraformCloudRun(Action):
 
     def start(self, rollout: Rollout) -> None:
         cloud = TerraformCloud(rollout, self.connector)
-        run = cloud.run(self.run or self._planned(rollout))
+        run = cloud.run(filled_in(self.run, rollout.value_of) or self._planned(rollout))
         if run.is_over and run.status != "planned_and_finished":
             raise ActionFailed("RUN_ENDED", f"Run {run.id} {run.words}: plan anew.")
         workspace = run.raw.get("relationships", {}).get("workspace", {}).get("data", {}).get("id", "")
