@@ -110,7 +110,7 @@ def _request(params: Params, _: Params) -> str:
     return f"{params['method']} {params['url']} is sent."
 
 
-def _terraform(params: Params, _: Params) -> str:
+def _terraform_cloud(params: Params, _: Params) -> str:
     path = [str(part) for part in params["path"]]
     if "workspaces" not in path:
         return "The run that was planned is applied in Terraform Cloud."
@@ -147,7 +147,7 @@ _SENTENCES = {
     "RunScript": _script,
     "RunTerraform": _terraform,
     "SendRequest": _request,
-    "AskTerraformCloud": _terraform,
+    "AskTerraformCloud": _terraform_cloud,
     "RegisterScalableTarget": _scaled,
     "DeregisterScalableTarget": _unscaled,
 }
