@@ -63,7 +63,15 @@ def test_everything_that_a_run_needs_can_be_made_through_the_api(client: APIClie
         "cluster": "demo",
     }
     made = post(client, f"environments/{environment['id']}/infrastructures", **place)
-    assert made.json() == {**place, "id": made.json()["id"], "version": 1}
+    assert made.json() == {**place, "id": made.json()["id"], "is_dynamic": False, "version": 1}
+    mapped = {
+        "identifier": "made",
+        "region": "<+provisioner.region>",
+        "cluster": "<+provisioner.cluster>",
+        "is_dynamic": True,
+    }
+    dynamic = post(client, f"environments/{environment['id']}/infrastructures", **place | mapped).json()
+    assert {name: dynamic[name] for name in mapped} == mapped
     pipeline = post(client, "pipelines", yaml=PIPELINE, **HERE)
     assert pipeline.json()["identifier"] == "rolling"
     run = post(client, f"pipelines/{pipeline.json()['id']}/executions")
