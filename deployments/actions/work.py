@@ -11,7 +11,9 @@ RUN_SCRIPT, SEND_REQUEST, FETCH_FILES = "RunScript", "SendRequest", "FetchFiles"
 RUN_TERRAFORM = "RunTerraform"
 LIST_TAGS, FIND_DIGEST = "ListTags", "FindDigest"
 ASK_TERRAFORM, READ_TERRAFORM_LOG = "AskTerraformCloud", "ReadTerraformLog"
-_READS = (FETCH_FILES, LIST_TAGS, FIND_DIGEST, READ_TERRAFORM_LOG)
+# A read of AWS for another stage than the step's own, by that stage's connector.
+READ_AWS = "ReadAws"
+_READS = (FETCH_FILES, LIST_TAGS, FIND_DIGEST, READ_TERRAFORM_LOG, READ_AWS)
 _ONLY_ASK = ("GET", "HEAD")
 
 

@@ -5,12 +5,13 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from aws.caller import Caller
 from delegates.doors import DoorClosed
+from deployments.actions.work import READ_AWS, SERVICE
 from deployments.engine.flow import flow_of
 from deployments.engine.world import Door
 from deployments.models import StageExecution, StepExecution
@@ -61,8 +62,8 @@ def ahead_of(step: StepExecution, way_of: WayOf) -> Ahead:
 def way_of(rollout: "EngineRollout", stage: StageExecution) -> Caller | None:
     """The way to AWS of the stage of an action or of a later one.
 
-    What the journal holds has to come in the same order with each look: delegates are asked for stages with
-    the connector and region of the action's own alone.
+    Of a stage with another connector or region the calls that delegates make are the action's own as well, so
+    that the look waits for them; those from this Slipway are made at each look.
     """
     if not stage.region:
         # Known once it is provisioned.
@@ -72,13 +73,26 @@ def way_of(rollout: "EngineRollout", stage: StageExecution) -> Caller | None:
         return (
             cast("Door", rollout.shared.door_for(rollout.step)) if rollout.remote is None else rollout.caller
         )
-    if rollout.remote is not None:
-        return None
     try:
         door = rollout.world.open_door(stage.connector, stage.region)
     except DoorClosed:
         return None
-    return None if hasattr(door, "queue") else door
+    return _Elsewhere(rollout.caller, stage) if hasattr(door, "queue") else door
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Reads of a later stage behind other delegates: calls of this action that say where they go."""
+
+    caller: Caller
+    stage: StageExecution
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer. Raises as the action's own calls do."""
+        stage = self.stage
+        asked = {"connector": stage.connector_id, "region": stage.region, "environment": stage.environment}
+        said = {"service": service, "operation": operation, "params": dict(params)}
+        return self.caller.call(SERVICE, READ_AWS, {**asked, **said})
 
 
 def _stages_from(step: StepExecution) -> list[StageExecution]:

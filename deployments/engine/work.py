@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from aws.caller import Caller
 from aws.errors import AwsError, NotSent, Undelivered, from_record
 from connectors.aws_accounts import read_spec
 from connectors.models import Connector
 from connectors.queries import find_connector
 from connectors.secrets import SecretMissing, find_secret
 from delegates.clock import database_now
-from delegates.doors import DoorClosed, refuse_disabled
+from delegates.doors import DelegateDoor, DoorClosed, call_payload, open_door, refuse_disabled
 from delegates.errands import (
     SiteDoor,
     do_errand_here,
@@ -33,6 +34,7 @@ from deployments.actions.work import (
     FETCH_FILES,
     FIND_DIGEST,
     LIST_TAGS,
+    READ_AWS,
     READ_TERRAFORM_LOG,
     RUN_SCRIPT,
     RUN_TERRAFORM,
@@ -62,6 +64,7 @@ _TITLES = {
     FIND_DIGEST: "Digest",
     ASK_TERRAFORM: "Terraform Cloud",
     READ_TERRAFORM_LOG: "Terraform Cloud's log",
+    READ_AWS: "Look ahead",
 }
 # What a person's word means to the one who does the work, and is no parameter of it.
 _FOR_ROUTING = ("secrets", "through", "selectors", "plan_id")
@@ -118,6 +121,8 @@ class WorkDoor:
     params: Mapping[str, Any] = field(repr=False)
     asked: Selectors
     connector: Connector | None = None
+    reaches: str = ""
+    """What a delegate has to reach, where neither the connector nor the parameters say it."""
 
     def queue(self, call_id: int) -> None:
         """Make the planned call a delegate task; inside the commit that plans it."""
@@ -137,7 +142,7 @@ class WorkDoor:
             selectors=self.asked.tags,
             selectors_from=self.asked.place,
             criterion=self._criterion,
-            environment=call.step.stage.environment,
+            environment=str(self.params.get("environment") or call.step.stage.environment),
             connector=self.connector,
             timeout_seconds=max(1, seconds),
             deadline=deadline,
@@ -146,6 +151,8 @@ class WorkDoor:
 
     @property
     def _criterion(self) -> str:
+        if self.reaches:
+            return self.reaches
         if self.kind == DelegateTask.Kind.TERRAFORM:
             # A delegate without the program is left alone with such tasks for a while.
             return f"program {self.params.get('program', 'terraform')}"
@@ -153,10 +160,15 @@ class WorkDoor:
         return _criterion(str(url))
 
 
-def open_work(step: StepExecution, operation: str, params: Mapping[str, Any]) -> WorkHere | WorkDoor:
+def open_work(
+    step: StepExecution, operation: str, params: Mapping[str, Any]
+) -> "WorkHere | ReadsHere | WorkDoor":
     """The way of one piece of work: scripts go to delegates, the rest as connector or parameters say."""
     stage = step.stage
-    if (connector := connector_of(stage.execution.scope, params)) is not None:
+    connector = connector_of(stage.execution.scope, params)
+    if connector is not None and operation == READ_AWS:
+        return _to_account(params, connector)
+    if connector is not None:
         return _to_site(step, kind_of(operation, connector), params, connector)
     spec, kind = read_spec(stage.connector.spec), _KINDS[operation]
     through = str(params.get("through") or ("Delegate" if spec.is_remote else "Manager"))
@@ -177,6 +189,27 @@ def _to_site(
         return WorkDoor(kind, params, Selectors(way.selectors, "CONNECTOR"), connector)
     refuse_disabled(connector)
     return WorkHere(_scope_of(step.stage), kind, connector)
+
+
+def _to_account(params: Mapping[str, Any], connector: Connector) -> "ReadsHere | WorkDoor":
+    """The way of a read for another stage: by that stage's connector and region."""
+    way = open_door(connector, str(params["region"]))
+    if isinstance(way, DelegateDoor):
+        asked = Selectors(way.selectors, "CONNECTOR" if way.selectors else "")
+        criterion = way.criterion(str(params["service"]))
+        return WorkDoor(DelegateTask.Kind.AWS, params, asked, connector, criterion)
+    return ReadsHere(way)
+
+
+@dataclass(frozen=True)
+class ReadsHere:
+    """Reads for another stage whose connector goes out from here by now."""
+
+    way: Caller
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of the read that the parameters name."""
+        return self.way.call(str(params["service"]), str(params["operation"]), params["params"])
 
 
 def connector_of(scope: Scope, params: Mapping[str, Any]) -> Connector | None:
@@ -212,7 +245,10 @@ def payload_of(scope: Scope, operation: str, params: Mapping[str, Any]) -> Paylo
     Raises `Undelivered` where a secret is missing, `DoorClosed` where the connector lacks something.
     """
     found = _secrets(scope, params)
-    if (connector := connector_of(scope, params)) is not None:
+    if (connector := connector_of(scope, params)) is not None and operation == READ_AWS:
+        asked = (str(params["service"]), str(params["operation"]), params["params"])
+        return call_payload(connector, str(params["region"]), *asked)
+    if connector is not None:
         return errand_payload(connector, operation, params, found)
     kept = {name: one for name, one in params.items() if name not in _FOR_ROUTING}
     if operation == RUN_TERRAFORM and params.get("plan_id"):

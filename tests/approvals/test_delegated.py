@@ -1,9 +1,18 @@
 """What would be done is worked out by delegates too, call by call, and the run goes on from there."""
 
-import pytest
+from collections.abc import Iterator
 
-from deployments.models import Approval, Call
+import pytest
+import yaml
+
+from connectors.models import Connector
+from delegates.owners import register_owner
+from deployments.delegated_calls import CallOwner
+from deployments.engine.doors import OWNER, open_door
+from deployments.engine.world import World
+from deployments.models import Approval, Call, Infrastructure
 from tests.approvals.conftest import Panel
+from tests.deployments.driving import Drive
 from tests.deployments.hands import hand
 from tests.deployments.test_delegated_calls import TAGS, remote
 
@@ -37,3 +46,63 @@ def test_a_delegate_reads_for_an_approval(remote: object, panel: Panel) -> None:
         if execution.is_over:
             break
     assert execution.status == "SUCCESS", panel.drive.log(execution)[-5:]
+
+
+FAR = ["far"]
+
+
+@pytest.fixture
+def near(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The connector of the demo goes out from here; others may go through delegates."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "of-the-delegate")
+    world = World(open_door, drive.clock.now, drive.clock.monotonic)
+    monkeypatch.setattr(Drive, "world", world)
+    register_owner(OWNER, CallOwner(world))
+    yield
+    register_owner(OWNER, CallOwner())
+
+
+@pytest.mark.parametrize("first", ["remote", "near"])
+def test_of_a_later_stage_behind_another_delegate_that_one_is_asked(
+    request: pytest.FixtureRequest, panel: Panel, first: str
+) -> None:
+    request.getfixturevalue(first)
+    aws = Connector.objects.get(identifier="sandbox_aws")
+    place = Infrastructure.objects.get(identifier="sandbox", environment__identifier="dev")
+    through = {"credentials": "Delegate", "connect_through": "Delegate", "delegate_selectors": FAR}
+    elsewhere = Connector.objects.create(
+        scope=aws.scope,
+        identifier="far",
+        name="Far",
+        kind=aws.kind,
+        spec={"endpoint_url": aws.spec["endpoint_url"], **through},
+    )
+    place.pk, place.identifier, place.name, place.connector = None, "far", "Far", elsewhere
+    place.save(force_insert=True)
+    pipeline = panel.drive.pipeline
+    document = yaml.safe_load(pipeline.yaml)
+    later = yaml.safe_load(yaml.safe_dump(document["pipeline"]["stages"][0]))["stage"]
+    later |= {"identifier": "later", "name": "Later"}
+    later["spec"]["environment"]["infrastructureDefinitions"] = [{"identifier": "far"}]
+    later["spec"]["execution"]["steps"].pop(0)
+    document["pipeline"]["stages"].append({"stage": later})
+    pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
+    pipeline.save(update_fields=["yaml"])
+    one, far = hand("reader", tags=tuple(TAGS)), hand("far", tags=tuple(FAR), hostname="ip-10-0-9-9")
+    execution = panel.drive.start("1.27")
+    for _ in range(90):
+        panel.drive.look()
+        if not (one.serve() + far.serve()):
+            panel.drive.pass_time(1)
+        if Approval.objects.exclude(diff="").exists():
+            break
+    shown = panel.program(panel.alice).get(f"/api/v1/approvals/{panel.approval(execution).pk}").json()
+    stage = shown["ahead"]["stages"][1]
+    assert (stage["identifier"], stage["tried"]) == ("later", True)
+    would = stage["steps"][0]["would"]
+    assert not would["failure"], would
+    assert would["calls"][0]["operation"] == "RegisterTaskDefinition"
+    assert "DescribeServices" in far.taken
+    assert bool(one.taken) is (first == "remote")
+    assert not Call.objects.filter(execution=execution, is_write=True).exists()
