@@ -4,7 +4,18 @@ import pytest
 
 from deployments.steps.base import known_steps
 
-OURS = ("EcsScale", "HarnessApproval", "Http", "ShellScript", "Verify", "Wait")
+OURS = (
+    "EcsScale",
+    "HarnessApproval",
+    "Http",
+    "ShellScript",
+    "TerraformApply",
+    "TerraformDestroy",
+    "TerraformPlan",
+    "TerragruntApply",
+    "Verify",
+    "Wait",
+)
 
 
 @pytest.mark.parametrize("type_", OURS)

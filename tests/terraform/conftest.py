@@ -117,10 +117,16 @@ def states() -> Iterator[States]:  # noqa: C901 - one short method for each verb
 
 
 def terraform_step(
-    states: States, name: str = "net", type_: str = "Apply", main: str = MAIN, rest: str = "", said: str = ""
+    states: States,
+    name: str = "net",
+    type_: str = "Apply",
+    main: str = MAIN,
+    rest: str = "",
+    said: str = "",
+    backend: str = "",
 ) -> str:
     """A step of Terraform at delegates with the tag `scripts`; `rest` are further fields of its spec."""
-    backend = indent(states.backend(), " " * 8)
+    backend = indent(backend or states.backend(), " " * 8)
     variables = said or "variables: [{name: name, type: String, value: <+env.identifier>-cluster}]"
     return f"""
 - step:

@@ -9,7 +9,7 @@ from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Worker
 from tests.steps.test_script import script_step, serve_until_over
-from tests.terraform.conftest import States, needs_terraform, terraform_step
+from tests.terraform.conftest import MAIN, States, needs_terraform, terraform_step
 from tests.watching.marker import planted
 
 pytestmark = [needs_terraform, pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
@@ -96,3 +96,28 @@ def test_a_state_that_is_locked_says_how_to_unlock_it(
     )
     assert execution.failure is not None
     assert "terraform force-unlock 11111111-2222-3333-4444-555555555555" in execution.failure["message"]
+
+
+def test_a_state_may_lie_in_a_bucket(write: Write, drive: Drive, worker: Worker, states: States) -> None:
+    drive.call("s3", "CreateBucket", {"Bucket": "our-states"})
+    backend = f"""\
+bucket = "our-states"
+key    = "<+env.identifier>/network"
+region = "us-east-1"
+endpoints = {{ s3 = "{drive.sandbox.url}" }}
+use_path_style = true
+use_lockfile = true
+skip_credentials_validation = true
+skip_requesting_account_id = true
+skip_metadata_api_check = true
+"""
+    keys = (
+        "environmentVariables: [{name: AWS_ACCESS_KEY_ID, value: AKIASANDBOX}, "
+        "{name: AWS_SECRET_ACCESS_KEY, value: x}]\n"
+    )
+    main = MAIN.replace('"http"', '"s3"')
+    text = terraform_step(states, main=main, rest=keys, backend=backend)
+    execution = serve_until_over(drive, write(pipeline_text(stage_text(text))).start(), worker)
+    assert execution.status == "SUCCESS", execution.failure
+    kept = drive.call("s3", "ListObjectsV2", {"Bucket": "our-states"})
+    assert [one["Key"] for one in kept["Contents"]] == ["dev/network"]
