@@ -96,6 +96,15 @@ def test_a_stack_that_somebody_else_has_changed_since_stays_as_it_is(write: Writ
     assert any("Somebody else has changed stack shop since" in line for line in drive.log(execution))
 
 
+def test_a_stack_that_a_later_step_deleted_is_not_blamed_on_others(write: Write, drive: Drive) -> None:
+    write(_text(create_step())).run()
+    gone = "- step: {identifier: gone, type: DeleteStack, spec: {stackName: shop}}\n"
+    execution = write(_text(create_step(parameters=LONGER) + gone + FAIL)).run()
+    assert (execution.status, execution.outcome) == ("FAILED", "FAILED")
+    assert any("A later step of this run has deleted stack shop" in line for line in drive.log(execution))
+    assert _checks(execution) == [("Stack shop", False)]
+
+
 def test_an_abort_while_a_stack_is_created_deletes_it(write: Write, drive: Drive) -> None:
     execution = write(_text(create_step(SLOW))).start()
     drive.pass_time(30)

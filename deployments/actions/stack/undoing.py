@@ -22,11 +22,20 @@ def may_undo(rollout: Rollout, name: str) -> bool:
     live = client.describe(_id_of(rollout, name))
     if live is None or live.status == GONE:
         if before.get("exists"):
-            raise NotOurs(f"Stack {name} is no longer there: somebody has deleted it.")
+            _refuse_deleted(rollout, name, live)
         return True
     if not last_token(client, live.id).startswith(_ours(rollout)):
         raise NotOurs(f"Somebody else has changed stack {name} since ({live.status}). It stays as it is.")
     return not live.is_busy or (not before.get("exists") and live.status == "CREATE_IN_PROGRESS")
+
+
+def _refuse_deleted(rollout: Rollout, name: str, live: Stack | None) -> None:
+    """Say whether this run or somebody else has deleted a stack that was there before."""
+    if live is not None and last_token(rollout.cloudformation, live.id).startswith(_ours(rollout)):
+        raise ActionFailed(
+            "STACK_DELETED", f"A later step of this run has deleted stack {name}: there is no way back."
+        )
+    raise NotOurs(f"Stack {name} is no longer there: somebody has deleted it.")
 
 
 def cancel(rollout: Rollout, name: str) -> None:

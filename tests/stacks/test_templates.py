@@ -1,0 +1,93 @@
+"""Templates: what is none is refused with its place, expressions become texts, and files serve them."""
+
+import pytest
+import yaml
+
+from connectors.operations import save_file
+from deployments.authoring import PipelineNotRunnable
+from deployments.manifests.document import BadDocument
+from deployments.manifests.templates import output_names, read_template, with_values
+from rbac.models import Scope, User
+from tests.deployments.driving import Drive
+from tests.fixtures.patience import within_cpu
+from tests.flow.conftest import Write, pipeline_text, stage_text
+from tests.stacks.conftest import TEMPLATE, clusters, create_step
+
+NOTHING = "Resources: {A: {Type: AWS::CloudFormation::WaitConditionHandle}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("- a\n- b\n", 1, "a mapping of keys to values"),
+        ("just a text", 1, "a mapping of keys to values"),
+        ("Description: none\n", 1, "Resources with at least one resource"),
+        ("Resources:\n  A: [\n", 3, "cannot be read"),
+        ("Resources: {}\n", 1, "Resources with at least one resource"),
+        (f"{NOTHING}---\n{NOTHING}", 2, "one document"),
+        ("Resources:\n  A: &a {Type: x}\n  B: *a\n", 2, "no anchors and aliases"),
+        (f"{NOTHING}Metadata: \0", 2, "NUL"),
+        (f"{NOTHING}Metadata: {'[' * 20_000}", 2, "deeper than"),
+        (NOTHING + "#" * 60_000, 1, "50 KiB"),
+    ],
+)
+def test_what_is_no_template_is_refused_with_its_place(text: str, line: int, says: str) -> None:
+    def read() -> BadDocument:
+        with pytest.raises(BadDocument) as refused:
+            read_template(text, "templateFile")
+        return refused.value
+
+    bad = within_cpu(1, read)
+    assert (bad.line, bad.name) == (line, "templateFile")
+    assert says in bad.message
+
+
+def test_a_template_of_either_notation_shows_its_sections_and_outputs() -> None:
+    read = read_template(TEMPLATE, "t")
+    assert list(read.value) == ["AWSTemplateFormatVersion", "Parameters", "Resources", "Outputs"]
+    assert output_names(read) == ["region_name", "cluster_name", "group"]
+    json = '{"Resources": {"A": {"Type": "x"}}, "Outputs": {"o": {"Value": {"Ref": "A"}}}}'
+    assert output_names(read_template(json, "t")) == ["o"]
+
+
+def test_a_template_without_expressions_is_sent_as_it_is_written() -> None:
+    text = "# Ours.\nResources:   {A: {Type: x}}  # The end."
+    assert with_values(text, lambda text: "never") == text
+
+
+@pytest.mark.parametrize(
+    "value", ["a: [b", '"}, Evil: {', "!Ref Secret", "line\nline: 2", "<+again>", "🚀 'ü'"]
+)
+def test_a_value_becomes_a_text_and_never_a_part_of_the_template(value: str) -> None:
+    text = "Resources:\n  A: {Type: x, Name: <+v>, Said: !Sub 'is <+v>', Size: <+v>}\n"
+    filled = with_values(text, lambda text: text.replace("<+v>", value))
+
+    class Loader(yaml.SafeLoader):
+        """Takes the tags of CloudFormation for texts."""
+
+    Loader.add_multi_constructor("!", lambda loader, name, node: [name, node.value])
+    read = yaml.load(filled, Loader)["Resources"]
+    assert read == {"A": {"Type": "x", "Name": value, "Said": ["Sub", f"is {value}"], "Size": value}}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_template_in_a_file_is_fetched_with_its_expressions_filled_in(write: Write, drive: Drive) -> None:
+    admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
+    text = TEMPLATE.replace("{ClusterName: !Ref ClusterName}", "{ClusterName: <+env.identifier>-files}")
+    save_file(actor=admin, scope=project, path="/stacks/shop.yaml", content=text)
+    inline = create_step()
+    start, end = inline.index("        type: Inline"), inline.index("      parameters:")
+    stored = "        type: FileStore\n        spec: {files: [/stacks/shop.yaml]}\n"
+    execution = write(pipeline_text(stage_text(inline[:start] + stored + inline[end:]))).run()
+    assert execution.status == "SUCCESS", execution.failure
+    assert "dev-files" in clusters(drive)
+    assert any("shop.yaml" in line for line in drive.log(execution))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_template_that_cannot_be_read_is_told_before_anything_runs(write: Write, drive: Drive) -> None:
+    mark = drive.mark()
+    with pytest.raises(PipelineNotRunnable) as refused:
+        write(pipeline_text(stage_text(create_step("Resources: [\n")))).start()
+    assert "templateFile" in str(refused.value.errors)
+    assert drive.effects(mark) == []
