@@ -68,7 +68,7 @@ def _settle_anew(stage: StageExecution) -> None:
     """A stage whose provisioner runs again may come to another place than before."""
     provisioner = stage.steps.filter(section=StepExecution.Section.EXECUTION)
     provisioner = provisioner.filter(position__lt=stage.provisioner_steps)
-    if provisioner.exclude(status__in=_ENDED_WELL).exclude(type=APPROVAL).exists():
+    if provisioner.filter(status=Status.QUEUED).exclude(type=APPROVAL).exists():
         filling.forget_place(stage)
 
 

@@ -153,3 +153,24 @@ def test_a_rollback_brings_back_what_ran_in_the_cluster_that_was_settled(
         "taskDefinition"
     ]
     assert definition["containerDefinitions"][0]["image"].endswith(":1.27")
+
+
+def test_a_step_of_the_provisioner_that_was_skipped_keeps_no_retry_from_going_on(
+    write: Write, drive: Drive, place: Place, worker: Worker
+) -> None:
+    place()
+    never = "- step: {identifier: never, type: Wait, spec: {duration: 1m}, when: {condition: 'false'}}\n"
+    made = script_step(making(drive, **OUTPUTS)) + never
+    fails = "- step: {identifier: check, type: ShellScript, delegateSelectors: [scripts], "
+    fails += "spec: {script: 'exit 1'}, failureStrategies: [{onFailure: {errors: [AllErrors], "
+    fails += "action: {type: Abort}}}]}\n"
+    execution = write(pipeline_text(staged(made, DEPLOY + fails))).start("1.27")
+    serve(drive, execution, worker)
+    stage = StageExecution.objects.get(execution=execution)
+    claims = set(SlotClaim.objects.filter(stage=stage).values_list("pk", flat=True))
+    assert claims
+    retry_execution(actor=drive.deployer, execution=execution)
+    drive.look()
+    stage.refresh_from_db()
+    assert stage.cluster == "orders"
+    assert set(SlotClaim.objects.filter(stage=stage).values_list("pk", flat=True)) == claims
