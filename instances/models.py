@@ -198,6 +198,13 @@ class ServiceInstance(models.Model):
     def __str__(self) -> str:
         return self.task_id
 
+    @property
+    def shown_status(self) -> str:
+        """How pages show it: a task that runs and is to run on is steady; one that is to stop is stopping."""
+        if self.last_status == "RUNNING":
+            return "STOPPING" if self.desired_status == "STOPPED" else "STEADY"
+        return self.last_status
+
 
 class SeenEvent(models.Model):
     """A sentence that ECS or auto scaling wrote about a service.

@@ -9,7 +9,7 @@ from delegates.models import DelegateTask
 from delegates.protocol.pruning import delete_in_parts
 from instances.clusters import let_go
 from instances.delegated import OWNER
-from instances.models import SeenEvent, SeenService, ServiceInstance
+from instances.models import ContainerInstance, SeenEvent, SeenService, ServiceInstance, SyncPause
 
 STOPPED_KEPT = timedelta(days=30)
 EVENTS_KEPT = timedelta(days=90)
@@ -26,9 +26,13 @@ def prune(now: datetime) -> int:
 
 def _old(now: datetime) -> list[QuerySet[Any]]:
     asked = DelegateTask.objects.filter(owner=OWNER).exclude(status__in=DelegateTask.OPEN)
+    # A machine that nothing has run on for a day; it is described again as soon as something does.
+    idle = ContainerInstance.objects.filter(instances=None, seen_at__lt=now - timedelta(days=1))
     return [
         asked.filter(finished_at__lt=now - TASKS_KEPT),
         ServiceInstance.objects.filter(stopped_at__lt=now - STOPPED_KEPT),
         SeenEvent.objects.filter(at__lt=now - EVENTS_KEPT),
         SeenService.objects.filter(gone_at__lt=now - GONE_KEPT, instances=None, events=None),
+        idle,
+        SyncPause.objects.filter(until__lt=now - timedelta(days=1)),
     ]

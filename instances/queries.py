@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from deployments.models import Infrastructure, Service, StageExecution
-from instances.models import ServiceInstance, SyncedCluster, SyncPause
+from instances.models import ContainerInstance, ServiceInstance, SyncedCluster, SyncPause
 from instances.pausing import rests
 from rbac.policy import Principal, visible_to
 
@@ -26,7 +26,11 @@ def instances_of(
 def with_places(rows: QuerySet[ServiceInstance]) -> QuerySet[ServiceInstance]:
     """The same rows, read together with what a list says of each."""
     return rows.select_related(
-        "seen__service", "seen__infrastructure__environment__scope", "cluster", "execution__pipeline"
+        "seen__service",
+        "seen__infrastructure__environment__scope",
+        "cluster",
+        "container_instance",
+        "execution__pipeline",
     )
 
 
@@ -66,6 +70,7 @@ def instance_document(row: ServiceInstance) -> dict[str, Any]:
         "capacity_provider": row.capacity_provider,
         "address": row.address,
         "host": row.host,
+        "container_instance": _machine(row.container_instance),
         "started_by": {
             "origin": row.origin,
             "name": _name_of(row),
@@ -80,6 +85,16 @@ def instance_document(row: ServiceInstance) -> dict[str, Any]:
         "stopped_reason": row.stopped_reason,
         "seen_at": row.seen_at,
     }
+
+
+def _machine(machine: ContainerInstance | None) -> dict[str, Any] | None:
+    if machine is None:
+        return None
+    names = (
+        "arn", "ec2_instance", "instance_type", "zone", "status", "agent_connected", "cpu", "cpu_left",
+        "memory", "memory_left", "seen_at",
+    )  # fmt: skip
+    return {name: getattr(machine, name) for name in names}
 
 
 def _name_of(row: ServiceInstance) -> str:

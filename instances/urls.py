@@ -6,5 +6,6 @@ from instances.views import instances
 
 urlpatterns = [
     path("instances/", instances.instances, name="instances"),
+    path("infrastructures/<int:pk>/sync/", instances.sync_now, name="sync-infrastructure"),
     path("services/<int:pk>/instances/", instances.instances_of_service, name="service-instances"),
 ]

@@ -85,6 +85,15 @@ LOOKS: Final[dict[str, Look]] = {
     "READY": Look("Ready to adopt", "success", "success"),
     "REFUSED": Look("Cannot be adopted", "failed", "failed"),
     "ADOPTED": Look("Adopted", "success", "success"),
+    # ECS tasks: one that runs on is steady, whatever word ECS has for it
+    "STEADY": Look("Running", "success", "success"),
+    "PROVISIONING": Look("Provisioning", "running", "running"),
+    "PENDING": Look("Pending", "running", "running"),
+    "ACTIVATING": Look("Activating", "running", "running"),
+    "DEACTIVATING": Look("Deactivating", "draining", "queued"),
+    "STOPPING": Look("Stopping", "draining", "queued"),
+    "DEPROVISIONING": Look("Deprovisioning", "draining", "queued"),
+    "STOPPED": Look("Stopped", "aborted", "queued"),
     # connectors
     "OK": Look("Connected", "success", "success"),
     "NOT_OK": Look("Test failed", "failed", "failed"),

@@ -11,12 +11,44 @@ from rest_framework.response import Response
 from delegates.clock import database_now
 from deployments.models import Infrastructure, Service
 from instances import operations, queries
+from instances.finding import EXACT, narrowing
 from instances.models import ServiceInstance
 from web.rest import PAGED, Route
 
 STOPPED = OpenApiParameter(
     "stopped", OpenApiTypes.BOOL, description="Those that stopped, with why, instead of those that run."
 )
+
+
+NARROWED = [
+    *(
+        OpenApiParameter(name, OpenApiTypes.STR, description="Only those with exactly this.")
+        for name in EXACT
+    ),
+    OpenApiParameter(
+        "status", OpenApiTypes.STR, description="Only those in this state of ECS, such as RUNNING."
+    ),
+    OpenApiParameter("stop_code", OpenApiTypes.STR, description="Only those that stopped by this."),
+    OpenApiParameter("origin", OpenApiTypes.STR, enum=ServiceInstance.Origin.values),
+    OpenApiParameter("execution", OpenApiTypes.UUID, description="Only what this execution started."),
+    OpenApiParameter("q", OpenApiTypes.STR, description="In image, task, ECS service, machine, reason."),
+]
+
+
+class MachineSeen(serializers.Serializer[Any]):
+    """The machine of a task of launch type EC2."""
+
+    arn = serializers.CharField()
+    ec2_instance = serializers.CharField()
+    instance_type = serializers.CharField()
+    zone = serializers.CharField()
+    status = serializers.CharField()
+    agent_connected = serializers.BooleanField(allow_null=True)
+    cpu = serializers.IntegerField(allow_null=True, help_text="CPU units that it has for tasks.")
+    cpu_left = serializers.IntegerField(allow_null=True)
+    memory = serializers.IntegerField(allow_null=True, help_text="MiB that it has for tasks.")
+    memory_left = serializers.IntegerField(allow_null=True)
+    seen_at = serializers.DateTimeField()
 
 
 class StartedBy(serializers.Serializer[Any]):
@@ -65,6 +97,7 @@ class InstanceDocument(serializers.Serializer[Any]):
     capacity_provider = serializers.CharField()
     address = serializers.CharField(allow_null=True)
     host = serializers.CharField()
+    container_instance = MachineSeen(allow_null=True)
     started_by = StartedBy()
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
@@ -101,11 +134,12 @@ class SyncDocument(serializers.Serializer[Any]):
 class InstancesOfService(Route):
     """The service instances of a service."""
 
-    @extend_schema(parameters=[STOPPED, *PAGED], responses=InstanceDocument(many=True))
+    @extend_schema(parameters=[STOPPED, *NARROWED, *PAGED], responses=InstanceDocument(many=True))
     def get(self, request: Request, pk: int) -> Response:
         service = self.one(queries.VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
         rows = queries.instances_of(self.principal, service, stopped=self.is_set("stopped"))
-        return self.page(rows, queries.instance_document)
+        narrow = narrowing(self.request.GET)
+        return self.page(rows.filter(narrow), queries.instance_document)
 
 
 class SyncOfInfrastructure(Route):

@@ -1,31 +1,43 @@
-"""The page of service instances: what runs, what stopped and why, in one scope or of one service."""
+"""The pages of service instances: what runs, what stopped and why, and how fresh that is."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
+from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
 
-from deployments.models import Service
-from instances import queries
-from instances.models import ServiceInstance, SyncedCluster
+from delegates.clock import database_now
+from deployments.models import Environment, Infrastructure, Service
+from instances import operations, queries
+from instances.finding import narrowing
+from instances.models import ServiceInstance
+from instances.pictures import pictures
+from instances.pruning import STOPPED_KEPT
+from rbac.policy import visible_to
 from web.lists import visible_here
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
+from web.problems import BadInput, Conflict
 
 LIVE, STOPPED = "", "stopped"
 CHOICES: Final = ((LIVE, "Running"), (STOPPED, "Stopped"))
+NARROWED: Final = ("environment", "origin", "q")
+MOST_CHOICES: Final = 200
 
 
 @page
 @require_safe
 def instances(request: PageRequest) -> HttpResponse:
     """This will list the service instances of the chosen scope, newest first."""
-    stopped = request.GET.get("show") == STOPPED
-    rows = ServiceInstance.objects.filter(stopped_at__isnull=not stopped)
+    rows = ServiceInstance.objects.filter(stopped_at__isnull=not _is_stopped(request))
     found = visible_here(request, queries.VIEW_ENVIRONMENT, queries.with_places(rows))
-    return _shown(request, found, stopped=stopped, service=None)
+    places = visible_here(request, queries.VIEW_ENVIRONMENT, Infrastructure.objects.all())
+    return _shown(request, found, places, service=None)
 
 
 @page
@@ -33,22 +45,65 @@ def instances(request: PageRequest) -> HttpResponse:
 def instances_of_service(request: PageRequest, pk: int) -> HttpResponse:
     """This will list the service instances of one service, newest first."""
     service = get_visible(request, queries.VIEW_SERVICE, Service.objects.select_related("scope"), pk=pk)
-    stopped = request.GET.get("show") == STOPPED
-    found = queries.instances_of(request.user, service, stopped=stopped)
-    return _shown(request, found, stopped=stopped, service=service)
+    found = queries.instances_of(request.user, service, stopped=_is_stopped(request))
+    used = Infrastructure.objects.filter(seen__service=service).distinct()
+    places = visible_to(request.user, queries.VIEW_ENVIRONMENT, used)
+    return _shown(request, found, places, service=service)
+
+
+@page
+@require_POST
+def sync_now(request: PageRequest, pk: int) -> HttpResponse:
+    """This will have the cluster of an infrastructure looked at now, and go back to where that was asked."""
+    rows = Infrastructure.objects.select_related("environment__scope", "connector")
+    place = get_visible(request, queries.VIEW_ENVIRONMENT, rows, pk=pk)
+    try:
+        operations.sync_infrastructure(actor=request.user, infrastructure=place)
+    except Conflict as problem:
+        messages.error(request, problem.detail)
+    return redirect(_back(request))
+
+
+def _back(request: PageRequest) -> str:
+    asked = request.POST.get("next", "")
+    ours = url_has_allowed_host_and_scheme(asked, allowed_hosts=None) and asked.startswith("/")
+    return asked if ours else reverse("instances")
+
+
+def _is_stopped(request: PageRequest) -> bool:
+    return request.GET.get("show") == STOPPED
 
 
 def _shown(
-    request: PageRequest, found: QuerySet[ServiceInstance], *, stopped: bool, service: Service | None
+    request: PageRequest,
+    found: QuerySet[ServiceInstance],
+    places: QuerySet[Infrastructure],
+    *,
+    service: Service | None,
 ) -> HttpResponse:
-    shown = keyset(found, request, order="created_at")
-    keys = {row.cluster_id for row in shown.items}
-    clusters = SyncedCluster.objects.filter(pk__in=keys).order_by("synced_at")
-    context = {
-        "page": shown,
+    typed, problem = {name: request.GET.get(name, "") for name in NARROWED}, ""
+    try:
+        found = found.filter(narrowing(typed))
+    except BadInput as bad:
+        problem = "; ".join(f"{one['path']} {one['message']}" for one in bad.errors or ())
+        found = found.none()
+    context: Mapping[str, Any] = {
+        "page": keyset(found, request, order="created_at"),
         "service": service,
         "choices": CHOICES,
-        "chosen": STOPPED if stopped else LIVE,
-        "clusters": clusters,
+        "chosen": STOPPED if _is_stopped(request) else LIVE,
+        "pictures": pictures(request.user, places, database_now()),
+        "typed": typed,
+        "problem": problem,
+        "is_narrowed": any(typed.values()),
+        "origins": ServiceInstance.Origin.choices,
+        "environments": _environments(request),
+        "kept_days": STOPPED_KEPT.days,
     }
     return render(request, "instances/list.html", context)
+
+
+def _environments(request: PageRequest) -> list[str]:
+    rows = visible_here(request, queries.VIEW_ENVIRONMENT, Environment.objects.all())
+    names = rows.order_by("identifier").values_list("identifier", flat=True).distinct()
+    return list(names[:MOST_CHOICES])

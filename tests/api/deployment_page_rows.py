@@ -38,6 +38,9 @@ FREEZE_FORM = {
 DEPLOYMENT_PAGES: dict[str, Row] = {
     "instances": only(Lists("core_environment_view")),
     "service-instances": only(Needs("core_service_view"), of("service")),
+    "sync-infrastructure": Row(
+        (Ask("post", Needs("core_environment_access", 302), is_form=True),), of("infrastructure")
+    ),
     "what-runs-where": only(Lists("core_service_view")),
     "events": Row(
         (
