@@ -43,7 +43,7 @@ class Owners:
         owners = {
             pk: (service, infra) for pk, service, infra in rows.values_list("pk", "service", "infrastructure")
         }
-        known = {name: owners[stage] for name, stage in latest.items() if stage in owners}
+        known: Known = {name: owners[stage] for name, stage in latest.items() if stage in owners}
         others = [name for name in names if name not in known]
         for source in _further if others else ():
             known = {**source(cluster, others), **known}
