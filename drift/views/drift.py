@@ -92,9 +92,11 @@ def decide(request: PageRequest, pk: int) -> HttpResponse:
 
 
 def _detail(request: PageRequest, found: Comparison) -> dict[str, Any]:
+    fields = queries.open_fields(found)
     return {
         "comparison": found,
-        "rows": rows_of(queries.open_fields(found)),
+        "rows": rows_of(fields),
+        "told": sorted({one.told for one in fields if one.told and one.accepted_at is None}),
         "earlier": rows_of(queries.earlier_drifts(found)),
         "compared": queries.compared_cluster(found),
         "may_accept": can(request.user, queries.EDIT, found),
