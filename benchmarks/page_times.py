@@ -26,9 +26,11 @@ from psycopg import sql
 
 from benchmarks import first_load
 from benchmarks.history import Site, settle, write
+from benchmarks.running import INSTANCES, lengthen_logs, run_everywhere
 from deployments.models import Execution, Pipeline
 from deployments.states import Status
 from deployments.views.executions import FILTERS
+from overview.figures import RANGES
 from rbac.models import AuditEntry, Scope, User
 from tests.routes import addresses
 from web.paging import Cursor
@@ -36,6 +38,8 @@ from web.paging import Cursor
 FEW, MANY = 1_000, int(os.environ.get("BENCH_EXECUTIONS", "100000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "30"))
 GOAL_MS = 60
+# Only pages with one of these words in their names.
+ONLY = os.environ.get("BENCH_PAGES", "").split()
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ def cases(site: Site) -> Iterator[Case]:
         if address.status == 200:
             yield Case(address.name, address.path, account)
     yield from _pages_of_executions(site, account)
+    yield from _pages_of_the_overview(site, account)
     yield from _lists_of_the_api(site, account)
 
 
@@ -96,6 +101,15 @@ def _pages_of_executions(site: Site, account: Client) -> Iterator[Case]:
     quiet = signed_in(site.quiet, site.quiet_project)
     yield Case("executions of a quiet project", path, quiet)
     yield Case("executions of a quiet project, failed", f"{path}?status=failed", quiet)
+
+
+def _pages_of_the_overview(site: Site, account: Client) -> Iterator[Case]:
+    quiet = signed_in(site.quiet, site.quiet_project)
+    for days in RANGES:
+        yield Case(f"overview, {days} days", f"/?days={days}", account)
+    yield Case("overview of a quiet project", "/?days=90", quiet)
+    for word, query in (("a text", "q=steady"), ("nothing", "q=nowhere"), ("a service", "service=service1")):
+        yield Case(f"events, search for {word}", f"/events/?since=all&{query}", account)
 
 
 def _lists_of_the_api(site: Site, account: Client) -> Iterator[Case]:
@@ -146,6 +160,10 @@ def measured(found: list[Case]) -> dict[str, Found]:
     return {name: Found(count, *zip(*times[name], strict=True)) for name, count in queries.items()}
 
 
+def _wanted(site: Site) -> list[Case]:
+    return [one for one in cases(site) if not ONLY or any(word in one.name for word in ONLY)]
+
+
 def _make_database() -> None:
     """PostgreSQL begins with none of that name."""
     wanted = settings.DATABASES["default"]
@@ -162,14 +180,17 @@ def main() -> None:
     settings.API_REQUESTS_PER_MINUTE = 10_000_000
     site = settle()
     write(site, FEW)
-    few = measured(list(cases(site)))
+    few = measured(_wanted(site))
     began = time.perf_counter()
     write(site, MANY)
+    run_everywhere(site.world.service)
+    lines = lengthen_logs()
     written = time.perf_counter() - began
-    many = measured(list(cases(site)))
+    many = measured(_wanted(site))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(
-        f"\n{connection.vendor}, {MANY:,} executions, written in {written:.0f} s; load of the machine {load}"
+        f"\n{connection.vendor}, {MANY:,} executions, {INSTANCES:,} instances, {lines:,} lines, "
+        f"written in {written:.0f} s; load of the machine {load}"
     )
     base = f"{f'{FEW:,}: best':>14}{'p50':>7}{'p95':>8}"
     print(f"{'':<42}{'queries':>9}{'best':>7}{'p50':>7}{'p95 ms':>8}{'cpu':>7}{base}")
