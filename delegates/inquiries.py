@@ -271,6 +271,10 @@ class InquiryOwner:
     def again(self, task: DelegateTask) -> None:
         """The task itself goes to the next delegate."""
 
+    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+        """Reads print nothing."""
+        return ()
+
     def logged(self, task: DelegateTask) -> None:
         """Reads print nothing."""
 

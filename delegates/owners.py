@@ -1,6 +1,6 @@
 """Whose a delegate task is: apps above this one enter here what happens as it is taken, answered or lost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -39,6 +39,9 @@ class TaskOwner(Protocol):
 
     def lost(self, task: DelegateTask) -> None:
         """The lease was lost and nobody knows what became of the task."""
+
+    def secrets(self, task: DelegateTask) -> Sequence[str]:
+        """What no line and no error of the task may show, whatever its agent hides (R081)."""
 
     def logged(self, task: DelegateTask) -> None:
         """Lines have come that the task wrote."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from aws.errors import AwsError, NotSent, Unanswered, Undelivered, from_record
 from connectors.aws_accounts import OF_DELEGATE, read_spec
@@ -15,6 +16,7 @@ from delegates.models import Delegate, DelegateTask
 from delegates.owners import Answer, Payload
 from deployments.actions.work import LOST, RUN_TERRAFORM, SEND_REQUEST, SERVICE
 from deployments.engine import remote, revealing, work
+from deployments.engine.masking import secrets_given, secrets_of, with_masks
 from deployments.engine.world import REAL, World
 from deployments.models import Call
 from deployments.regions import region_for
@@ -78,6 +80,15 @@ class CallOwner:
             _note_end(call, "LOST")
             _look_soon(call)
 
+    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+        """The secrets of the execution, and those that the work itself was given."""
+        # Also of a call that another task makes by now: lines of this one may still come.
+        call = _calls().filter(pk=int(task.owner_ref)).first()
+        if call is None:
+            return ()
+        given = secrets_given(call.execution.scope, call.parsed_parameters) if call.service == SERVICE else ()
+        return (*secrets_of(call.step.stage), *given)
+
     def logged(self, task: DelegateTask) -> None:
         """The next look shows the lines."""
         call = _call_of(task)
@@ -134,8 +145,13 @@ def _is_own_lack(record: Mapping[str, str], call: Call) -> bool:
 
 def _call_of(task: DelegateTask) -> Call | None:
     """The call, if this task is still the one that makes it."""
-    calls = Call.objects.select_related("step__stage__connector__secret", "execution__scope", "action")
-    return calls.filter(pk=int(task.owner_ref), task=task.pk).first()
+    return _calls().filter(pk=int(task.owner_ref), task=task.pk).first()
+
+
+def _calls() -> QuerySet[Call]:
+    return Call.objects.select_related(
+        "step__stage__connector__secret", "step__stage__execution__scope", "execution__scope", "action"
+    )
 
 
 def _payload(call: Call, task: DelegateTask) -> Payload:
@@ -146,7 +162,8 @@ def _payload(call: Call, task: DelegateTask) -> Payload:
     stage = call.step.stage
     if call.service == SERVICE:
         work.refuse_to_lend_for(task, call.parsed_parameters)
-        return work.payload_of(call.execution.scope, call.operation, call.parsed_parameters)
+        payload = work.payload_of(call.execution.scope, call.operation, call.parsed_parameters)
+        return with_masks(payload, secrets_of(stage))
     refuse_to_lend(task, stage.connector)
     return doors.call_payload(
         stage.connector,

@@ -1,8 +1,8 @@
 """Hides secrets in what is stored or sent: as they are, and in the forms that programs print them in."""
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from guards.spellings import forms_of
 
@@ -47,6 +47,16 @@ class Mask:
         if "\n" in text or "\\n" in text:
             text = self._over_lines(text)
         return self._without_pieces(text) if self._solid else text
+
+    def inside(self, value: Any) -> Any:
+        """The same for each text in what JSON can hold, names included."""
+        if not self._forms:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(name)): self.inside(one) for name, one in value.items()}
+        return [self.inside(one) for one in value] if isinstance(value, list | tuple) else value
 
     def texts(self, texts: Sequence[str]) -> list[str]:
         """The same for many lines at once, also where a secret runs over the end of a line."""

@@ -87,6 +87,10 @@ class SyncOwner:
     def again(self, task: DelegateTask) -> None:
         """The task itself goes to the next delegate."""
 
+    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+        """Reads print nothing."""
+        return ()
+
     def logged(self, task: DelegateTask) -> None:
         """Reads print nothing."""
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,6 +20,7 @@ from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
 from delegates.reachability import note_incapable, note_success
 from delegates.telling import tell
+from guards.masks import Mask
 
 STATUSES = {
     "SUCCEEDED": DelegateTask.Status.SUCCEEDED,
@@ -74,6 +76,7 @@ def complete(instance: DelegateInstance, task_id: UUID, *, fence: int, answer: A
     """
     with transaction.atomic():
         attempt = attempt_of(instance, task_id, fence)
+        answer = _hidden(attempt.task, answer)
         now = database_now()
         if _claim(attempt, instance, answer, now):
             _tell_owner(attempt, instance, answer, now)
@@ -85,6 +88,14 @@ def complete(instance: DelegateInstance, task_id: UUID, *, fence: int, answer: A
             return True
         _keep_late(attempt, instance, answer, now)
     return False
+
+
+def _hidden(task: DelegateTask, answer: Answer) -> Answer:
+    """The answer with secrets hidden in its error, which people read; its result is kept encrypted."""
+    owner = owner_of(task) if answer.error else None
+    if owner is None:
+        return answer
+    return replace(answer, error=Mask(owner.secrets(task)).inside(answer.error))
 
 
 def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: Answer, now: datetime) -> bool:

@@ -1,6 +1,7 @@
 """The log lines of tasks: numbered, each kept once, and only from who holds the task."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
@@ -13,6 +14,7 @@ from delegates.protocol.problems import LogGap, StaleFence
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
 from guards.limits import AGENT_LINES, INTEGER
+from guards.masks import Mask
 
 LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
 
@@ -47,10 +49,23 @@ def keep(
         raise LogGap(f"Lines from {expected} on are missing. Send them first.", expected=expected)
     fresh = lines[expected - sequence :]
     if fresh:
+        owner = owner_of(task)
+        if owner is not None:
+            fresh = _hidden(fresh, owner.secrets(task))
         TaskLogChunk.objects.create(
             task=task, sequence=expected, count=len(fresh), lines=json.dumps(fresh, ensure_ascii=False)
         )
         DelegateTask.objects.filter(pk=task_id).update(next_sequence=expected + len(fresh))
-        if (owner := owner_of(task)) is not None:
+        if owner is not None:
             owner.logged(task)
     return expected + len(fresh)
+
+
+def _hidden(lines: list[dict[str, Any]], secrets: Sequence[str]) -> list[dict[str, Any]]:
+    """The lines without what an agent of an older version, or a wrong one, has left in them."""
+    mask, texts = Mask(secrets), [str(line["text"]) for line in lines]
+    shown = mask.texts(texts)
+    if len(shown) != len(lines):
+        # One has an end of line in itself.
+        shown = [mask.text(text) for text in texts]
+    return [{**line, "text": text} for line, text in zip(lines, shown, strict=True)]

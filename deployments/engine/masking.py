@@ -1,15 +1,19 @@
 """What of a call's parameters a person may see: names and shapes, not the values of environments."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Q
 
 from connectors.secrets import SecretMissing, find_secret
+from delegates.owners import Payload
 from deployments.models import StageExecution, StepExecution
 from deployments.steps.base import known_steps, step_kind
 from guards.masks import Mask
+from rbac.models import Scope
 
 HIDDEN = "•••"
 _VALUES_UNDER = ("environment", "environmentFiles", "files", "hcl", "headers", "inputs")
@@ -41,6 +45,25 @@ def _of_steps(stage: StageExecution) -> Iterator[str]:
         for reference in step_kind(step.type).secrets_of(step.spec) if step.type in handing else ():
             with suppress(SecretMissing):
                 yield find_secret(stage.execution.scope, reference).value
+
+
+def secrets_given(scope: Scope, params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The values of the secrets that parameters of work name, as far as they are there."""
+    found = []
+    for reference in (params.get("secrets") or {}).values():
+        with suppress(SecretMissing):
+            found.append(find_secret(scope, str(reference)).value)
+    return tuple(found)
+
+
+def with_masks(payload: Payload, secrets: Sequence[str]) -> Payload:
+    """The same, with those of the secrets to be hidden that stand in it: an agent learns no others.
+
+    They came in by expressions: outputs of earlier steps, and inputs of the run.
+    """
+    said = json.dumps(payload.params, ensure_ascii=False, default=str)
+    new = dict.fromkeys(one for one in secrets if one not in payload.mask)
+    return replace(payload, mask=(*payload.mask, *(one for one in new if Mask((one,)).text(said) != said)))
 
 
 def preview(params: Mapping[str, Any], mask: Mask) -> dict[str, Any]:

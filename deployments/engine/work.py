@@ -142,12 +142,18 @@ class WorkDoor:
             selectors=self.asked.tags,
             selectors_from=self.asked.place,
             criterion=self._criterion,
-            environment=str(self.params.get("environment") or call.step.stage.environment),
+            environment=self._environment or call.step.stage.environment,
             connector=self.connector,
             timeout_seconds=max(1, seconds),
             deadline=deadline,
         )
         Call.objects.filter(pk=call.pk).update(task=task)
+
+    @property
+    def _environment(self) -> str:
+        """Of another stage, where the parameters name one; those of a program are its variables."""
+        named = self.params.get("environment")
+        return named if isinstance(named, str) else ""
 
     @property
     def _criterion(self) -> str:

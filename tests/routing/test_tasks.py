@@ -49,6 +49,9 @@ class Owner:
     def lost(self, task: DelegateTask) -> None: ...
     def logged(self, task: DelegateTask) -> None: ...
 
+    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+        return ()
+
     def gave_up(self, task: DelegateTask) -> None:
         self.gave_up_on.append((task.owner_ref, task.status))
 
