@@ -79,7 +79,8 @@ EXTENSIONS = (
             "elasticloadbalancing:DescribeListeners": "Reads where a listener sends its traffic now.",
             "elasticloadbalancing:DescribeRules": "Reads the rules of a listener with their conditions.",
             "elasticloadbalancing:DescribeTargetGroups": "Reads the port and the health check of a group.",
-            "elasticloadbalancing:DescribeTargetHealth": "Waits until the new targets are healthy.",
+            "elasticloadbalancing:DescribeTargetHealth": "Waits until the new targets are healthy, and shows "
+            "on the dashboard of a service which are not.",
             "elasticloadbalancing:ModifyListener": "Swaps the traffic of a listener's default rule.",
             "elasticloadbalancing:ModifyRule": "Swaps the traffic of any other rule.",
         },

@@ -166,6 +166,10 @@ SEEN_TEXT_CHARACTERS: Final = Limit(
 )
 SEEN_DOCUMENT_VALUES: Final = Limit(5000, "values", "an ECS service as sync keeps it", OWN)
 SYNC_SECONDS: Final = Limit(10, "seconds", "between two looks at a cluster that people ask for", OWN)
+SYNC_TARGET_GROUPS: Final = Limit(
+    50, "groups", "one look at a cluster asks for the health of, where their services are looked at", OWN
+)
+TARGETS_KEPT: Final = Limit(20, "targets", "the unhealthy ones of a target group that are shown", OWN)
 SYNC_CALLS: Final = Limit(10_000, "calls", "one look at a cluster", "a hundred times 10,000 tasks")
 
 # --- Texts ------------------------------------------------------------------------------------------

@@ -126,6 +126,11 @@ class SeenService(models.Model):
     # {"min", "max", "suspended": [names]} of its scalable target, {} without one; None: not known.
     scaling = models.JSONField(null=True)
     scaling_seen_at = models.DateTimeField(null=True)
+    # When its dashboard was last open, and of each target group since then: "arn", "name", "is_missing",
+    # "counts" by state, "total", "unhealthy" with their reasons, "unhealthy_total", "read_at".
+    looked_at = models.DateTimeField(null=True)
+    targets = models.JSONField(default=list)
+    targets_read_at = models.DateTimeField(null=True)
     first_seen_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True)

@@ -24,6 +24,7 @@ DOING: Final[Mapping[str, str]] = {
     "stopped": "reading what has stopped",
     "machines": "reading its machines",
     "activities": "reading what auto scaling did",
+    "health": "reading how healthy its targets are",
 }
 
 

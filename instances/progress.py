@@ -21,6 +21,7 @@ from deployments.engine import quota
 from deployments.engine.parking import quota_of
 from instances import columns, lacking, pausing
 from instances.keeping.closing import close
+from instances.keeping.health import groups_to_ask, keep_health
 from instances.keeping.machines import keep_machines, machines_in_use
 from instances.keeping.scaling import (
     activities_to_ask,
@@ -33,7 +34,17 @@ from instances.keeping.services import keep_services
 from instances.keeping.tasks import keep_tasks, known_stopped
 from instances.models import SyncedCluster
 from instances.pausing import Failure
-from instances.reading import ACTIVITIES, BESIDE, MACHINES, SCALING, SERVICES, STOPPED, Question, Reading
+from instances.reading import (
+    ACTIVITIES,
+    BESIDE,
+    HEALTH,
+    MACHINES,
+    SCALING,
+    SERVICES,
+    STOPPED,
+    Question,
+    Reading,
+)
 from instances.told import account_of, arns_of
 
 INTERVAL: Final = timedelta(seconds=60)
@@ -49,6 +60,7 @@ _WANTED: Final[Mapping[str, Callable[[SyncedCluster, datetime], list[str]]]] = {
     SCALING: services_to_ask,
     MACHINES: machines_in_use,
     ACTIVITIES: activities_to_ask,
+    HEALTH: groups_to_ask,
 }
 
 
@@ -111,13 +123,23 @@ class Sync:
 
     def skip(self, error: AwsError) -> None:
         """Go on without what AWS keeps back, noting which part that is. Raises `TakenOver`."""
-        now = database_now()
+        now, question = database_now(), self.question()
+        if self.reading.phase == HEALTH and isinstance(error, NotFound):
+            # Only this target group is gone.
+            self._leave_group(question, now)
+            return
         if isinstance(error, Throttled):
             quota.rest(self.quota, error, now)
         else:
-            self.cluster.lacking = lacking.with_one(self.cluster.lacking, self.question(), error, now)
+            self.cluster.lacking = lacking.with_one(self.cluster.lacking, question, error, now)
         with transaction.atomic():
             self.reading = self.reading.skipped()
+            self._go_on(now)
+
+    def _leave_group(self, question: Question, now: datetime) -> None:
+        with transaction.atomic():
+            keep_health(self.cluster, question.params["TargetGroupArn"], None, now)
+            self.reading = self.reading.described()
             self._go_on(now)
 
     def pause(self, until: datetime) -> None:
@@ -146,6 +168,8 @@ class Sync:
             cluster.scaling_read_at = now
         elif phase == MACHINES:
             keep_machines(cluster, answer, now)
+        elif phase == HEALTH:
+            keep_health(cluster, question.params["TargetGroupArn"], answer, now)
         elif phase == ACTIVITIES:
             wants_older = keep_activities(cluster, answer, now)
             return self.reading.turned(answer) if wants_older else self.reading.described()

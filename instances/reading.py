@@ -15,11 +15,12 @@ from instances.told import arns_of
 
 PAGE: Final = 100
 SERVICES, SCALING, RUNNING, STOPPED = "services", "scaling", "running", "stopped"
-MACHINES, ACTIVITIES = "machines", "activities"
-_ORDER: Final = (SERVICES, SCALING, RUNNING, STOPPED, MACHINES, ACTIVITIES, "")
+MACHINES, ACTIVITIES, HEALTH = "machines", "activities", "health"
+_ORDER: Final = (SERVICES, SCALING, RUNNING, STOPPED, MACHINES, ACTIVITIES, HEALTH, "")
 # What is asked for in these comes out of rows, and a picture without it is still one.
-BESIDE: Final = frozenset({SCALING, MACHINES, ACTIVITIES})
+BESIDE: Final = frozenset({SCALING, MACHINES, ACTIVITIES, HEALTH})
 _SCALING_SERVICE: Final = "application-autoscaling"
+_BALANCING_SERVICE: Final = "elbv2"
 # By phase: the operation, the member that names what is asked for, how much one call takes.
 _DESCRIBE: Final = {
     SERVICES: ("DescribeServices", "services", SERVICES_PER_CALL),
@@ -28,6 +29,7 @@ _DESCRIBE: Final = {
     STOPPED: ("DescribeTasks", "tasks", TASKS_PER_CALL),
     MACHINES: ("DescribeContainerInstances", "containerInstances", MACHINES_PER_CALL),
     ACTIVITIES: ("DescribeScalingActivities", "ResourceId", 1),
+    HEALTH: ("DescribeTargetHealth", "TargetGroupArn", 1),
 }
 _LIST: Final = {
     SERVICES: ("ListServices", "serviceArns", {}),
@@ -43,7 +45,7 @@ class NoSense(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """One call of ECS or of what scales it, and whether it lists or describes."""
+    """One call of ECS or of what stands beside it, and whether it lists or describes."""
 
     operation: str
     params: Mapping[str, Any]
@@ -104,6 +106,8 @@ class Reading:
             most = {"MaxResults": TARGETS_PER_CALL}
             params = {"ServiceNamespace": NAMESPACE, **most, **one, **page}
             return Question(operation, params, lists=False, service=_SCALING_SERVICE)
+        if self.phase == HEALTH:
+            return Question(operation, {member: batch[0]}, lists=False, service=_BALANCING_SERVICE)
         include = {"include": ["TAGS"]} if self.phase == SERVICES else {}
         return Question(operation, {"cluster": cluster, member: batch, **include}, lists=False)
 

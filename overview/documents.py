@@ -1,7 +1,7 @@
 """The facts of the overview as the API tells them."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from deployments.models import Execution, StageExecution
 from instances.models import SeenEvent
@@ -11,6 +11,16 @@ from overview.matrix import Matrix
 from overview.operations import can_be_returned_to
 from overview.running import Place
 from overview.under_way import UnderWay
+
+# A target group that nobody has looked at.
+_UNREAD: Final = {
+    "is_missing": False,
+    "counts": {},
+    "total": 0,
+    "unhealthy": [],
+    "unhealthy_total": 0,
+    "read_at": None,
+}
 
 
 def overview_document(now_here: UnderWay, found: Figures) -> dict[str, Any]:
@@ -122,8 +132,16 @@ def deployment_document(one: StageExecution) -> dict[str, Any]:
 def dashboard_document(places: Iterable[Place], active: Iterable[StageExecution]) -> dict[str, Any]:
     """What runs of a service, and what is being deployed."""
     return {
-        "places": [place_document(one) for one in places],
+        "places": [_on_dashboard(one) for one in places],
         "active": [deployment_document(one) for one in active],
+    }
+
+
+def _on_dashboard(place: Place) -> dict[str, Any]:
+    return {
+        **place_document(place),
+        "target_groups": [{**_UNREAD, **one} for one in place.target_groups],
+        "kept_back": place.kept_back,
     }
 
 

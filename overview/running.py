@@ -9,6 +9,7 @@ from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from deployments.models import Service
+from instances.keeping.health import groups_of
 from instances.models import SeenService, ServiceInstance
 from rbac.policy import Principal, visible_to
 
@@ -69,11 +70,15 @@ class Place:
         return [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
 
     @property
-    def target_groups(self) -> list[str]:
-        """The ARNs of the target groups that its tasks register with."""
-        told = self.seen.answered.get("loadBalancers")
-        rows = [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
-        return [arn for one in rows if isinstance(arn := one.get("targetGroupArn"), str)]
+    def target_groups(self) -> list[Mapping[str, Any]]:
+        """The target groups that its tasks register with: as they were last read, or only by their ARN."""
+        known = {one["arn"]: one for one in self.seen.targets}
+        return [known.get(arn, {"arn": arn, "name": arn.split("/")[1]}) for arn in groups_of(self.seen)]
+
+    @property
+    def kept_back(self) -> dict[str, str]:
+        """What AWS keeps back of the picture: the IAM action that is missing, by operation."""
+        return {str(one.get("operation")): str(one.get("action")) for one in self.seen.cluster.lacking}
 
 
 def version_of(image: str, digest: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection
@@ -11,8 +12,10 @@ from typing import Any
 from channels.db import database_sync_to_async
 from django.db.models import Count, Max
 
+from delegates.clock import database_now
 from deployments.models import StageExecution
 from deployments.states import TERMINAL
+from instances.looks import NOTED_EVERY, note_watched
 from instances.models import SeenService, ServiceInstance
 
 LOOK_EVERY_SECONDS = 2
@@ -27,7 +30,7 @@ def looks_of(services: Collection[int]) -> Looks:
     """One number for how each of these services looks; another once its dashboard does; 3 queries."""
     found: defaultdict[int, list[Any]] = defaultdict(list)
     seen = SeenService.objects.filter(service__in=services, gone_at=None).order_by("pk")
-    columns = ("service_id", "pk", "desired", "running", "pending", "task_definition")
+    columns = ("service_id", "pk", "desired", "running", "pending", "task_definition", "targets_read_at")
     tasks = ServiceInstance.objects.filter(seen__service__in=services, stopped_at=None)
     kinds = ("seen__service_id", "last_status", "health", "task_definition")
     counted = tasks.values_list(*kinds).annotate(count=Count("pk"), newest=Max("pk")).order_by(*kinds)
@@ -52,6 +55,7 @@ class ServicesHub:
         # How often each service was found changed.
         self.changes: Counter[int] = Counter()
         self._looks: Looks = {}
+        self._noted = time.monotonic()
         self._job: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -94,6 +98,9 @@ class ServicesHub:
 
     @database_sync_to_async
     def _read(self, services: Collection[int]) -> Looks:
+        if time.monotonic() > self._noted + NOTED_EVERY.total_seconds():
+            self._noted = time.monotonic()
+            note_watched(services, database_now())
         return looks_of(services)
 
 

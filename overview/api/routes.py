@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments.models import Service, StageExecution
+from instances.looks import note_look
 from overview import documents, operations
 from overview.api import shapes
 from overview.differences import difference
@@ -117,6 +118,7 @@ class DashboardOfService(_OfService):
     def get(self, request: Request, pk: int) -> Response:
         service = self.service(pk)
         places = places_of(self.principal, [service])
+        note_look([one.seen for one in places], timezone.now())
         return Response(documents.dashboard_document(places, active(deployments_of(self.principal, service))))
 
 

@@ -133,10 +133,43 @@ class DeploymentDocument(serializers.Serializer[Any]):
     can_return = serializers.BooleanField()
 
 
+class TargetUnhealthy(serializers.Serializer[Any]):
+    """A target that gets no traffic, with AWS's code and sentence."""
+
+    target = serializers.CharField()
+    port = serializers.IntegerField(allow_null=True)
+    zone = serializers.CharField()
+    state = serializers.CharField()
+    reason = serializers.CharField()
+    description = serializers.CharField()
+
+
+class TargetGroupHealth(serializers.Serializer[Any]):
+    """How healthy the targets of a group are; read once a minute while the dashboard is looked at."""
+
+    arn = serializers.CharField()
+    name = serializers.CharField()
+    is_missing = serializers.BooleanField(help_text="AWS knows no such group.")
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="By state.")
+    total = serializers.IntegerField()
+    unhealthy = TargetUnhealthy(many=True)
+    unhealthy_total = serializers.IntegerField()
+    read_at = serializers.DateTimeField(allow_null=True, help_text="Null: not read yet.")
+
+
+class PlaceOnDashboard(PlaceDocument):
+    """One ECS service with what is read of it while somebody looks."""
+
+    target_groups = TargetGroupHealth(many=True)
+    kept_back = serializers.DictField(
+        child=serializers.CharField(), help_text="The IAM action that is missing, by AWS operation."
+    )
+
+
 class DashboardDocument(serializers.Serializer[Any]):
     """What runs of a service, and what is being deployed."""
 
-    places = PlaceDocument(many=True)
+    places = PlaceOnDashboard(many=True)
     active = DeploymentDocument(many=True)
 
 

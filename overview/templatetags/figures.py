@@ -1,5 +1,7 @@
 """How figures are spelled: shares and lengths of time."""
 
+from datetime import datetime
+
 from django import template
 
 from web.templatetags.slipway import spell
@@ -19,3 +21,9 @@ def share(value: float | None) -> str:
 def length_of_time(seconds: float | None) -> str:
     """A length of time as people say it."""
     return NOTHING if seconds is None else spell(seconds)
+
+
+@register.filter
+def as_moment(text: str) -> datetime:
+    """A moment that is kept as text."""
+    return datetime.fromisoformat(text)

@@ -5,9 +5,11 @@ from typing import Any, Final
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from deployments.models import Service, StageExecution
+from instances.looks import note_look
 from overview import operations
 from overview.differences import difference
 from overview.history import active, deployments_of, latest_of, newest_events
@@ -30,9 +32,11 @@ def dashboard(request: PageRequest, pk: int) -> HttpResponse:
     service = _service(request, pk)
     deployments = deployments_of(request.user, service)
     shown = keyset(deployments, request, size=ROWS)
+    places = places_of(request.user, [service], drawn=True)
+    note_look([one.seen for one in places], timezone.now())
     context: dict[str, Any] = {
         "service": service,
-        "places": places_of(request.user, [service], drawn=True),
+        "places": places,
         "most_drawn": MOST_DRAWN,
         "active": active(deployments),
         "page": shown,

@@ -1,0 +1,38 @@
+"""Which ECS services somebody looks at: only of those sync asks what takes a call for each."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from instances.models import SeenService, SyncedCluster
+
+LATELY: Final = timedelta(minutes=15)
+NOTED_EVERY: Final = timedelta(minutes=1)
+
+
+def note_look(shown: Iterable[SeenService], now: datetime) -> None:
+    """Note that these are looked at; no query where it was noted a short while ago."""
+    stale = [one.pk for one in shown if one.looked_at is None or one.looked_at < now - NOTED_EVERY]
+    if stale:
+        _note(SeenService.objects.filter(pk__in=stale), now)
+
+
+def note_watched(services: Iterable[int], now: datetime) -> None:
+    """Note that the dashboards of these services are open."""
+    _note(SeenService.objects.filter(service__in=list(services), gone_at=None), now)
+
+
+def looked_at_lately(cluster: SyncedCluster, now: datetime) -> QuerySet[SeenService]:
+    """The services of a cluster that somebody has looked at."""
+    return SeenService.objects.filter(cluster=cluster, gone_at=None, looked_at__gt=now - LATELY)
+
+
+def _note(rows: QuerySet[SeenService], now: datetime) -> None:
+    due = rows.filter(Q(looked_at=None) | Q(looked_at__lt=now - NOTED_EVERY))
+    with transaction.atomic():
+        # Sync writes many of these rows at once: who waited for one while holding another could deadlock.
+        keys = list(due.select_for_update(skip_locked=True).values_list("pk", flat=True))
+        SeenService.objects.filter(pk__in=keys).update(looked_at=now)
