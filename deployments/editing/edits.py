@@ -1,5 +1,6 @@
 """What people change in a pipeline by forms: stages, steps, groups, and what a strategy puts into a stage."""
 
+from collections.abc import Collection
 from copy import deepcopy
 from typing import Any
 
@@ -114,10 +115,14 @@ def delete(tree: Any, at: Path) -> None:
     _drop_empty(tree, at[:-1])
     if len(at) == len(STAGES) + 1 or section_of(at) != "steps":
         return
-    stage = found(tree, stage_path(at))
+    delete_partners(found(tree, stage_path(at)), types_inside(gone))
+
+
+def delete_partners(stage: Any, gone: Collection[str]) -> None:
+    """Delete the rollback steps of a stage, wherever they stand, that only steps of these types needed."""
     left = {str(one.get("type")) for one in all_bodies(stage)}
     kinds = known_steps()
-    partners = {kinds[type_].undone_by for type_ in _types_inside(gone) if type_ in kinds}
+    partners = {kinds[type_].undone_by for type_ in gone if type_ in kinds}
     for undoing in (items_of(stage, "rollbackSteps"), provisioner_items(stage, "rollbackSteps")):
         _delete_partners(undoing, partners, left)
     _drop_empty_provisioner(stage)
@@ -245,12 +250,13 @@ def _drop_empty(tree: Any, items_path: Path) -> None:
 
 def _has_type(stage: Any, section: str, type_: str) -> bool:
     items = [*items_of(stage, section), *provisioner_items(stage, section)]
-    return any(type_ in _types_inside(one) for one in items)
+    return any(type_ in types_inside(one) for one in items)
 
 
-def _types_inside(item: Any) -> set[str]:
+def types_inside(item: Any) -> set[str]:
+    """The types of a step, or of all steps in a group or a parallel block."""
     inside = children_of(item, ())[0]
-    return {str(body_of(item).get("type"))}.union(*(_types_inside(one) for one in inside))
+    return {str(body_of(item).get("type"))}.union(*(types_inside(one) for one in inside))
 
 
 def _type(item: Any) -> str:

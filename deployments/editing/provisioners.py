@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployments.editing.draft import NotEditable
-from deployments.editing.edits import new_step
+from deployments.editing.edits import delete_partners, new_step, types_inside
 from deployments.editing.places import (
     Path,
     body_of,
     found,
+    items_of,
     kind_of,
     provisioner_items,
     provisioner_path,
@@ -55,7 +56,8 @@ def provisions(stage: Any) -> bool:
 def set_provisioner(tree: Any, stage_at: Path, name: str) -> None:
     """Let a stage make its infrastructure: the steps of the provisioner take the place of another's.
 
-    Steps that no provisioner brings, such as an approval among them, stay. Raises `NotEditable`.
+    Steps that no provisioner brings, such as an approval among them, stay; what undoes them may stand among
+    the other rollback steps. Raises `NotEditable`.
     """
     chosen = next((one for one in provisioners() if one.name == name), None)
     if chosen is None:
@@ -68,7 +70,10 @@ def set_provisioner(tree: Any, stage_at: Path, name: str) -> None:
     if not isinstance(said, dict):
         raise NotEditable("spec.environment of this stage is no mapping; mend it in the YAML first.")
     theirs = {type_ for one in _PROVISIONERS for type_ in (*one.steps, *one.rollback_steps)}
-    for section, types in (("steps", chosen.steps), ("rollbackSteps", chosen.rollback_steps)):
+    gone = {type_ for one in provisioner_items(stage, "steps") for type_ in types_inside(one)}
+    elsewhere = {type_ for one in items_of(stage, "rollbackSteps") for type_ in types_inside(one)}
+    undoing = tuple(type_ for type_ in chosen.rollback_steps if type_ not in elsewhere)
+    for section, types in (("steps", chosen.steps), ("rollbackSteps", undoing)):
         items = provisioner_items(stage, section)
         old = {_type(one): one for one in items if _type(one) in types}
         kept = [one for one in items if _type(one) not in theirs]
@@ -77,6 +82,7 @@ def set_provisioner(tree: Any, stage_at: Path, name: str) -> None:
             kept.insert(number, old.get(type_) or new_step(stage, type_))
     if not said["rollbackSteps"]:
         said.pop("rollbackSteps")
+    delete_partners(stage, gone)
 
 
 def drop_provisioner(tree: Any, stage_at: Path) -> None:
@@ -84,7 +90,9 @@ def drop_provisioner(tree: Any, stage_at: Path) -> None:
     stage = _stage(tree, stage_at)
     if not provisions(stage):
         raise NotEditable("This stage has no provisioner.")
+    gone = {type_ for one in provisioner_items(stage, "steps") for type_ in types_inside(one)}
     found(tree, provisioner_path(stage_at)[:-1]).pop("provisioner")
+    delete_partners(stage, gone)
 
 
 def provisioner_of(stage: Any) -> str:

@@ -70,3 +70,58 @@ def test_a_provisioner_that_nobody_knows_changes_nothing() -> None:
     outcome = carry_out(TEXT, {"do": "set-provisioner", "at": STAGE, "provisioner": "Magic"})
     assert "There is no provisioner Magic; there are" in outcome.problem
     assert outcome.text == TEXT
+
+
+STEPS = f"{STAGE}.stage.spec.execution.steps"
+UNDOING = {
+    "steps": f"{STAGE}.stage.spec.execution.rollbackSteps",
+    "provisioner": f"{STAGE}.stage.spec.environment.provisioner.rollbackSteps",
+}
+
+
+def _types(text: str, path: str) -> list[str]:
+    found = Draft(text).value
+    for name in path.split("."):
+        found = found[int(name)] if isinstance(found, list) else found.get(name, {})
+    return [one["step"]["type"] for one in found]
+
+
+def _with_partner_at(where: str) -> str:
+    """A stage whose provisioner makes a stack, and what puts it back in one of the two places."""
+    text = done(TEXT, "set-provisioner", at=STAGE, provisioner="CloudFormation")
+    if where == "provisioner":
+        return text
+    text = done(text, "delete", at=f"{UNDOING['provisioner']}.0")
+    return done(text, "add-step", at=UNDOING["steps"], type="RollbackStack")
+
+
+@pytest.mark.parametrize("where", UNDOING)
+def test_a_step_whose_partner_stands_in_either_rollback_brings_no_second_one(where: str) -> None:
+    text = _with_partner_at(where)
+    for into in (STEPS, MADE):
+        text = done(text, "add-step", at=into, type="CreateStack")
+    text = done(text, "set-provisioner", at=STAGE, provisioner="CloudFormation")
+    assert text.count("type: RollbackStack") == 1
+    assert _types(text, UNDOING[where])[-1] == "RollbackStack"
+
+
+@pytest.mark.parametrize("where", UNDOING)
+@pytest.mark.parametrize("at", [STEPS, MADE])
+def test_a_partner_in_either_rollback_goes_with_the_last_step_that_needs_it(where: str, at: str) -> None:
+    text = done(_with_partner_at(where), "add-step", at=STEPS, type="CreateStack")
+    first, last = (f"{MADE}.0", f"{STEPS}.1") if at == STEPS else (f"{STEPS}.1", f"{MADE}.0")
+    text = done(text, "add-step", at=MADE, type="HarnessApproval")
+    text = done(text, "delete", at=first)
+    assert "type: RollbackStack" in text
+    text = done(text, "delete", at=last)
+    assert "RollbackStack" not in text
+    assert _types(text, UNDOING["steps"]) == ["EcsRollingRollback"]
+    assert _types(text, UNDOING["provisioner"]) == []
+
+
+def test_what_puts_back_goes_with_a_provisioner_unless_another_step_needs_it() -> None:
+    text = _with_partner_at("steps")
+    needed = done(text, "add-step", at=STEPS, type="CreateStack")
+    for given in ({"do": "drop-provisioner"}, {"do": "set-provisioner", "provisioner": "Terraform"}):
+        assert "RollbackStack" not in done(text, at=STAGE, **given)
+        assert "RollbackStack" in done(needed, at=STAGE, **given)
