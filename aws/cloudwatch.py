@@ -8,6 +8,8 @@ from typing import Any
 from aws.caller import Caller
 
 MOST_ALARMS = 100
+# What GetMetricData takes in one call.
+METRICS_PER_CALL = 500
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,19 @@ class CloudWatch:
 
     def values(self, metrics: Sequence[Metric], since: datetime, until: datetime) -> list[list[Point]]:
         """The points of each metric in order, the oldest first; empty where there are none."""
-        answer = self.caller.call(
-            "cloudwatch",
-            "GetMetricData",
-            {
-                "StartTime": since.isoformat(timespec="seconds"),
-                "EndTime": until.isoformat(timespec="seconds"),
-                "ScanBy": "TimestampAscending",
-                "MetricDataQueries": [_query(number, one) for number, one in enumerate(metrics)],
-            },
-        )
+        answer = self.caller.call("cloudwatch", "GetMetricData", metric_data(metrics, since, until))
         found = {str(one.get("Id")): one for one in answer.get("MetricDataResults", [])}
         return [_points(found.get(f"m{number}", {})) for number in range(len(metrics))]
+
+
+def metric_data(metrics: Sequence[Metric], since: datetime, until: datetime) -> dict[str, Any]:
+    """The parameters of GetMetricData; the result of the first metric is `m0`, of the next `m1`."""
+    return {
+        "StartTime": since.isoformat(timespec="seconds"),
+        "EndTime": until.isoformat(timespec="seconds"),
+        "ScanBy": "TimestampAscending",
+        "MetricDataQueries": [_query(number, one) for number, one in enumerate(metrics)],
+    }
 
 
 def _query(number: int, metric: Metric) -> dict[str, Any]:

@@ -129,10 +129,11 @@ EXTENSIONS = (
     Policy(
         "verify",
         "Alarms and metrics",
-        "Watches CloudWatch after a deployment, and fails when an alarm rings.",
+        "Watches CloudWatch after a deployment, fails when an alarm rings, and shows what a service uses.",
         {
             "cloudwatch:DescribeAlarms": "Tells how an alarm stands.",
-            "cloudwatch:GetMetricData": "Reads the values of metrics.",
+            "cloudwatch:GetMetricData": "Reads the values of metrics, and CPU and memory for the dashboard "
+            "of a service.",
         },
     ),
     Policy(

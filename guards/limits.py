@@ -169,6 +169,9 @@ SYNC_SECONDS: Final = Limit(10, "seconds", "between two looks at a cluster that 
 SYNC_TARGET_GROUPS: Final = Limit(
     50, "groups", "one look at a cluster asks for the health of, where their services are looked at", OWN
 )
+SYNC_USAGES: Final = Limit(
+    500, "services", "one look at a cluster asks for CPU and memory of, where they are looked at", OWN
+)
 TARGETS_KEPT: Final = Limit(20, "targets", "the unhealthy ones of a target group that are shown", OWN)
 SYNC_CALLS: Final = Limit(10_000, "calls", "one look at a cluster", "a hundred times 10,000 tasks")
 

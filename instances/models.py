@@ -131,6 +131,9 @@ class SeenService(models.Model):
     looked_at = models.DateTimeField(null=True)
     targets = models.JSONField(default=list)
     targets_read_at = models.DateTimeField(null=True)
+    # By "cpu" and "memory": per cent by the beginning of each five minutes, three hours back.
+    usage = models.JSONField(default=dict)
+    usage_read_at = models.DateTimeField(null=True)
     first_seen_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True)

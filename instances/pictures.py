@@ -25,6 +25,7 @@ DOING: Final[Mapping[str, str]] = {
     "machines": "reading its machines",
     "activities": "reading what auto scaling did",
     "health": "reading how healthy its targets are",
+    "usage": "reading CPU and memory",
 }
 
 

@@ -32,6 +32,7 @@ from instances.keeping.scaling import (
 )
 from instances.keeping.services import keep_services
 from instances.keeping.tasks import keep_tasks, known_stopped
+from instances.keeping.usage import keep_usage, usages_to_ask
 from instances.models import SyncedCluster
 from instances.pausing import Failure
 from instances.reading import (
@@ -42,6 +43,7 @@ from instances.reading import (
     SCALING,
     SERVICES,
     STOPPED,
+    USAGE,
     Question,
     Reading,
 )
@@ -61,6 +63,7 @@ _WANTED: Final[Mapping[str, Callable[[SyncedCluster, datetime], list[str]]]] = {
     MACHINES: machines_in_use,
     ACTIVITIES: activities_to_ask,
     HEALTH: groups_to_ask,
+    USAGE: usages_to_ask,
 }
 
 
@@ -170,6 +173,9 @@ class Sync:
             keep_machines(cluster, answer, now)
         elif phase == HEALTH:
             keep_health(cluster, question.params["TargetGroupArn"], answer, now)
+        elif phase == USAGE:
+            keep_usage(cluster, question.params, answer, now)
+            return self.reading.turned(answer)
         elif phase == ACTIVITIES:
             wants_older = keep_activities(cluster, answer, now)
             return self.reading.turned(answer) if wants_older else self.reading.described()

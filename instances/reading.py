@@ -5,22 +5,28 @@ Tasks are listed by cluster, a hundred to a page, and each page is described at 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any, Final, Self
 
+from aws.cloudwatch import METRICS_PER_CALL, metric_data
 from aws.ecs import MACHINES_PER_CALL, SERVICES_PER_CALL, TASKS_PER_CALL
 from aws.scaling import DIMENSION, NAMESPACE, TARGETS_PER_CALL
 from guards.limits import SYNC_CALLS
 from guards.text import control_fault
+from instances.keeping.usage import METRICS, usage_metrics, window
 from instances.told import arns_of
 
 PAGE: Final = 100
 SERVICES, SCALING, RUNNING, STOPPED = "services", "scaling", "running", "stopped"
-MACHINES, ACTIVITIES, HEALTH = "machines", "activities", "health"
-_ORDER: Final = (SERVICES, SCALING, RUNNING, STOPPED, MACHINES, ACTIVITIES, HEALTH, "")
+MACHINES, ACTIVITIES, HEALTH, USAGE = "machines", "activities", "health", "usage"
+_ORDER: Final = (SERVICES, SCALING, RUNNING, STOPPED, MACHINES, ACTIVITIES, HEALTH, USAGE, "")
 # What is asked for in these comes out of rows, and a picture without it is still one.
-BESIDE: Final = frozenset({SCALING, MACHINES, ACTIVITIES, HEALTH})
+BESIDE: Final = frozenset({SCALING, MACHINES, ACTIVITIES, HEALTH, USAGE})
 _SCALING_SERVICE: Final = "application-autoscaling"
 _BALANCING_SERVICE: Final = "elbv2"
+_MEASURING_SERVICE: Final = "cloudwatch"
+# What one batch may take several pages to tell.
+_PAGED: Final = frozenset({ACTIVITIES, USAGE})
 # By phase: the operation, the member that names what is asked for, how much one call takes.
 _DESCRIBE: Final = {
     SERVICES: ("DescribeServices", "services", SERVICES_PER_CALL),
@@ -30,6 +36,8 @@ _DESCRIBE: Final = {
     MACHINES: ("DescribeContainerInstances", "containerInstances", MACHINES_PER_CALL),
     ACTIVITIES: ("DescribeScalingActivities", "ResourceId", 1),
     HEALTH: ("DescribeTargetHealth", "TargetGroupArn", 1),
+    # Of each service its CPU and its memory.
+    USAGE: ("GetMetricData", "", METRICS_PER_CALL // len(METRICS)),
 }
 _LIST: Final = {
     SERVICES: ("ListServices", "serviceArns", {}),
@@ -108,6 +116,11 @@ class Reading:
             return Question(operation, params, lists=False, service=_SCALING_SERVICE)
         if self.phase == HEALTH:
             return Question(operation, {member: batch[0]}, lists=False, service=_BALANCING_SERVICE)
+        if self.phase == USAGE:
+            since, until = window(datetime.fromisoformat(self.began))
+            page = {"NextToken": self.token} if self.token else {}
+            asked = metric_data(usage_metrics(cluster, batch), since, until)
+            return Question(operation, {**asked, **page}, lists=False, service=_MEASURING_SERVICE)
         include = {"include": ["TAGS"]} if self.phase == SERVICES else {}
         return Question(operation, {"cluster": cluster, member: batch, **include}, lists=False)
 
@@ -124,14 +137,14 @@ class Reading:
         )._settled()
 
     def turned(self, answer: Mapping[str, Any]) -> Self:
-        """After a page of what scaled, when the next is wanted too. Raises `NoSense`."""
+        """After a page of a batch that has several, when the next is wanted too. Raises `NoSense`."""
         token = self._following(answer, "NextToken")
         return replace(self, token=token, calls=self.calls + 1) if token else self.described()
 
     def described(self) -> Self:
         """After a batch was described."""
         _, _, size = _DESCRIBE[self.phase]
-        token = "" if self.phase == ACTIVITIES else self.token
+        token = "" if self.phase in _PAGED else self.token
         return replace(self, pending=self.pending[size:], token=token, calls=self.calls + 1)._settled()
 
     def _following(self, answer: Mapping[str, Any], name: str = "nextToken") -> str:

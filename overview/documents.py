@@ -141,8 +141,17 @@ def _on_dashboard(place: Place) -> dict[str, Any]:
     return {
         **place_document(place),
         "target_groups": [{**_UNREAD, **one} for one in place.target_groups],
+        "usage": _usage(place),
         "kept_back": place.kept_back,
     }
+
+
+def _usage(place: Place) -> dict[str, Any] | None:
+    found = place.usage
+    if found is None:
+        return None
+    points = [{"at": one.at, "cpu": one.cpu, "memory": one.memory} for one in reversed(found.known)]
+    return {"read_at": found.read_at, "points": points}
 
 
 def matrix_documents(found: Matrix) -> list[dict[str, Any]]:

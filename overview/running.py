@@ -11,6 +11,7 @@ from django.db.models.functions import RowNumber
 from deployments.models import Service
 from instances.keeping.health import groups_of
 from instances.models import SeenService, ServiceInstance
+from overview.usage import Usage, usage_of
 from rbac.policy import Principal, visible_to
 
 VIEW_ENVIRONMENT: Final = "core_environment_view"
@@ -76,6 +77,11 @@ class Place:
         return [known.get(arn, {"arn": arn, "name": arn.split("/")[1]}) for arn in groups_of(self.seen)]
 
     @property
+    def usage(self) -> Usage | None:
+        """CPU and memory over the last hours; None as long as nobody has read them."""
+        return usage_of(self.seen)
+
+    @property
     def kept_back(self) -> dict[str, str]:
         """What AWS keeps back of the picture: the IAM action that is missing, by operation."""
         return {str(one.get("operation")): str(one.get("action")) for one in self.seen.cluster.lacking}
@@ -103,6 +109,7 @@ def places_of(
         "infrastructure__environment__scope", "cluster"
     )
     kinds = ("infrastructure__environment__kind", "infrastructure__environment__name", "cluster_id", "name")
+    rows = rows if drawn else rows.defer("usage")
     found = visible_to(principal, VIEW_ENVIRONMENT, rows).order_by(*kinds)[:most]
     places = {one.pk: Place(one) for one in found}
     for pk, version in _versions(places):

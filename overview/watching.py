@@ -30,7 +30,16 @@ def looks_of(services: Collection[int]) -> Looks:
     """One number for how each of these services looks; another once its dashboard does; 3 queries."""
     found: defaultdict[int, list[Any]] = defaultdict(list)
     seen = SeenService.objects.filter(service__in=services, gone_at=None).order_by("pk")
-    columns = ("service_id", "pk", "desired", "running", "pending", "task_definition", "targets_read_at")
+    columns = (
+        "service_id",
+        "pk",
+        "desired",
+        "running",
+        "pending",
+        "task_definition",
+        "targets_read_at",
+        "usage_read_at",
+    )
     tasks = ServiceInstance.objects.filter(seen__service__in=services, stopped_at=None)
     kinds = ("seen__service_id", "last_status", "health", "task_definition")
     counted = tasks.values_list(*kinds).annotate(count=Count("pk"), newest=Max("pk")).order_by(*kinds)

@@ -11,7 +11,7 @@ from moto.core.base_backend import BackendDict
 from moto.core.model_instances import reset_model_data
 from moto.ecs.models import ecs_backends
 
-from sandbox import ecr, elb, scaling, state
+from sandbox import ecr, elb, metrics, scaling, state
 from sandbox.clock import CLOCK
 from sandbox.cloudformation.inside import Inside
 from sandbox.cloudformation.service import CloudFormation
@@ -45,6 +45,7 @@ class Account:
         ecr.install()
         elb.install()
         scaling.install()
+        metrics.install()
         self.inside = Inside()
         self.cloudformation = CloudFormation(self.inside)
         self.seed = self._restore() or self._fresh()

@@ -157,10 +157,26 @@ class TargetGroupHealth(serializers.Serializer[Any]):
     read_at = serializers.DateTimeField(allow_null=True, help_text="Null: not read yet.")
 
 
+class UsagePoint(serializers.Serializer[Any]):
+    """The averages of five minutes, in per cent of what is reserved."""
+
+    at = serializers.DateTimeField(help_text="When the five minutes begin.")
+    cpu = serializers.FloatField(allow_null=True)
+    memory = serializers.FloatField(allow_null=True)
+
+
+class UsageDocument(serializers.Serializer[Any]):
+    """CPU and memory three hours back, the oldest first."""
+
+    read_at = serializers.DateTimeField()
+    points = UsagePoint(many=True)
+
+
 class PlaceOnDashboard(PlaceDocument):
     """One ECS service with what is read of it while somebody looks."""
 
     target_groups = TargetGroupHealth(many=True)
+    usage = UsageDocument(allow_null=True, help_text="Null: not read yet.")
     kept_back = serializers.DictField(
         child=serializers.CharField(), help_text="The IAM action that is missing, by AWS operation."
     )

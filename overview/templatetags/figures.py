@@ -18,6 +18,12 @@ def share(value: float | None) -> str:
 
 
 @register.filter
+def per_cent(value: float | None) -> str:
+    """A share from 0 to 100 in per cent."""
+    return NOTHING if value is None else f"{value:.1f} %"
+
+
+@register.filter
 def length_of_time(seconds: float | None) -> str:
     """A length of time as people say it."""
     return NOTHING if seconds is None else spell(seconds)
