@@ -73,7 +73,7 @@ def what_was_changed(seen: SeenService, execution: Execution, canary: str) -> No
     """One field of that ECS service that is not as it was deployed, and one that somebody took over."""
     now = timezone.now()
     ComparedCluster.objects.create(cluster=seen.cluster, due_at=now)
-    KnownRevision.objects.create(arn=f"arn:{canary}", content="{}", used_at=now)
+    KnownRevision.objects.get_or_create(arn=f"arn:{canary}", defaults={"content": "{}", "used_at": now})
     comparison = Comparison.objects.create(
         seen=seen, state=Comparison.State.DRIFTED, execution=execution, compared_at=now
     )

@@ -85,12 +85,19 @@ def test_a_day_without_samples_says_so(delegate: Delegate, browser: Client) -> N
 
 def test_running_tasks_come_before_those_that_are_over(delegate: Delegate, browser: Client) -> None:
     one, now = make_instance(delegate), timezone.now()
-    make_task(delegate.scope, instance=one, title="Over", status="SUCCEEDED", started_at=now, finished_at=now)
+    make_task(
+        delegate.scope,
+        instance=one,
+        title="It has ended",
+        status="SUCCEEDED",
+        started_at=now,
+        finished_at=now,
+    )
     early = now - timedelta(hours=1)
     running = make_task(delegate.scope, instance=one, title="Under way", status="STARTED", queued_at=early)
     make_task(delegate.scope, title="Of nobody yet")
     page = text_of(browser, delegate, "tasks")
-    assert page.index("Under way") < page.index("Over")
+    assert page.index("Under way") < page.index("It has ended")
     assert f"/delegates/tasks/{running.pk}/" in page
     assert "Of nobody yet" not in page
 
