@@ -32,9 +32,12 @@ class Stack:
     tags: Mapping[str, str] = field(default_factory=dict)
     capabilities: tuple[str, ...] = ()
     role: str = ""
+    changed: str = ""
+    """When it was changed last, or was made; an update shows here from its beginning."""
 
     @classmethod
     def from_aws(cls, raw: Mapping[str, Any]) -> Self:
+        at = moment(raw.get("LastUpdatedTime") or raw.get("CreationTime"))
         return cls(
             id=str(raw.get("StackId", "")),
             name=str(raw.get("StackName", "")),
@@ -45,6 +48,7 @@ class Stack:
             tags=_pairs(raw.get("Tags"), "Key", "Value"),
             capabilities=tuple(map(str, raw.get("Capabilities") or ())),
             role=str(raw.get("RoleARN") or ""),
+            changed=at.isoformat() if at else "",
         )
 
     @property

@@ -1,5 +1,7 @@
 """Templates: what is none is refused with its place, expressions become texts, and files serve them."""
 
+from textwrap import indent
+
 import pytest
 import yaml
 
@@ -9,9 +11,11 @@ from deployments.manifests.document import BadDocument
 from deployments.manifests.templates import output_names, read_template, with_values
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
+from tests.fixtures.git import GitServer
 from tests.fixtures.patience import within_cpu
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import TEMPLATE, clusters, create_step
+from tests.stores.conftest import git_connector
 
 NOTHING = "Resources: {A: {Type: AWS::CloudFormation::WaitConditionHandle}}\n"
 
@@ -70,18 +74,41 @@ def test_a_value_becomes_a_text_and_never_a_part_of_the_template(value: str) -> 
     assert read == {"A": {"Type": "x", "Name": value, "Said": ["Sub", f"is {value}"], "Size": value}}
 
 
+def _lying(place: str) -> str:
+    """The step with its template somewhere else."""
+    inline = create_step()
+    start, end = inline.index("        type: Inline"), inline.index("      parameters:")
+    return inline[:start] + indent(place, " " * 8) + inline[end:]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_template_in_a_file_is_fetched_with_its_expressions_filled_in(write: Write, drive: Drive) -> None:
     admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
     text = TEMPLATE.replace("{ClusterName: !Ref ClusterName}", "{ClusterName: <+env.identifier>-files}")
     save_file(actor=admin, scope=project, path="/stacks/shop.yaml", content=text)
-    inline = create_step()
-    start, end = inline.index("        type: Inline"), inline.index("      parameters:")
-    stored = "        type: FileStore\n        spec: {files: [/stacks/shop.yaml]}\n"
-    execution = write(pipeline_text(stage_text(inline[:start] + stored + inline[end:]))).run()
+    step = _lying("type: FileStore\nspec: {files: [/stacks/shop.yaml]}\n")
+    execution = write(pipeline_text(stage_text(step))).run()
     assert execution.status == "SUCCESS", execution.failure
     assert "dev-files" in clusters(drive)
     assert any("shop.yaml" in line for line in drive.log(execution))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_template_in_a_repository_is_of_the_commit_that_is_newest_then(
+    write: Write, drive: Drive, git_server: GitServer
+) -> None:
+    text = TEMPLATE.replace("{ClusterName: !Ref ClusterName}", "{ClusterName: <+env.identifier>-git}")
+    commit = git_server.commit({"stacks/shop.yaml": text})
+    git_connector(git_server.private_url, private=True)
+    place = "type: Git\nspec: {connector: shop, branch: main, files: stacks/shop.yaml}\n"
+    ready = write(pipeline_text(stage_text(_lying(place))))
+    execution = ready.run()
+    assert execution.status == "SUCCESS", execution.failure
+    assert "dev-git" in clusters(drive)
+    assert f"Using commit {commit[:12]} of the branch main of shop" in drive.log(execution)
+    git_server.commit({"stacks/shop.yaml": "Resources: [\n"})
+    broken = ready.run()
+    assert "stacks/shop.yaml, line" in str(broken.failure)
 
 
 @pytest.mark.django_db(transaction=True)

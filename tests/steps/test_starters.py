@@ -5,14 +5,20 @@ import pytest
 from deployments.steps.base import known_steps
 
 OURS = (
+    "CreateStack",
+    "DeleteStack",
     "EcsScale",
     "HarnessApproval",
     "Http",
     "ShellScript",
+    "ShellScriptProvision",
+    "TerraformCloudRun",
     "TerraformApply",
     "TerraformDestroy",
     "TerraformPlan",
     "TerragruntApply",
+    "TerragruntDestroy",
+    "TerragruntPlan",
     "Verify",
     "Wait",
 )

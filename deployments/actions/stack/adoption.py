@@ -16,7 +16,7 @@ def adopt_stack_write(rollout: Rollout, client: CloudFormation, call: CallRecord
         if call.operation == "DeleteStack":
             return Happened({})
         return DidNot() if late else AskAgain()
-    if has_event_of(client, live.id, token) or _shows(call.operation, live):
+    if has_event_of(rollout, client, live.id, token) or _shows(call.operation, live):
         return Happened({"StackId": live.id})
     return DidNot() if late else AskAgain()
 

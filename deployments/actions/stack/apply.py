@@ -62,7 +62,8 @@ class ApplyStack(Action):
             rollout.log(f"Stack id: {stack_id}")
             return
         _refuse_unusable(live)
-        rollout.remember(f"newest event {rollout.intent}", newest_event(client, live.id))
+        rollout.remember(f"newest event {rollout.intent}", newest_event(rollout, client, live.id))
+        rollout.remember(f"changed before {rollout.intent}", live.changed)
         rollout.learn(stackId=live.id)
         rollout.log(f"Updating stack {self.stack} in {region}")
         try:
@@ -98,7 +99,8 @@ class ApplyStack(Action):
         if rollout.know("stackChange") == NOTHING:
             return self._hand_over(rollout, client.describe(stack_id), "")
         after = rollout.recall(f"newest event {rollout.intent}") or ""
-        course = follow(rollout, client, stack_id, rollout.intent, after=after)
+        before = rollout.recall(f"changed before {rollout.intent}") or ""
+        course = follow(rollout, client, stack_id, rollout.intent, after=after, before=before)
         if not is_over(course.status):
             return False
         if course.status not in GOOD and course.status not in self.accepted:

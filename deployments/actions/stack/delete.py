@@ -30,7 +30,8 @@ class DeleteStack(Action):
             rollout.log(f"There is no stack {self.stack}: nothing to delete", "success")
             return
         rollout.learn(stackId=live.id)
-        rollout.remember(f"{_FOUND} {rollout.intent}", [live.id, newest_event(client, live.id)])
+        newest = newest_event(rollout, client, live.id)
+        rollout.remember(f"{_FOUND} {rollout.intent}", [live.id, newest, live.changed])
         rollout.log(f"Deleting stack {self.stack}, which is {live.status}")
         client.delete(live.id, rollout.intent, self.role)
 
@@ -42,7 +43,7 @@ class DeleteStack(Action):
         if found is None:
             return True
         client = rollout.cloudformation
-        course = follow(rollout, client, found[0], rollout.intent, after=found[1])
+        course = follow(rollout, client, found[0], rollout.intent, after=found[1], before=found[-1])
         if course.status == "DELETE_FAILED":
             raise ActionFailed(
                 "STACK_NOT_DELETED",

@@ -99,7 +99,8 @@ class ClearFailedStack(Action):
         live = client.describe(self.stack)
         if live is None or live.status != FAILED_CREATION:
             return
-        rollout.remember(f"failed stack {rollout.intent}", [live.id, newest_event(client, live.id)])
+        newest = newest_event(rollout, client, live.id)
+        rollout.remember(f"failed stack {rollout.intent}", [live.id, newest, live.changed])
         rollout.log(f"Deleting stack {self.stack}, whose creation failed earlier")
         client.delete(live.id, rollout.intent, live.role)
 
@@ -111,7 +112,7 @@ class ClearFailedStack(Action):
         if failed is None:
             return True
         client = rollout.cloudformation
-        course = follow(rollout, client, failed[0], rollout.intent, after=failed[1])
+        course = follow(rollout, client, failed[0], rollout.intent, after=failed[1], before=failed[-1])
         if course.status == "DELETE_FAILED":
             raise ActionFailed("STACK_NOT_DELETED", f"Stack {self.stack} is DELETE_FAILED. {course.failure}")
         return course.status == GONE

@@ -7,7 +7,7 @@ from uuid import uuid4
 from aws.cloudformation import HIDDEN, Stack, changes_nothing, parameters_to_aws, tags_to_stack
 from aws.errors import AwsError, Invalid
 from deployments.actions.base import ActionFailed, Check, Earlier, NotOurs, Rollout
-from deployments.actions.stack.events import follow, last_token
+from deployments.actions.stack.events import CHANGED, follow, last_token
 from deployments.actions.stack.ready import BEFORE
 from deployments.actions.stack.states import GONE, GOOD, STUCK_GOING_BACK, WENT_BACK, is_over
 
@@ -24,14 +24,19 @@ def may_undo(rollout: Rollout, name: str) -> bool:
         if before.get("exists"):
             _refuse_deleted(rollout, name, live)
         return True
-    if not last_token(client, live.id).startswith(_ours(rollout)):
+    if (is_ours := _is_of_this_run(rollout, live)) is None:
+        raise NotOurs(
+            f"Without the events of stack {name} nobody can tell whether somebody else has changed it since "
+            f"({live.status}). It stays as it is."
+        )
+    if not is_ours:
         raise NotOurs(f"Somebody else has changed stack {name} since ({live.status}). It stays as it is.")
     return not live.is_busy or (not before.get("exists") and live.status == "CREATE_IN_PROGRESS")
 
 
 def _refuse_deleted(rollout: Rollout, name: str, live: Stack | None) -> None:
     """Say whether this run or somebody else has deleted a stack that was there before."""
-    if live is not None and last_token(rollout.cloudformation, live.id).startswith(_ours(rollout)):
+    if live is not None and _is_of_this_run(rollout, live):
         raise ActionFailed(
             "STACK_DELETED", f"A later step of this run has deleted stack {name}: there is no way back."
         )
@@ -44,7 +49,7 @@ def cancel(rollout: Rollout, name: str) -> None:
     live = client.describe(_id_of(rollout, name))
     if live is None or live.status != "UPDATE_IN_PROGRESS":
         return
-    if not last_token(client, live.id).startswith(_ours(rollout)):
+    if not _is_of_this_run(rollout, live):
         return
     rollout.log(f"Cancelling the update of stack {name}")
     try:
@@ -114,9 +119,10 @@ def is_undone(rollout: Rollout, name: str) -> bool:
         return True
     if before.get("exists") and rollout.know(_UNCHANGED):
         return True
-    if before.get("exists") and live.status == WENT_BACK and not _was_undone(rollout, name, live.id):
+    if before.get("exists") and live.status == WENT_BACK and not _was_undone(rollout, live):
         return True
-    course = follow(rollout, client, live.id, f"{_ours(rollout)}undo-", after="")
+    ours = str(rollout.recall(CHANGED) or "")
+    course = follow(rollout, client, live.id, f"{_ours(rollout)}undo-", after="", before=ours)
     if not is_over(course.status):
         return False
     if course.status in (*GOOD, WENT_BACK) and before.get("exists") and course.status == live.status:
@@ -128,8 +134,24 @@ def is_undone(rollout: Rollout, name: str) -> bool:
     return False
 
 
-def _was_undone(rollout: Rollout, name: str, stack_id: str) -> bool:
-    return last_token(rollout.cloudformation, stack_id).startswith(f"{_ours(rollout)}undo-")
+def _was_undone(rollout: Rollout, live: Stack) -> bool:
+    token = last_token(rollout, rollout.cloudformation, live.id)
+    if token is None:
+        return bool(live.changed != rollout.recall(CHANGED))
+    return token.startswith(f"{_ours(rollout)}undo-")
+
+
+def _is_of_this_run(rollout: Rollout, live: Stack) -> bool | None:
+    """Whether this execution was the last to change the stack; None if nothing that may be seen tells."""
+    token = last_token(rollout, rollout.cloudformation, live.id)
+    if token is not None:
+        return token.startswith(_ours(rollout))
+    before = rollout.recall(BEFORE) or {}
+    was_made_here = not before.get("exists") and live.id == rollout.know("stackId")
+    if was_made_here and not live.status.startswith("UPDATE_"):
+        return True
+    ours = rollout.recall(CHANGED)
+    return bool(live.changed == ours) if ours else None
 
 
 def _stays(name: str, status: str, failure: str) -> ActionFailed:
