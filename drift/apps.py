@@ -12,10 +12,13 @@ class DriftConfig(AppConfig):
     def ready(self) -> None:
         # Says what becomes of a look's call as a delegate takes it, answers or is lost.
         from delegates.owners import register_owner
+        from deployments.watching.badges import also_counted
+        from drift.badge import BADGE, drifted_counts
         from drift.delegated import OWNER, DriftOwner
         from drift.ownership import owners
         from drift.tasks import look_soon
         from instances.owning import also_owned
 
+        also_counted(BADGE, drifted_counts)
         also_owned(owners)
         register_owner(OWNER, DriftOwner(look_soon))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from django.utils.crypto import salted_hmac
 
+from deployments.watching.badges import badges_changed
 from drift.desired import Desired, Wanted, wanted_of
 from drift.documents.comparing import Difference, Documents, choices, differences, is_value
 from drift.documents.shape import SERVICE_DEFINITION
@@ -49,9 +50,12 @@ def keep_comparisons(cluster: SyncedCluster, reading: Reading, now: datetime) ->
     known = _comparisons(seen)
     open_drifts = _open_drifts(known)
     ready = [one for one in seen if not _is_news(look, one)]
+    before = {one.pk: one.state for one in known.values()}
     for one in ready:
         _compare(look, one, known[one.pk], open_drifts.get(known[one.pk].pk, {}))
     Comparison.objects.bulk_update(known.values(), _STATE_FIELDS)
+    if any(one.state != before[one.pk] for one in known.values()):
+        badges_changed()
     KnownRevision.objects.filter(arn__in=arns).update(used_at=now)
     return len(ready) == len(seen)
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from delegates.clock import database_now
+from deployments.watching.badges import badges_changed
 from drift.clusters import ask_for
 from drift.models import ComparedCluster, Comparison, Drift
 from drift.queries import EDIT, LOOK, open_of
@@ -99,6 +100,7 @@ def settle(comparison: Comparison) -> None:
     Comparison.objects.filter(pk=comparison.pk, state__in=(states.DRIFTED, states.ACCEPTED)).update(
         state=comparison.state
     )
+    badges_changed()
 
 
 def _checked_reason(reason: str) -> str:

@@ -38,6 +38,7 @@ def overview_document(now_here: UnderWay, found: Figures) -> dict[str, Any]:
             "count": now_here.failed_count,
             "newest": [execution_line(one) for one in now_here.failed],
         },
+        "drifted": now_here.drifted_count,
         "delegates": {
             "total": now_here.delegates.total,
             "connected": now_here.delegates.connected,
@@ -142,6 +143,7 @@ def _on_dashboard(place: Place) -> dict[str, Any]:
         **place_document(place),
         "target_groups": [{**_UNREAD, **one} for one in place.target_groups],
         "usage": _usage(place),
+        "drift": {"comparison": place.drift.pk, "state": place.drift.state} if place.drift else None,
         "kept_back": place.kept_back,
     }
 

@@ -9,6 +9,7 @@ from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from deployments.models import Service
+from drift.models import Comparison
 from instances.keeping.health import groups_of
 from instances.models import SeenService, ServiceInstance
 from overview.usage import Usage, usage_of
@@ -82,6 +83,11 @@ class Place:
         return usage_of(self.seen)
 
     @property
+    def drift(self) -> Comparison | None:
+        """How it compares with what was deployed to it last; None: never looked at."""
+        return getattr(self.seen, "comparison", None)
+
+    @property
     def kept_back(self) -> dict[str, str]:
         """What AWS keeps back of the picture: the IAM action that is missing, by operation."""
         return {str(one.get("operation")): str(one.get("action")) for one in self.seen.cluster.lacking}
@@ -109,6 +115,7 @@ def places_of(
         "infrastructure__environment__scope", "cluster"
     )
     kinds = ("infrastructure__environment__kind", "infrastructure__environment__name", "cluster_id", "name")
+    rows = rows.select_related("comparison")
     rows = rows if drawn else rows.defer("usage")
     found = visible_to(principal, VIEW_ENVIRONMENT, rows).order_by(*kinds)[:most]
     places = {one.pk: Place(one) for one in found}

@@ -12,10 +12,12 @@ from delegates.queries.connectivities import connectivity_at
 from delegates.queries.delegates import DelegateFacts, facts_of, usable_or_below, with_instances
 from deployments.models import Approval, Execution, StageExecution
 from deployments.states import TERMINAL, Status
+from drift.models import Comparison
 from rbac.models import Scope, User
 from rbac.policy import visible_below
 
 VIEW: Final = "core_pipeline_view"
+VIEW_ENVIRONMENT: Final = "core_environment_view"
 MOST: Final = 5
 WAITING: Final = (Status.APPROVAL_WAITING, Status.INTERVENTION_WAITING, Status.INPUT_WAITING, Status.PAUSED)
 OPEN: Final = tuple(status for status in Status if status not in TERMINAL)
@@ -57,7 +59,7 @@ class Delegates:
 
 @dataclass(frozen=True)
 class UnderWay:
-    """The four things at the top of the overview, the newest of each and their numbers."""
+    """What stands at the top of the overview, the newest of each and their numbers."""
 
     deploying: list[Execution]
     deploying_count: int
@@ -66,6 +68,7 @@ class UnderWay:
     approvals: list[Approval]
     failed: list[Execution]
     failed_count: int
+    drifted_count: int
     delegates: Delegates
 
 
@@ -85,8 +88,14 @@ def under_way(
         approvals=_approvals(executions),
         failed=_newest(failed),
         failed_count=failed.count(),
+        drifted_count=_drifted(principal, scope).count(),
         delegates=_delegates(principal, scope, now),
     )
+
+
+def _drifted(principal: User, scope: Scope | None) -> QuerySet[Comparison]:
+    rows = Comparison.objects.filter(seen__gone_at=None, state=Comparison.State.DRIFTED)
+    return visible_below(principal, VIEW_ENVIRONMENT, rows, scope)
 
 
 def _newest(executions: QuerySet[Execution]) -> list[Execution]:

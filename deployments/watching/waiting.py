@@ -1,16 +1,16 @@
-"""What one process knows of the approvals that wait for its viewers: counted once for all of them."""
+"""What one process knows of the badges of its viewers, such as approvals: counted once for all of them."""
 
 import asyncio
 import logging
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from channels.db import database_sync_to_async
 
 from deployments.approval_news import GROUP
-from deployments.approval_queries import waiting_counts
+from deployments.watching.badges import badges_of
 from rbac.models import User
 from web.listening import listen
 
@@ -20,14 +20,14 @@ logger = logging.getLogger(__name__)
 
 
 class Viewer(Protocol):
-    """Somebody whose approvals are counted."""
+    """Somebody whose badges are counted."""
 
     person: User | None
-    waiting: int
+    badges: Mapping[str, int]
 
 
 class WaitingHub:
-    """Listens for changes of approvals, counts for all viewers together, and wakes them.
+    """Listens for changes of what badges count, counts for all viewers together, and wakes them.
 
     What the channel layer loses is found with the next look at who may see what.
     """
@@ -72,7 +72,7 @@ class WaitingHub:
             viewers = [one for one in self.viewers if one.person is not None]
             counts = await self._count([one.person for one in viewers if one.person is not None])
             for one in viewers:
-                one.waiting = counts.get(one.person.pk, 0) if one.person is not None else 0
+                one.badges = counts.get(one.person.pk, {}) if one.person is not None else {}
             self._wake()
             await asyncio.sleep(COUNT_EVERY_SECONDS)
 
@@ -81,8 +81,8 @@ class WaitingHub:
         self.news = asyncio.Event()
 
     @database_sync_to_async
-    def _count(self, people: list[User]) -> dict[int, int]:
-        return waiting_counts(people)
+    def _count(self, people: list[User]) -> dict[int, Mapping[str, int]]:
+        return badges_of(people)
 
 
 _hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, WaitingHub] = weakref.WeakKeyDictionary()

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from drift.models import Comparison
 from instances.models import SeenEvent
 
 
@@ -74,6 +75,7 @@ class OverviewDocument(serializers.Serializer[Any]):
     deploying = Tile()
     waiting = Tile()
     failed = Tile()
+    drifted = serializers.IntegerField(help_text="ECS services that were changed outside Slipway.")
     delegates = DelegatesTile()
     all = NumbersOfDeployments()
     days = DayOfDeployments(many=True)
@@ -172,11 +174,19 @@ class UsageDocument(serializers.Serializer[Any]):
     points = UsagePoint(many=True)
 
 
+class DriftOfPlace(serializers.Serializer[Any]):
+    """How an ECS service compares with what was deployed to it last."""
+
+    comparison = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=Comparison.State.choices)
+
+
 class PlaceOnDashboard(PlaceDocument):
     """One ECS service with what is read of it while somebody looks."""
 
     target_groups = TargetGroupHealth(many=True)
     usage = UsageDocument(allow_null=True, help_text="Null: not read yet.")
+    drift = DriftOfPlace(allow_null=True, help_text="Null: never compared.")
     kept_back = serializers.DictField(
         child=serializers.CharField(), help_text="The IAM action that is missing, by AWS operation."
     )

@@ -1,6 +1,6 @@
 // What every page has: times, dialogs, shortcuts, theme, and lists that refresh themselves.
 
-import { keepBadge } from "./badge.js";
+import { keepBadges } from "./badge.js";
 import { wireDialogs } from "./dialogs.js";
 import { wireKeys } from "./keys.js";
 import { keepFresh } from "./refresh.js";
@@ -8,7 +8,7 @@ import { wireScopes } from "./scopes.js";
 import { wireTheme } from "./theme.js";
 import { keepTime } from "./times.js";
 
-keepBadge();
+keepBadges();
 keepTime();
 wireDialogs();
 wireKeys();

@@ -1,23 +1,29 @@
-// The badge of the navigation: how many approvals wait for the reader, told by a socket while the page is in sight.
+// The badges of the navigation, such as how many approvals wait, told by a socket while the page is in sight.
 
 import { h, one } from "./dom.js";
 
 const LONGEST_WAIT = 60_000;
 const GONE = new Set([4401, 4403, 4404]);
+const BADGES = {
+  waiting: { place: "/approvals/", words: " waiting for you" },
+  drift: { place: "/drift/", words: " changed outside Slipway" },
+};
 
-function show(link, waiting) {
+function show(name, count) {
+  const { place, words } = BADGES[name];
+  const link = one(`.nav [href="${place}"]`);
+  if (!link) return;
   const badge = one(".badge", link) || link.appendChild(h("span", { class: "badge" }));
-  const before = badge.dataset.waiting;
-  badge.dataset.waiting = waiting;
-  badge.hidden = !waiting;
-  badge.replaceChildren(waiting.toLocaleString(), h("span", { class: "visually-hidden" }, " waiting for you"));
+  const before = badge.dataset.count;
+  badge.dataset.count = count;
+  badge.hidden = !count;
+  badge.replaceChildren(count.toLocaleString(), h("span", { class: "visually-hidden" }, words));
   // What lists them looks again.
-  if (before !== undefined && before !== String(waiting)) document.body.dispatchEvent(new Event("waiting-changed"));
+  if (before !== undefined && before !== String(count)) document.body.dispatchEvent(new Event(`${name}-changed`));
 }
 
-export function keepBadge() {
-  const link = one('.nav [href="/approvals/"]');
-  if (!link) return;
+export function keepBadges() {
+  if (!Object.values(BADGES).some(({ place }) => one(`.nav [href="${place}"]`))) return;
   const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/approvals/`;
   let socket = null;
   let timer = 0;
@@ -29,7 +35,7 @@ export function keepBadge() {
     socket = new WebSocket(address);
     socket.addEventListener("message", ({ data }) => {
       failures = 0;
-      show(link, JSON.parse(data).waiting);
+      for (const [name, count] of Object.entries(JSON.parse(data))) if (BADGES[name]) show(name, count);
     });
     socket.addEventListener("close", ({ code }) => {
       socket = null;

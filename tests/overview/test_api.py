@@ -62,7 +62,7 @@ def test_a_service_tells_its_places_and_deployments(world: World, reader: Client
     assert (deployment["execution"], deployment["can_return"]) == (str(world.execution.pk), False)
     (row,) = told(reader, "api-what-runs-where")["results"]
     assert row["service"]["identifier"] == "myapp"
-    alone = {"target_groups", "usage", "kept_back"}
+    alone = {"target_groups", "usage", "drift", "kept_back"}
     assert row["places"] == [{name: value for name, value in place.items() if name not in alone}]
 
 
