@@ -7,7 +7,7 @@ from typing import Any
 
 from deployments import late
 from deployments.conditions import BadConditionError, read_condition
-from deployments.expressions import named_in
+from deployments.expressions import has_expression, named_in
 from deployments.inputs import variable_faults
 from deployments.late import Earlier
 from deployments.manifests.document import Document
@@ -21,7 +21,7 @@ from deployments.provisioner_outputs import (
     provisioner_types,
 )
 from deployments.step_sources import shape_faults
-from deployments.steps.base import BadStepError, step_kind
+from deployments.steps.base import NAME_OF_MADE, BadStepError, step_kind
 from deployments.steps.outputs import all_outputs
 from deployments.strategies.base import known_strategies
 
@@ -112,11 +112,23 @@ class _Stage:
         for section, nested in (("steps", self.forward), ("rollbackSteps", self.back)):
             for leaf in nested.leaves:
                 yield from _step_problems(leaf.step, section, (*self.place, *leaf.place), self.document)
+        yield from self._aimless()
         for leaf in self.forward.leaves[: self.provisioning]:
             if needs_place(leaf.step["type"]):
                 text = f"{leaf.step['type']} needs the cluster that is made here: it belongs under execution"
                 yield self._at(leaf.place, text)
         yield from self._whens()
+
+    def _aimless(self) -> Iterator[Problem]:
+        """Rollback steps that name something which no step of the stage makes."""
+        for leaf in self.back.leaves:
+            type_, named = leaf.step["type"], _name_of_made(leaf)
+            undone = [_name_of_made(one) for one in self.forward.leaves if _is_undone_by(one, type_)]
+            if not named or not undone or any(one == named or has_expression(named + one) for one in undone):
+                continue
+            known = ", ".join(sorted({one for one in undone if one})) or "none that has one"
+            text = f"no step that {type_} undoes has the {NAME_OF_MADE} {named[:60]}; there is {known}"
+            yield self._at((*leaf.place, "spec", NAME_OF_MADE), text)
 
     def _at(self, place: Path, message: str) -> Problem:
         return problem((*self.place, *place), message, self.document)
@@ -208,6 +220,18 @@ def _unprovided(spec: Mapping[str, Any], told: _Said) -> Iterator[late.Fault]:
 def _outputs(leaves: Iterable[Leaf]) -> dict[str, Collection[str] | None]:
     """What each of some steps can find out, as far as its type and its spec say."""
     return {one.identifier: all_outputs(one.step["type"], one.step.get("spec", {})) for one in leaves}
+
+
+def _name_of_made(leaf: Leaf) -> str:
+    spec = leaf.step.get("spec")
+    return str(spec.get(NAME_OF_MADE) or "") if isinstance(spec, Mapping) else ""
+
+
+def _is_undone_by(leaf: Leaf, type_: str) -> bool:
+    try:
+        return step_kind(leaf.step["type"]).is_undone_by(type_)
+    except BadStepError:
+        return False
 
 
 def _changed_by(leaf: Leaf) -> str | None:

@@ -22,7 +22,7 @@ from deployments.models import (
     StepExecution,
 )
 from deployments.states import RETRYABLE, TERMINAL, ActionState, CallState, Status, UndoState
-from deployments.steps.base import step_kind
+from deployments.steps.base import takes_back
 from deployments.verdicts import approval_summary
 from rbac.models import Scope, User
 from rbac.policy import at_or_below, permissions_at, visible_below, visible_to
@@ -192,7 +192,7 @@ def _units_of_rollback(step: StepExecution, siblings: list[StepExecution]) -> li
     rows = [
         row
         for partner in reversed(siblings)
-        if step_kind(partner.type).is_undone_by(step.type)
+        if takes_back(step.type, step.spec, partner.type, partner.spec)
         for row in reversed(list(partner.actions.all()))
         if row.undo_state in (UndoState.KNOWN, UndoState.READY, UndoState.SENT)
         or row.state in (ActionState.UNDONE, ActionState.NOT_RESTORED)

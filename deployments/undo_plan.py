@@ -8,7 +8,7 @@ from deployments.actions.base import Action, UnknownActionError, load_action
 from deployments.engine.memories import EarlierStep
 from deployments.models import ActionRun, Call, Execution, StageExecution, StepExecution
 from deployments.states import TERMINAL, ActionState, CallState, Status, UndoState
-from deployments.steps.base import step_kind
+from deployments.steps.base import takes_back
 
 Written = dict[int, set[str]]
 _NO_CHANGE = (ActionState.WAITING, ActionState.SKIPPED, ActionState.UNDONE)
@@ -25,10 +25,9 @@ def undo_plan(execution: Execution) -> dict[str, Any]:
     written, changes, is_left = _written(execution), [], False
     for stage in _stages_of(execution):
         order, others = _order(stage)
-        conditions = _conditions(stage)
         changes += [
-            change | _under(conditions.get(step_kind(step.type).undone_by, ""), change)
-            for step in order
+            change | _under((back.when or {}).get("condition") or "", change)
+            for step, back in order
             for change in _changes(step, written)
         ]
         is_left = is_left or any(_changes(step, written) for step in others)
@@ -52,22 +51,17 @@ def _stages_of(execution: Execution) -> list[StageExecution]:
     return [stage for stage in reversed(stages) if stage.status not in TERMINAL][:1]
 
 
-def _order(stage: StageExecution) -> tuple[list[StepExecution], list[StepExecution]]:
-    """The begun steps in the order in which they would be undone, and those that no rollback step undoes."""
+def _order(stage: StageExecution) -> tuple[list[tuple[StepExecution, StepExecution]], list[StepExecution]]:
+    """The begun steps, each with what undoes it, in the order of that, and those that nothing undoes."""
     steps = sorted(stage.steps.all(), key=lambda step: step.position)
-    rollback = [step.type for step in steps if step.section == StepExecution.Section.ROLLBACK]
+    rollback = [step for step in steps if step.section == StepExecution.Section.ROLLBACK]
     begun = [step for step in steps if step.section == StepExecution.Section.EXECUTION and step.started_at]
-    order = [
-        step for type_ in rollback for step in reversed(begun) if step_kind(step.type).is_undone_by(type_)
-    ]
-    return order, [step for step in begun if step not in order]
-
-
-def _conditions(stage: StageExecution) -> dict[str, str]:
-    """Under which condition each kind of rollback step runs, where one has any itself."""
-    back = [step for step in stage.steps.all() if step.section == StepExecution.Section.ROLLBACK]
-    said = {step.type: (step.when or {}).get("condition") for step in back}
-    return {type_: condition for type_, condition in said.items() if condition}
+    order: dict[int, tuple[StepExecution, StepExecution]] = {}
+    for back in rollback:
+        for step in reversed(begun):
+            if takes_back(back.type, back.spec, step.type, step.spec):
+                order.setdefault(step.pk, (step, back))
+    return list(order.values()), [step for step in begun if step.pk not in order]
 
 
 def _under(condition: str, change: dict[str, Any]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from deployments.engine.taking import take_turn
 from deployments.engine.telling import say
 from deployments.models import ActionRun, Call, CheckedItem, Execution, SlotClaim, StepExecution
 from deployments.states import ActionState, CallState, Outcome, Status, UndoState
-from deployments.steps.base import step_kind
+from deployments.steps.base import takes_back
 
 TRIES = 3
 UNIT = "Rollback"
@@ -87,7 +87,9 @@ def _begin(shared: Shared, step: StepExecution) -> None:
 def partners(shared: Shared, step: StepExecution) -> list[StepExecution]:
     """The steps that this rollback step undoes, newest first."""
     begun = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).exclude(started_at=None)
-    return [one for one in begun.order_by("-position") if step_kind(one.type).is_undone_by(step.type)]
+    return [
+        one for one in begun.order_by("-position") if takes_back(step.type, step.spec, one.type, one.spec)
+    ]
 
 
 def next_undo(shared: Shared, step: StepExecution) -> ActionRun | None:

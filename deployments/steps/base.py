@@ -135,6 +135,21 @@ class StepKind:
         return tuple(self.plan_of(self.spec_from(values)))
 
 
+NAME_OF_MADE = "provisionerIdentifier"
+
+
+def takes_back(rollback: str, said: Mapping[str, Any], of: str, written: Mapping[str, Any]) -> bool:
+    """Whether a rollback step undoes a step, by the type and the spec of each.
+
+    A `provisionerIdentifier` of the rollback step limits it to what was made under that name. One that is
+    still an expression limits nothing: better too much is taken back than nothing.
+    """
+    if not step_kind(of).is_undone_by(rollback):
+        return False
+    named = str(said.get(NAME_OF_MADE) or "")
+    return not named or has_expression(named) or str(written.get(NAME_OF_MADE) or "") == named
+
+
 # How fields that hold settings of their own are read. Raises `BadSetting`.
 _SETTINGS: dict[Any, Callable[[Any], Any]] = {
     FailFast: FailFast.from_mapping,

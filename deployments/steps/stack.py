@@ -98,7 +98,9 @@ class CreateStackSpec:
             "Where a failure leaves the stack in one of these states, the step goes on.", is_rare=True
         ),
     )
-    provisionerIdentifier: str = field(default="", metadata=about("", is_rare=True))
+    provisionerIdentifier: str = field(
+        default="", metadata=about("A name by which a rollback step can mean this step.", is_rare=True)
+    )
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
@@ -143,7 +145,10 @@ class DeleteStackSpec:
     roleArn: str = field(
         default="", metadata=about("The role that CloudFormation takes on; without it the one it has.")
     )
-    provisionerIdentifier: str = field(default="", metadata=about("", is_rare=True))
+    provisionerIdentifier: str = field(
+        default="",
+        metadata=about("Under rollbackSteps: only what has this name; without it all stacks.", is_rare=True),
+    )
 
     def __post_init__(self) -> None:
         """Raises `BadStepError`."""
@@ -153,9 +158,12 @@ class DeleteStackSpec:
 
 @dataclass(frozen=True)
 class RollbackStackSpec:
-    """It needs to know nothing: it puts back what the steps CreateStack of its stage have done."""
+    """It puts back what the steps CreateStack of its stage have done."""
 
-    provisionerIdentifier: str = field(default="", metadata=about("", is_rare=True))
+    provisionerIdentifier: str = field(
+        default="",
+        metadata=about("Under rollbackSteps: only what has this name; without it all stacks.", is_rare=True),
+    )
 
 
 def _place_problems(name: str, region: str, role: str) -> Iterator[str]:

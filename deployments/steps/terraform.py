@@ -254,10 +254,11 @@ def _enter(program: str) -> None:
 
 @dataclass(frozen=True)
 class RollbackSpec:
-    """It undoes all applies of its stage by the same program, the newest first."""
+    """It undoes the applies of its stage by the same program, the newest first."""
 
     provisionerIdentifier: str = field(
-        default="", metadata=about("For readers: it goes back with every apply of its stage.", is_rare=True)
+        default="",
+        metadata=about("Only what was applied under this name; without it every apply.", is_rare=True),
     )
 
 
