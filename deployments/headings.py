@@ -1,6 +1,6 @@
 """The headings above steps that are in groups or side by side, in lists that show all below each other."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,22 @@ def headings(keys: Iterable[Any], groups: Mapping[Any, Around]) -> list[dict[str
         found.append({"depth": len(path), "heads": heads})
         opened = path
     return found
+
+
+def parted(
+    places: Sequence[Mapping[str, Any]], sections: Sequence[str], provisioning: int
+) -> list[dict[str, Any]]:
+    """The same with a heading before the steps of a provisioner, and one before those that come after them.
+
+    `sections` are those of the steps, in their order; `provisioning` counts the steps of the provisioner.
+    """
+    forward = [n for n, section in enumerate(sections) if section == "EXECUTION"]
+    named = {0: "Provisioner", provisioning: "Deployment"} if provisioning else {}
+    texts = {forward[n]: text for n, text in named.items() if n < len(forward)}
+    return [
+        {**place, "heads": [*([{"text": texts[n], "depth": 0}] if n in texts else []), *place["heads"]]}
+        for n, place in enumerate(places)
+    ]
 
 
 def _path(key: Any, groups: Mapping[Any, Around]) -> list[Any]:

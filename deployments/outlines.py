@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from deployments.headings import Around, headings
+from deployments.headings import Around, headings, parted
 from deployments.pipelines import GroupSpec, StageSpec, StepSpec
 from deployments.plan import Target
 
@@ -27,10 +27,11 @@ def outlined(targets: list[Target]) -> list[dict[str, Any]]:
 
 
 def _steps(stage: StageSpec) -> list[dict[str, Any]]:
-    return [
+    steps = [
         *_placed(stage.steps, stage.groups, "EXECUTION"),
         *_placed(stage.rollback_steps, stage.rollback_groups, "ROLLBACK"),
     ]
+    return parted(steps, [step["section"] for step in steps], stage.provisioner_steps)
 
 
 def _placed(steps: Sequence[StepSpec], groups: Sequence[GroupSpec], section: str) -> list[dict[str, Any]]:

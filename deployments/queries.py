@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
-from deployments.headings import Around, headings
+from deployments.headings import Around, headings, parted
 from deployments.interventions import intervention_document
 from deployments.models import (
     ActionRun,
@@ -146,7 +146,8 @@ def _stage(stage: StageExecution) -> dict[str, Any]:
 
 def _places(stage: StageExecution, steps: list[StepExecution]) -> list[dict[str, Any]]:
     groups = {one.pk: Around(one.kind, one.name, one.parent_id) for one in stage.groups.all()}
-    return headings([step.group_id for step in steps], groups)
+    places = headings([step.group_id for step in steps], groups)
+    return parted(places, [step.section for step in steps], stage.provisioner_steps)
 
 
 def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
