@@ -92,7 +92,7 @@ def test_a_newcomer_is_led_from_nothing_to_a_deployment(
 
     follow(page, "Add an infrastructure")
     page.get_by_label("Name", exact=True).fill("East")
-    expect(page.get_by_label("Cluster")).to_have_value(facts.cluster)
+    expect(page.locator("#id_cluster")).to_have_value(facts.cluster)
     page.get_by_role("button", name="Add infrastructure").click()
     expect(page.get_by_role("rowheader", name="East")).to_be_visible()
 
