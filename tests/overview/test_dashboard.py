@@ -40,9 +40,10 @@ def text_of(client: Client, world: World) -> str:
 def more_tasks(count: int, image: str, definition: str, **changes: object) -> None:
     task = ServiceInstance.objects.order_by("pk").first()
     assert task is not None
+    arn = task.arn
     for number in range(count):
         task.pk, task._state.adding = None, True
-        task.arn, task.task_id = f"{task.arn}x{number}", f"task{number}"
+        task.arn, task.task_id = f"{arn}x{number}", f"task{number}"
         task.image, task.task_definition = image, definition
         for name, value in changes.items():
             setattr(task, name, value)

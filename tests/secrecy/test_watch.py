@@ -140,6 +140,7 @@ class Telling(AsyncWebsocketConsumer):
         await self.send(text_data=VALUE)
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_a_frame_of_a_socket_and_a_message_to_one_are_seen() -> None:
     with expected() as found:
         socket = ApplicationCommunicator(Telling.as_asgi(), {"type": "websocket", "path": "/ws/"})
