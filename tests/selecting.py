@@ -8,7 +8,7 @@ import pytest
 DATABASE = {"db", "transactional_db", "django_db_setup", "live_server"}
 BROWSER = "chromium"
 # Of a test with many examples the first and one of this many others: the queries are mostly the same.
-ONE_OF = 3
+ONE_OF = 6
 # Policy, encrypted columns, claims and fences: what these packages promise, the database has to keep.
 DATABASE_SENSITIVE = ("connectors", "deployments", "log", "protocol", "rbac", "routing")
 
