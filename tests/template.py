@@ -11,13 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from django.conf import settings
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 ROOT = Path(__file__).resolve().parents[1]
 # What decides what an empty database looks like after all migrations.
 SOURCES = ("*/migrations/*.py", "rbac/**/*.py", "delegates/models/*.py", "delegates/beginnings.py", "*.lock")
-# Who makes a template in PostgreSQL holds this; the lock ends with the connection.
-_LOCK = 7_504_417
 # Of other versions of the code; whoever goes back and forth between branches needs some.
 KEPT = 10
 
@@ -61,27 +58,6 @@ def fill(database: Path, migrate: Callable[[], None]) -> None:
             return
     shutil.copyfile(template, database)
     os.utime(template)
-
-
-def fill_postgres(connection: BaseDatabaseWrapper, migrate: Callable[[], None]) -> None:
-    """Give an empty PostgreSQL database all tables, as `fill` does: the template is a database beside it.
-
-    A server that runs for longer keeps the template of each version of the migrations.
-    """
-    name, template = connection.settings_dict["NAME"], f"slipway_template_{fingerprint()}"
-    quote = connection.ops.quote_name
-    # A database is copied while nobody is connected to it.
-    connection.close()
-    with connection._nodb_cursor() as cursor:  # type: ignore[attr-defined]
-        cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
-        cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [template])
-        if cursor.fetchone() is None:
-            migrate()
-            connection.close()
-            cursor.execute(f"CREATE DATABASE {quote(template)} TEMPLATE {quote(name)}")
-        else:
-            cursor.execute(f"DROP DATABASE {quote(name)}")
-            cursor.execute(f"CREATE DATABASE {quote(name)} TEMPLATE {quote(template)}")
 
 
 def _keep(database: Path, template: Path) -> None:

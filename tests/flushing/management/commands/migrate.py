@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.commands import migrate
 from django.db import connections
 
-from tests.template import fill, fill_postgres
+from tests.template import fill
 
 
 class Command(migrate.Command):
@@ -14,7 +14,7 @@ class Command(migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
-        if not options["run_syncdb"]:
+        if not options["run_syncdb"] or connection.vendor != "sqlite":
             super().handle(*args, **options)
             return
 
@@ -23,7 +23,4 @@ class Command(migrate.Command):
             connection.close()
 
         connection.close()
-        if connection.vendor == "sqlite":
-            fill(Path(connection.settings_dict["NAME"]), migrated)
-        else:
-            fill_postgres(connection, migrated)
+        fill(Path(connection.settings_dict["NAME"]), migrated)
