@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.fixtures.terraform_cloud",
 ]
 
+NO_TERRAFORM = "there is no terraform program on this machine"
 INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium awscli)."
 
 
@@ -34,18 +35,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in long]
 
 
-def _skipped(config: pytest.Config) -> int:
+def _skipped(config: pytest.Config) -> list[pytest.TestReport]:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    return len(reporter.stats.get("skipped", [])) if reporter else 0
+    return list(reporter.stats.get("skipped", [])) if reporter else []
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if os.environ.get("CI") == "true" and _skipped(session.config):
+    # No registry that CI reaches has Terraform: it is tried where the machine brings it.
+    unwanted = [one for one in _skipped(session.config) if NO_TERRAFORM not in str(one.longrepr)]
+    if os.environ.get("CI") == "true" and unwanted:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if count := _skipped(config):
-        print(f"{count} tests were skipped, for want of a browser or the AWS CLI mostly. {INSTALL_THEM}")
+    if skipped := _skipped(config):
+        print(
+            f"{len(skipped)} tests were skipped, for want of a browser or the AWS CLI mostly. {INSTALL_THEM}"
+        )

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import NO_TERRAFORM
 from tests.flow.conftest import _full_buckets, drive, write
 from tests.steps.conftest import worker
 
 __all__ = ["_full_buckets", "drive", "worker", "write"]
 
-needs_terraform = pytest.mark.skipif(
-    shutil.which("terraform") is None, reason="there is no terraform program on this machine"
-)
+needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason=NO_TERRAFORM)
 
 MAIN = """\
 terraform {
