@@ -43,6 +43,10 @@ def test_no_address_asks_the_database_more_often_when_there_is_more(project: Sco
     few = {address.name: asked(reader, address) for address in shown}
     grow(MANY)
     many = {address.name: asked(reader, address) for address in shown}
+    for address in shown:
+        if many[address.name][1] > few[address.name][1]:
+            # What is noted once a minute may have come due between the two.
+            many[address.name] = asked(reader, address)
     assert {name: status for name, (status, _) in many.items()} == {a.name: a.status for a in shown}
     grown = {name: f"{few[name][1]} -> {count}" for name, (_, count) in many.items() if count > few[name][1]}
     assert grown == {}
