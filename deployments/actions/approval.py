@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from deployments.actions.base import Action, ActionFailed, AskedApproval, Rollout, action
+from deployments.actions.asked import AskedApproval
+from deployments.actions.base import Action, ActionFailed, Rollout, action
 
 REJECTED = "APPROVAL_REJECTED"
 EXPIRED = "APPROVAL_EXPIRED"

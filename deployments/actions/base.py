@@ -1,7 +1,7 @@
 """What an action is, what it is handed, and the ways in which it can end."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -12,7 +12,9 @@ from aws.elb import Elb
 from aws.logs import Logs
 from aws.scaling import Scaling
 from aws.types import EcsService
+from deployments.actions.asked import ApprovalState, AskedApproval
 from deployments.actions.provisions import Provisions
+from deployments.actions.supplies import Supplies
 from deployments.actions.work import Work
 
 
@@ -105,61 +107,6 @@ class Check:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A manifest, fetched, with its expressions resolved, checked against AWS's own model.
-
-    `overrides` says what was laid over it, the weakest first (R178).
-    """
-
-    value: dict[str, Any]
-    paths: tuple[str, ...]
-    warnings: tuple[str, ...]
-    overrides: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Template:
-    """A text that a step hands to AWS as it is, with its expressions filled in, and where it came from."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a manifest lies."""
-
-    identifier: str
-    store: str
-    paths: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class AskedApproval:
-    """What people are asked to approve; `groups` are named as a pipeline of the scope names them."""
-
-    message: str
-    groups: tuple[str, ...]
-    minimum: int
-    without_executor: bool
-    inputs: tuple[Mapping[str, Any], ...]
-    with_history: bool
-
-
-@dataclass(frozen=True)
-class ApprovalState:
-    """What has become of it: WAITING, APPROVED, REJECTED or EXPIRED."""
-
-    verdict: str
-    approvers: tuple[str, ...] = ()
-    """The names of those whose approval counts."""
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    by: str = ""
-    """Who rejected it."""
-    comment: str = ""
-
-
 class Earlier(Protocol):
     """A step that ran before this one in the same stage: what it remembered, and what it learned."""
 
@@ -187,6 +134,8 @@ class Rollout(Protocol):
     @property
     def provisions(self) -> Provisions: ...
     @property
+    def supplies(self) -> Supplies: ...
+    @property
     def region(self) -> str:
         """The region that the step names, else that of the stage; empty while nothing has settled it."""
         ...
@@ -207,26 +156,6 @@ class Rollout(Protocol):
     @property
     def progress(self) -> dict[str, Any]:
         """What earlier looks of this action noted; changes are kept with the look."""
-        ...
-
-    def sources(self, kind: str) -> tuple[Source, ...]: ...
-    def load(self, kind: str) -> Loaded:
-        """Fetch, resolve and check the manifest of `kind`; raises `ActionFailed` naming file and line.
-
-        Expressions may name what this step has learned, such as `<+targetGroupArn>`.
-        """
-        ...
-
-    def load_all(self, kind: str) -> tuple[Loaded, ...]:
-        """As `load`, every manifest of a kind of which a service may have several."""
-        ...
-
-    def program_files(self, kind: str) -> Mapping[str, str]:
-        """The texts of the files of a program that the step brings itself, by path; fetched where needed."""
-        ...
-
-    def load_template(self, kind: str) -> Template:
-        """Fetch the template that the step brings. Raises `ActionFailed` naming the file."""
         ...
 
     def earlier(self, step_type: str) -> Earlier | None:

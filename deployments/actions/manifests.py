@@ -6,8 +6,9 @@ from typing import Any
 from aws.errors import NotFound
 from aws.problems import place_of
 from aws.rules import together
-from deployments.actions.base import Action, ActionFailed, Loaded, Rollout, Source, action
+from deployments.actions.base import Action, ActionFailed, Rollout, action
 from deployments.actions.scaling.state import POLICIES, TARGETS
+from deployments.actions.supplies import Loaded, Source
 
 TASK_DEFINITION = "EcsTaskDefinition"
 SERVICE_DEFINITION = "EcsServiceDefinition"
@@ -32,7 +33,7 @@ class FetchManifests(Action):
         (service_definition,) = _fetch(rollout, SERVICE_DEFINITION)[:1]
         targets = _fetch_all(rollout, SCALABLE_TARGET)
         policies = _fetch_all(rollout, SCALING_POLICY)
-        stores = {source.store for kind in _KINDS for source in rollout.sources(kind)}
+        stores = {source.store for kind in _KINDS for source in rollout.supplies.sources(kind)}
         rollout.log(f"Fetched all manifests from {' and '.join(sorted(stores))}")
         for loaded in (task_definition, service_definition, *targets, *policies):
             _tell_what_counts(rollout, loaded)
@@ -45,7 +46,7 @@ class FetchManifests(Action):
 
 
 def _fetch(rollout: Rollout, kind: str) -> tuple[Loaded, ...]:
-    if not rollout.sources(kind):
+    if not rollout.supplies.sources(kind):
         raise ActionFailed(
             "MANIFEST_MISSING", f"The service has no {kind} manifest. Add one to the service and run again."
         )
@@ -54,10 +55,10 @@ def _fetch(rollout: Rollout, kind: str) -> tuple[Loaded, ...]:
 
 def _fetch_all(rollout: Rollout, kind: str) -> tuple[Loaded, ...]:
     """Every manifest of a kind of which a service may have none, or several."""
-    sources = rollout.sources(kind)
+    sources = rollout.supplies.sources(kind)
     for source in sources:
         _announce(rollout, kind, source)
-    found = rollout.load_all(kind) if sources else ()
+    found = rollout.supplies.load_all(kind) if sources else ()
     for loaded in found:
         _tell_files(rollout, "Successfully fetched following files:", loaded.paths)
         rollout.log("")

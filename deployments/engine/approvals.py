@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import QuerySet
 
-from deployments.actions.base import ActionFailed, ApprovalState, AskedApproval
+from deployments.actions.asked import ApprovalState, AskedApproval
+from deployments.actions.base import ActionFailed
 from deployments.approval_news import approvals_changed
 from deployments.approver_groups import find_groups, no_such_group
 from deployments.engine.ahead import Ahead

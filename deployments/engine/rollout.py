@@ -7,25 +7,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, cast
 
-from aws.cloudformation import CloudFormation
-from aws.cloudwatch import CloudWatch
-from aws.ecs import Ecs
-from aws.elb import Elb
-from aws.logs import Logs
-from aws.scaling import Scaling
 from aws.sts import Sts
-from deployments.actions.base import (
-    ActionFailed,
-    ApprovalState,
-    AskedApproval,
-    Earlier,
-    Loaded,
-    Seen,
-    Source,
-    Template,
-)
-from deployments.actions.work import FETCH_FILES, SERVICE, Work, changes
-from deployments.engine import fetching, pinning, quota, revealing, sources
+from deployments.actions.asked import ApprovalState, AskedApproval
+from deployments.actions.base import ActionFailed, Earlier, Seen
+from deployments.actions.verbs import Verbs
+from deployments.actions.work import SERVICE, Work, changes
+from deployments.engine import quota, revealing, sources
 from deployments.engine.ahead import Ahead, ahead_of, way_of
 from deployments.engine.approvals import Desk
 from deployments.engine.events import new_events
@@ -38,19 +25,18 @@ from deployments.engine.printing import printed
 from deployments.engine.provisions import EngineProvisions
 from deployments.engine.remote import RemoteCalls
 from deployments.engine.shared import Shared
+from deployments.engine.supplies import EngineSupplies
 from deployments.engine.turns import SlotWanted
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.log import NewLine, store
 from deployments.models import ActionRun, Call, StepExecution
-from deployments.program_files import texts_by_path
 from deployments.regions import NO_CLUSTER, known_region
 from deployments.states import CallState, Status
-from deployments.step_manifests import frozen_sources
 
 REPLAYED = ("start", "undo")
 
 
-class EngineRollout:
+class EngineRollout(Verbs):
     """One run of one phase of one action. What it gathers is written by `flush`, inside a commit."""
 
     def __init__(
@@ -75,7 +61,6 @@ class EngineRollout:
         self._calls: list[Call] = []
         self._consumed: list[Call] = []
         self._lines: list[NewLine] = []
-        self._brought: set[str] = set()
         self._line = 0
         self._line_at = 0
         self._facts: dict[str, Any] = {}
@@ -204,40 +189,20 @@ class EngineRollout:
         return self.shared.stage.cluster
 
     @property
-    def ecs(self) -> Ecs:
-        return Ecs(self.caller)
-
-    @property
-    def scaling(self) -> Scaling:
-        return Scaling(self.caller)
-
-    @property
-    def logs(self) -> Logs:
-        return Logs(self.caller)
-
-    @property
-    def cloudwatch(self) -> CloudWatch:
-        return CloudWatch(self.caller)
-
-    @property
     def work(self) -> Work:
         return Work(self.caller)
-
-    @property
-    def elb(self) -> Elb:
-        return Elb(self.caller)
 
     @cached_property
     def provisions(self) -> EngineProvisions:
         return EngineProvisions(self.step, self.attempt, self.world.now)
 
+    @cached_property
+    def supplies(self) -> EngineSupplies:
+        return EngineSupplies(self)
+
     @property
     def region(self) -> str:
         return known_region(self.shared.stage, self.step)
-
-    @property
-    def cloudformation(self) -> CloudFormation:
-        return CloudFormation(self.caller)
 
     @property
     def execution_id(self) -> str:
@@ -246,79 +211,6 @@ class EngineRollout:
     @property
     def intent(self) -> str:
         return f"{self.shared.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
-
-    def sources(self, kind: str) -> tuple[Source, ...]:
-        return sources.listed(self.shared.stage, kind, self._own)
-
-    def load(self, kind: str) -> Loaded:
-        self._bring_in(kind)
-        return sources.load(self.shared.execution, self.shared.stage, kind, self._learned(), self._own)
-
-    def load_all(self, kind: str) -> tuple[Loaded, ...]:
-        self._bring_in(kind)
-        return sources.load_all(self.shared.execution, self.shared.stage, kind, self._learned())
-
-    def program_files(self, kind: str) -> dict[str, str]:
-        self._bring_in(kind)
-        return texts_by_path(self._own, kind)
-
-    def load_template(self, kind: str) -> Template:
-        self._fetch_in(kind)
-        return sources.load_template(
-            self.shared.execution, self.shared.stage, kind, self._learned(), self._own
-        )
-
-    def _bring_in(self, kind: str) -> None:
-        """Fetch the manifests of stage or step that lie elsewhere; what was fetched before stays as it is."""
-        self._pin_artifact()
-        self._fetch_in(kind)
-
-    def _fetch_in(self, kind: str) -> None:
-        stage = self.shared.stage
-        is_own = sources.brings(self._own, kind)
-        rows = self._own if is_own else stage.sources
-        name = f"fetches {self.row.pk}.{self.attempt} {kind}"
-        groups = self.recall(name) or fetching.groups_of(rows, kind)
-        if not groups or not self._is_first(name):
-            return
-        # So that a run after a death makes the same calls, although the texts are there by then.
-        self.remember(name, groups)
-        known = {**sources.known_values(self.shared.execution, stage), **self._learned()}
-        came = fetching.brought_in(rows, groups, known, self._fetch)
-        kept = (self._pin_own(row) if is_own else self.shared.pin(number, row) for number, row in came)
-        for line in dict.fromkeys(fetching.told(row) for row in kept):
-            self.log(line)
-
-    def _pin_own(self, row: dict[str, Any]) -> dict[str, Any]:
-        return self.shared.pin_own(self.step, row)
-
-    def _is_first(self, name: str) -> bool:
-        """Whether this run of the phase comes here for the first time."""
-        is_first = name not in self._brought
-        self._brought.add(name)
-        return is_first
-
-    def _fetch(self, params: dict[str, Any]) -> dict[str, Any]:
-        return self._errand(FETCH_FILES, params)
-
-    def _errand(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
-        return self.caller.call(SERVICE, operation, params)
-
-    def _pin_artifact(self) -> None:
-        """Settle tag and digest of the image, once for the execution."""
-        name = f"pins {self.row.pk}.{self.attempt}"
-        found = self.recall(name) or self.shared.execution.artifact
-        if pinning.is_wanting(found) and self._is_first(name):
-            artifact = pinning.pinned(self.remember(name, found), self._errand)
-            self.shared.pin_artifact(artifact)
-            self.log(f"The image {artifact['image']}:{artifact['tag']} has the digest {artifact['digest']}")
-
-    @property
-    def _own(self) -> tuple[dict[str, Any], ...]:
-        return frozen_sources(self.step.type, self.step.spec)
-
-    def _learned(self) -> dict[str, Any]:
-        return {**self.step.known_outputs, **self._facts}
 
     def earlier(self, step_type: str) -> Earlier | None:
         before = self.shared.stage.steps.filter(
@@ -349,6 +241,10 @@ class EngineRollout:
     def learn(self, **facts: Any) -> None:
         self._facts.update(facts)
 
+    def learned(self) -> dict[str, Any]:
+        """What this step has learned so far, its secret outputs with their values."""
+        return {**self.step.known_outputs, **self._facts}
+
     def learn_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
         if is_secret:
             self._secret_outputs[name] = value
@@ -356,7 +252,7 @@ class EngineRollout:
         self._facts[name] = value
 
     def value_of(self, path: str) -> Any:
-        return sources.value_of(self.shared.execution, self.shared.stage, path, self._learned())
+        return sources.value_of(self.shared.execution, self.shared.stage, path, self.learned())
 
     def know(self, name: str) -> Any:
         return self._facts.get(name, self.step.known_outputs.get(name))

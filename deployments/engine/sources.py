@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deployments.actions.base import ActionFailed, Loaded, Source, Template
+from deployments.actions.base import ActionFailed
 from deployments.actions.naming import as_text
+from deployments.actions.supplies import Loaded, Source, Template
 from deployments.expressions import BadExpressionError, resolve, value_at
 from deployments.manifests.check import ManifestProblem, check_manifest, check_together
 from deployments.manifests.document import BadDocument, Document

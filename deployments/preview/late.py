@@ -9,7 +9,7 @@ from deployments.expressions import BadExpressionError
 from deployments.late import filled_in
 from deployments.models import StepExecution
 from deployments.plan import PlannedStep
-from deployments.preview.rollout import StageMemory
+from deployments.preview.memories import StageMemory
 from deployments.steps.base import BadStepError, step_kind
 
 

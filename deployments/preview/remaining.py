@@ -15,7 +15,7 @@ from deployments.models import Memory, StageExecution, StepExecution
 from deployments.plan import PlannedStep
 from deployments.preview.documents import ShownStep, shown_step
 from deployments.preview.late import OnlyInARun, actions_now
-from deployments.preview.rollout import StageMemory, StepMemory
+from deployments.preview.memories import StageMemory, StepMemory
 from deployments.preview.running import Failure, PreviewedStep, act_all, is_settled
 from deployments.preview.whether import Outlook, Verdict, has_failed
 from deployments.regions import known_region

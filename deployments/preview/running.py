@@ -14,7 +14,8 @@ from deployments.actions.base import Action, ActionFailed
 from deployments.engine.masking import secrets_of
 from deployments.models import Execution, Pipeline, StageExecution, StepExecution
 from deployments.preview.late import OnlyInARun, actions_now
-from deployments.preview.rollout import PreviewRollout, StageMemory, StepMemory
+from deployments.preview.memories import StageMemory, StepMemory
+from deployments.preview.rollout import PreviewRollout
 from deployments.preview.whether import Outlook, Verdict
 from deployments.preview.work import WorkPlanned
 from deployments.run_requests import RunRequest

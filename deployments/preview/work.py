@@ -9,7 +9,7 @@ from deployments.engine.work import WorkHere, open_work
 from deployments.models import StepExecution
 
 if TYPE_CHECKING:
-    from deployments.preview.rollout import StageMemory
+    from deployments.preview.memories import StageMemory
 
 
 class WorkPlanned(Exception):

@@ -24,11 +24,11 @@ class HoldBlueGreenService(Action):
         return "Wait for the turn of this ECS service"
 
     def start(self, rollout: Rollout) -> None:
-        if not rollout.sources(SERVICE_DEFINITION):
+        if not rollout.supplies.sources(SERVICE_DEFINITION):
             return
         # Only the name matters yet, and whether the expression is there at all.
         rollout.learn(targetGroupArn=NOT_KNOWN_YET)
-        definition = rollout.load(SERVICE_DEFINITION).value
+        definition = rollout.supplies.load(SERVICE_DEFINITION).value
         balancers = definition.get("loadBalancers", ())
         if not any(one.get("targetGroupArn") == NOT_KNOWN_YET for one in balancers):
             raise ActionFailed(

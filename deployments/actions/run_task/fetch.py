@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from aws.errors import NotFound
 from aws.problems import place_of
 from aws.rules import together
-from deployments.actions.base import Action, ActionFailed, Loaded, Rollout, action
+from deployments.actions.base import Action, ActionFailed, Rollout, action
 from deployments.actions.manifests import TASK_DEFINITION
+from deployments.actions.supplies import Loaded
 from deployments.actions.task_definition import RegisterTaskDefinition
 from guards.limits import TASKS_RUN
 
@@ -71,9 +72,9 @@ class RegisterTaskToRun(RegisterTaskDefinition):
 
 
 def _fetch(rollout: Rollout, kind: str) -> Loaded:
-    source = rollout.sources(kind)[0]
+    source = rollout.supplies.sources(kind)[0]
     rollout.log(f"Fetching {kind} from {source.store}")
-    loaded = rollout.load(kind)
+    loaded = rollout.supplies.load(kind)
     for path in loaded.paths:
         rollout.log(f"- {path}")
     for warning in loaded.warnings:

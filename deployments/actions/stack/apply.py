@@ -82,7 +82,7 @@ class ApplyStack(Action):
         template = (
             {"TemplateURL": self.url}
             if self.url
-            else {"TemplateBody": rollout.load_template(STACK_TEMPLATE).text}
+            else {"TemplateBody": rollout.supplies.template(STACK_TEMPLATE).text}
         )
         values = {name: _value(rollout, kind, value) for name, kind, value in self.values}
         tags = {name: filled_in(value, rollout.value_of) for name, _, value in self.tags}

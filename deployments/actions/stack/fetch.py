@@ -23,8 +23,8 @@ class FetchStackTemplate(Action):
         if self.url:
             rollout.log(f"CloudFormation fetches the template from {self.url}")
             return
-        source = rollout.sources(STACK_TEMPLATE)[0]
+        source = rollout.supplies.sources(STACK_TEMPLATE)[0]
         rollout.log(f"Fetching the template from {source.store}")
-        rollout.load_template(STACK_TEMPLATE)
+        rollout.supplies.template(STACK_TEMPLATE)
         for path in source.paths:
             rollout.log(f"- {path}")

@@ -38,7 +38,9 @@ def parameters_of(program: str, asked: Asked, rollout: Rollout) -> dict[str, Any
 
     Raises `ActionFailed` for a folder that cannot be told, or an expression that names nothing.
     """
-    files = {path or _MAIN[program]: text for path, text in rollout.program_files(CONFIGURATION).items()}
+    files = {
+        path or _MAIN[program]: text for path, text in rollout.supplies.program_files(CONFIGURATION).items()
+    }
     environment = Environment(rollout.value_of)
     for listed, prefix in ((asked.variables, "TF_VAR_"), (asked.environment, "")):
         for name, kind, value in listed:
