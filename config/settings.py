@@ -1,10 +1,11 @@
 """Settings of every process, for the embedded mode and for production; `env.py` reads what differs."""
 
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from csp.constants import NONCE, NONE, SELF
 
+from config.databases import database, web_options
 from config.env import ROOT, read_environment
 from guards import limits
 from guards.addresses import Reach, networks
@@ -107,67 +108,8 @@ TEMPLATES = [
 
 
 # --- Database -------------------------------------------------------------------------------------
-FROZEN_MS, LOCKED_MS, SLOW_MS = 60_000, 5_000, 30_000
-
-
-def _database() -> dict[str, Any]:
-    url = urlsplit(ENV.database_url or f"sqlite:///{HOME / 'slipway.sqlite3'}")
-    if url.scheme == "sqlite":
-        return {
-            "ENGINE": "django.db.backends.sqlite3",
-            "NAME": url.path if url.path.startswith("//") is False else url.path[1:],
-            # Writers queue for the lock at BEGIN; a deferred transaction would fail in the middle instead.
-            "OPTIONS": {
-                "transaction_mode": "IMMEDIATE",
-                "timeout": 20,
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
-            },
-        }
-    given = dict(parse_qsl(url.query))
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(url.path.lstrip("/")),
-        "USER": unquote(url.username or ""),
-        "PASSWORD": unquote(url.password or ""),
-        "HOST": url.hostname or given.pop("host", ""),
-        "PORT": str(url.port or ""),
-        # A connection of the pool is asked for a sign of life before it is handed out.
-        "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {
-            "connect_timeout": 3,
-            "tcp_user_timeout": 15_000,
-            "keepalives_idle": 10,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            # A process that is frozen inside a transaction must not keep its rows from the others for ever.
-            "options": f"-c idle_in_transaction_session_timeout={FROZEN_MS}",
-            "application_name": "slipway",
-            # What libpq knows besides: sslmode, sslrootcert and the like.
-            **given,
-        },
-    }
-
-
-DATABASES = {"default": _database()}
-# Under ASGI a connection per request costs two thirds of the throughput, so the web keeps a pool (`asgi.py`).
-# Who waits too long for a free connection, or for a server that is away, is answered 503 (`web.outages`).
-WEB_DATABASE_OPTIONS = (
-    {
-        "pool": {
-            "min_size": 1,
-            "max_size": ENV.database_pool_size,
-            "max_waiting": 100,
-            "timeout": 5.0,
-            "reconnect_timeout": 2.0,
-        },
-        "application_name": "slipway web",
-        # Somebody waits for the answer: better told than kept waiting, and a free connection for the others.
-        "options": f"{DATABASES['default']['OPTIONS'].get('options', '')} -c lock_timeout={LOCKED_MS}"
-        f" -c statement_timeout={SLOW_MS}",
-    }
-    if DATABASES["default"]["ENGINE"].endswith("postgresql")
-    else {}
-)
+DATABASES = {"default": database(ENV.database_url, HOME)}
+WEB_DATABASE_OPTIONS = web_options(DATABASES["default"], ENV.database_pool_size)
 
 # --- Broker, channel layer, cache ------------------------------------------------------------------
 REDIS_URL = ENV.redis_url or f"unix://{HOME / 'valkey.sock'}"

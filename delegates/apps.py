@@ -10,7 +10,8 @@ class DelegatesConfig(AppConfig):
     verbose_name = "Delegates"
 
     def ready(self) -> None:
-        from delegates.inquiries import OWNER, InquiryOwner
+        from delegates.inquiring import OWNER
+        from delegates.inquiry_tasks import InquiryOwner
         from delegates.owners import register_owner
 
         register_owner(OWNER, InquiryOwner())

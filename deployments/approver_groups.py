@@ -5,8 +5,8 @@ from difflib import get_close_matches
 
 from deployments.expressions import has_expression
 from deployments.pipelines import PipelineSpec
-from deployments.plan import Missing
 from deployments.steps.approval import APPROVAL
+from deployments.targets import Missing
 from rbac.models import Scope, UserGroup
 
 _ABOVE = {"account": 0, "org": 1}

@@ -17,6 +17,7 @@ from deployments.models import Pipeline, PipelineVersion
 from deployments.pipelines import BadPipelineError, PipelineSpec, read_pipeline
 from deployments.step_connectors import bad_connectors
 from deployments.step_secrets import bad_secrets
+from deployments.targets import Missing, find_targets, no_such
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import Principal, require
@@ -104,7 +105,7 @@ def checked(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]:
     try:
         spec = read(yaml)
         refused = _refusals(spec, scope, reader)
-        lacks = [plan.Missing(one.need.path, one.sentence) for one in refused.lacks]
+        lacks = [Missing(one.need.path, one.sentence) for one in refused.lacks]
         refuse_missing([*refused.missing, *lacks], yaml)
     except PipelineNotRunnable as refused:
         return {"errors": refused.errors, "warnings": [], "note": ""}
@@ -115,19 +116,19 @@ def checked(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]:
 class _Refused:
     """What keeps a pipeline from being saved: names that mean nothing, things that may not be used."""
 
-    missing: list[plan.Missing]
+    missing: list[Missing]
     lacks: list[Lack]
 
 
 def _refusals(spec: PipelineSpec, scope: Scope, person: Principal) -> _Refused:
     """R082: a person needs access to what a pipeline will use, already when it is saved."""
-    targets, missing = plan.find_targets(spec, scope)
+    targets, missing = find_targets(spec, scope)
     lacks = lacking(person, needs_of_run(spec, targets, scope))
     # What the pipeline names and the person may not see looks like what nobody has made.
     unseen = [one for one in lacks if not one.is_seen and one.need.permission in _NAMED]
     for one in unseen:
         kind, identifier = _NAMED[one.need.permission], one.need.thing.identifier
-        missing.append(plan.no_such(kind, identifier, scope, one.need.path))
+        missing.append(no_such(kind, identifier, scope, one.need.path))
     missing += [*plan.bad_manifests(spec, scope, person), *bad_groups(spec, scope)]
     missing += [*bad_connectors(spec, scope), *bad_secrets(spec, scope)]
     # Nor is anything told of what such a thing uses in turn.
@@ -139,7 +140,7 @@ def _stage_at(path: str) -> str:
     return path.partition(".stage.")[0]
 
 
-def refuse_missing(missing: list[plan.Missing], yaml: str = "") -> None:
+def refuse_missing(missing: list[Missing], yaml: str = "") -> None:
     """Raises `PipelineNotRunnable` where something is missing, with the places in `yaml`."""
     if missing:
         document = parse(yaml, "pipeline") if yaml else Document("pipeline", None)
@@ -158,7 +159,7 @@ def _add(scope: Scope, spec: PipelineSpec, yaml: str) -> Pipeline:
     return pipeline
 
 
-def _placed(missing: plan.Missing, document: Document) -> dict[str, Any]:
+def _placed(missing: Missing, document: Document) -> dict[str, Any]:
     path = tuple(int(part) if part.isdigit() else part for part in missing.path.split("."))
     return {
         "path": missing.path,

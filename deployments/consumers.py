@@ -10,8 +10,8 @@ from urllib.parse import parse_qs
 from channels.db import database_sync_to_async
 
 from deployments import log
+from deployments.execution_rights import Rights, rights_among
 from deployments.models import Execution
-from deployments.queries import Rights, rights_among
 from deployments.watching import LARGEST_FRAME, Hub, frames_of, hub_of
 from rbac.models import User
 from rbac.policy import Grants, Place, places_of

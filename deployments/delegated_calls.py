@@ -15,7 +15,7 @@ from delegates.lending import refuse_to_lend
 from delegates.models import Delegate, DelegateTask
 from delegates.owners import Answer, Payload
 from deployments.actions.work import LOST, RUN_TERRAFORM, SEND_REQUEST, SERVICE
-from deployments.engine import remote, revealing, work
+from deployments.engine import remote, revealing, work, work_answers
 from deployments.engine.masking import secrets_given, secrets_of, with_masks
 from deployments.engine.world import REAL, World
 from deployments.models import Call
@@ -52,7 +52,7 @@ class CallOwner:
         if call is None:
             return
         if call.service == SERVICE:
-            error = work.error_of(answer, call.operation, is_write=call.is_write)
+            error = work_answers.error_of(answer, call.operation, is_write=call.is_write)
         else:
             error = error_of(answer, call)
         # The call keeps it, and forgets it when its phase ends.
@@ -73,7 +73,7 @@ class CallOwner:
             # It may have changed something: a rollback has to know of it.
             told = {"ended": LOST, "reason": task.reason, "begun": True}
             self._answer(call, None, Answer("FAILED", told))
-        elif call is not None and call.service == SERVICE and not work.may_be_adopted(call.operation):
+        elif call is not None and call.service == SERVICE and not work_answers.may_be_adopted(call.operation):
             # Nothing shows what a script has done: it is told as it is, and never begun again.
             self._answer(call, Undelivered("DELEGATE_LOST", task.reason, call.service, call.operation))
         elif call is not None and remote.lose(call.pk, call.send_number, self.world):
@@ -179,9 +179,9 @@ def _result_of(call: Call, answer: Answer) -> dict[str, Any]:
     if call.service != SERVICE:
         return result
     if call.operation == SEND_REQUEST:
-        return work.result_of(call.operation, work.payload_of(scope, call.operation, params), result)
-    if work.may_be_adopted(call.operation):
-        return work.result_of(call.operation, Payload({}), result, _connector_of(call))
+        return work_answers.result_of(call.operation, work.payload_of(scope, call.operation, params), result)
+    if work_answers.may_be_adopted(call.operation):
+        return work_answers.result_of(call.operation, Payload({}), result, _connector_of(call))
     return result
 
 

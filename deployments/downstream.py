@@ -12,12 +12,12 @@ from deployments.expressions import has_expression
 from deployments.manifests.places import is_wanting
 from deployments.models import Artifact, Environment, Execution, StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec
-from deployments.plan import Target, nearest_service
 from deployments.step_connectors import needs_of_frozen_connectors, needs_of_step_connectors
 from deployments.step_manifests import frozen_sources
 from deployments.step_secrets import needs_of_frozen_secrets, needs_of_secrets
 from deployments.step_sources import files_of, sources_of
 from deployments.store_connectors import needs_of_stores
+from deployments.targets import Target, nearest_service
 from rbac.models import Scope
 
 _FILE_STORE = "FileStore"

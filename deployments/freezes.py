@@ -15,7 +15,7 @@ from deployments.catalog.rules import next_version
 from deployments.freezing import WEEK, Period, Place, holding_back, local_of
 from deployments.models import Environment, Execution, FreezeWindow, Pipeline
 from deployments.pipelines import BadPipelineError, read_pipeline
-from deployments.plan import Target, find_targets
+from deployments.targets import Target, find_targets
 from guards.limits import FREEZE_NAMES, NAME_CHARACTERS
 from rbac.audit import record
 from rbac.models import Scope, User

@@ -5,7 +5,7 @@ from typing import Any
 
 from deployments.headings import Around, headings, parted
 from deployments.pipelines import GroupSpec, StageSpec, StepSpec
-from deployments.plan import Target
+from deployments.targets import Target
 
 
 def outlined(targets: list[Target]) -> list[dict[str, Any]]:

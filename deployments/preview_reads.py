@@ -18,7 +18,7 @@ from connectors.models import Connector
 from delegates.clock import database_now
 from delegates.doors import DelegateDoor, DoorClosed, call_here, call_payload, open_door
 from delegates.errands import SERVICE, SiteCaller, SiteDoor, errand_payload, kind_of, open_site
-from delegates.inquiries import error_of
+from delegates.inquiry_tasks import error_of
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask
 from delegates.operations.tasks import submit_task

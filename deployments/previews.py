@@ -19,6 +19,7 @@ from deployments.preview_reads import Answers, open_here
 from deployments.run_requests import RunRequest, checked_run, targets_of, unknown_inputs
 from deployments.step_sources import sources_of
 from deployments.store_connectors import named_connectors
+from deployments.targets import Target
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
 from web.problems import Problem
@@ -78,7 +79,7 @@ def judged_plan(pipeline: Pipeline, inputs: Mapping[str, Any], artifact: dict[st
     return stages
 
 
-def _forward(stage: StageExecution, target: plan.Target) -> Iterator[plan.PlannedStep]:
+def _forward(stage: StageExecution, target: Target) -> Iterator[plan.PlannedStep]:
     planned = plan.planned_steps(stage, target.spec)
     return (one for one in planned if one.step.section == StepExecution.Section.EXECUTION)
 
@@ -89,7 +90,7 @@ def _judge(step: dict[str, Any], verdict: Verdict) -> None:
         step["status"] = "SKIPPED"
 
 
-def _needs_delegates(target: plan.Target, scope: Scope) -> bool:
+def _needs_delegates(target: Target, scope: Scope) -> bool:
     steps = (*target.spec.steps, *target.spec.rollback_steps)
     rows = [*target.overridden.sources(), *(row for one in steps for row in sources_of(one.type, one.spec))]
     stores = named_connectors(scope, rows).values()

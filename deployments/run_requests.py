@@ -14,6 +14,7 @@ from deployments.models import Pipeline
 from deployments.pipelines import PipelineSpec
 from deployments.step_connectors import bad_connectors
 from deployments.step_secrets import bad_secrets
+from deployments.targets import Target, closed_to_delegates, find_targets, missing_values
 from rbac.models import Scope, User
 from rbac.policy import require
 from web.problems import BadInput
@@ -26,7 +27,7 @@ class RunRequest:
     """A run that may begin: what the pipeline says, where it goes, with which image and inputs."""
 
     spec: PipelineSpec
-    targets: list[plan.Target]
+    targets: list[Target]
     artifact: dict[str, str]
     inputs: dict[str, Any]
     secret_inputs: dict[str, str]
@@ -59,14 +60,14 @@ def checked_run(
     return RunRequest(spec, targets, artifact, given.plain, given.secrets, unknown_inputs(spec, inputs))
 
 
-def targets_of(spec: PipelineSpec, scope: Scope) -> list[plan.Target]:
+def targets_of(spec: PipelineSpec, scope: Scope) -> list[Target]:
     """Look up all that a pipeline names. Raises `PipelineNotRunnable` for what cannot run."""
-    targets, missing = plan.find_targets(spec, scope)
+    targets, missing = find_targets(spec, scope)
     refuse_missing(
         missing
         or [
-            *plan.missing_values(targets),
-            *plan.closed_to_delegates(targets),
+            *missing_values(targets),
+            *closed_to_delegates(targets),
             *plan.bad_manifests(spec, scope),
             *bad_groups(spec, scope),
             *bad_connectors(spec, scope),

@@ -11,8 +11,8 @@ from connectors.queries import find_connector
 from connectors.uses import Thing, Use, Uses, uses
 from deployments.models import Pipeline, StageExecution
 from deployments.pipelines import BadPipelineError, PipelineSpec, StageSpec, read_pipeline
-from deployments.plan import Missing
 from deployments.steps.base import BadStepError, step_kind
+from deployments.targets import Missing
 from rbac.models import Scope
 from rbac.policy import Principal, at_or_below, visible_to
 

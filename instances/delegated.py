@@ -11,7 +11,7 @@ from django.db import transaction
 from aws.errors import NotSent, Unanswered, Undelivered
 from delegates.clock import database_now
 from delegates.doors import DelegateDoor, DoorClosed, call_payload
-from delegates.inquiries import error_of
+from delegates.inquiry_tasks import error_of
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask
 from delegates.operations.tasks import submit_task

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments import authoring, operations, queries
-from deployments.api.executions import ExecutionSummary
+from deployments.api.execution_shapes import ExecutionSummary
 from deployments.input_sets import laid_over
 from deployments.models import Execution, Pipeline
 from deployments.pipeline_guide import full_schema

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from deployments.engine import again, backward, failing, stages_back
+from deployments.engine import again, failing, leaving, stages_back
 from deployments.engine.decisions import decide
 from deployments.engine.flow import ENDED_BADLY, runs_after_failure
 from deployments.engine.lease import Lease
@@ -52,7 +52,7 @@ def _roll_back(shared: Shared, interrupt: Interrupt) -> str:
         return "The stage has no rollback steps."
     shared = replace(shared, stage=stage)
     stages_back.reopen(shared.stage)
-    backward.reopen(execution)
+    leaving.reopen(execution)
     _reopen(shared)
     execution.rolling_back = True
     execution.status_before_rollback = execution.status

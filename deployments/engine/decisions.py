@@ -4,10 +4,12 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from deployments.actions.base import known_actions
-from deployments.engine import backward, reacting
+from deployments.engine import reacting
 from deployments.engine.again import next_attempt
+from deployments.engine.leaving import leave, leave_rest
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
+from deployments.engine.undo_rows import next_undo
 from deployments.failure_strategies import Reaction, error_type, reaction_to
 from deployments.interventions import LATE, choices_of
 from deployments.models import Interrupt, StepExecution
@@ -41,11 +43,11 @@ def _decide_backward(shared: Shared, step: StepExecution, interrupt: Interrupt) 
     """About an undo that did not succeed: three more tries, on without it, or not one undo more."""
     step.timeout_at = shared.world.now() + timedelta(seconds=step.timeout_seconds)
     step.save(update_fields=["timeout_at"])
-    row = backward.next_undo(shared, step)
+    row = next_undo(shared, step)
     if interrupt.kind == Interrupt.Kind.ABORT:
-        backward.leave_rest(shared, step)
+        leave_rest(shared, step)
     elif interrupt.kind == Interrupt.Kind.IGNORE and row is not None:
-        backward.leave(shared, row)
+        leave(shared, row)
 
 
 def _react(shared: Shared, step: StepExecution, interrupt: Interrupt) -> None:

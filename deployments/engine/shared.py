@@ -11,9 +11,9 @@ from deployments.engine.lease import Lease
 from deployments.engine.parking import Parking
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.models import ActionRun, AwsEvent, Execution, Slot, SlotClaim, StageExecution, StepExecution
-from deployments.queries import waiting_claims
 from deployments.regions import region_for
 from deployments.step_manifests import FROZEN
+from deployments.waiting_lines import waiting_claims
 from guards.masks import Mask
 
 

@@ -10,8 +10,8 @@ from deployments.engine.shared import Shared, slot_key
 from deployments.engine.standing import settle
 from deployments.engine.turns import SlotWanted
 from deployments.models import Slot, SlotClaim, StageExecution, StepExecution
-from deployments.queries import ahead_of, waiting_claims
 from deployments.states import TERMINAL, Status
+from deployments.waiting_lines import ahead_of, waiting_claims
 
 WAIT = timedelta(seconds=15)
 BESIDE, CROSSED = "SERVICE_CHANGED_BESIDE", "SERVICES_CROSSED"

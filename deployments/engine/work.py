@@ -3,31 +3,23 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from aws.caller import Caller
-from aws.errors import AwsError, NotSent, Undelivered, from_record
+from aws.errors import Undelivered
 from connectors.aws_accounts import read_spec
 from connectors.models import Connector
 from connectors.queries import find_connector
 from connectors.secrets import SecretMissing, find_secret
 from delegates.clock import database_now
 from delegates.doors import DelegateDoor, DoorClosed, call_payload, open_door, refuse_disabled
-from delegates.errands import (
-    SiteDoor,
-    do_errand_here,
-    errand_payload,
-    kept_of,
-    kept_result,
-    kind_of,
-    open_site,
-)
+from delegates.errands import SiteDoor, do_errand_here, errand_payload, kind_of, open_site
 from delegates.lending import refuse_to_lend
 from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
 from delegates.owners import Payload
-from delegates.terraform_cloud import OPERATIONS, error_of_terraform
+from delegates.terraform_cloud import OPERATIONS
 from delegates.work import do_here, sealed
 from deployments.actions.work import (
     ASK_TERRAFORM,
@@ -44,9 +36,9 @@ from deployments.actions.work import (
 )
 from deployments.engine.doors import OWNER, Selectors, deadline_of, selectors_for
 from deployments.engine.provisions import kept_plan
+from deployments.engine.work_answers import error_of, result_of
 from deployments.models import Call, StageExecution, StepExecution
 from deployments.states import CallState
-from guards.masks import Mask
 from rbac.models import Scope
 
 _KINDS = {
@@ -71,17 +63,6 @@ _FOR_ROUTING = ("secrets", "through", "selectors", "plan_id")
 # A look has 30 seconds in all.
 SECONDS_HERE = 20.0
 SECONDS_OF_READS = 90
-
-
-class _Ended(Protocol):
-    """How work ended, as a delegate or an executor says it."""
-
-    @property
-    def status(self) -> str: ...
-    @property
-    def error(self) -> Mapping[str, Any] | None: ...
-    @property
-    def result(self) -> Mapping[str, Any] | None: ...
 
 
 @dataclass(frozen=True)
@@ -269,62 +250,6 @@ def _secrets(scope: Scope, params: Mapping[str, Any]) -> dict[str, str]:
         }
     except SecretMissing as missing:
         raise Undelivered("SECRET_MISSING", str(missing)) from missing
-
-
-def result_of(
-    operation: str, payload: Payload, result: Mapping[str, Any], connector: Connector | None = None
-) -> dict[str, Any]:
-    """What is kept of a result: a server that is told a secret may say it again."""
-    if operation in OPERATIONS:
-        return kept_result(connector, operation, result)
-    if operation != SEND_REQUEST:
-        return kept_of(operation, result)
-    return {**result, "body": Mask(payload.mask).text(str(result.get("body", "")))}
-
-
-def may_be_adopted(operation: str) -> bool:
-    """Whether something can show what became of work whose answer is lost."""
-    return operation in OPERATIONS
-
-
-def error_of(answer: _Ended, operation: str, *, is_write: bool) -> AwsError | None:
-    """What an answer that is not good means; a script that ended with an exit code has been run."""
-    if operation in OPERATIONS:
-        return error_of_terraform(answer, is_write=is_write)
-    error = answer.error or {}
-    if error.get("kind") not in (None, "TaskError", "NotSent"):
-        return from_record({name: str(value) for name, value in error.items()})
-    code, message = str(error.get("code", answer.status)), str(error.get("message") or "no reason was given")
-    if answer.status == "SUCCEEDED" or (answer.status == "FAILED" and code in _HAS_RUN):
-        return None
-    if answer.status == "NOT_SENT" or (error.get("capability") and code in _LACKS):
-        return NotSent(code, message, SERVICE)
-    return Undelivered(_CODES.get(code, "TASK_FAILED"), _sentence(message), SERVICE)
-
-
-# It has run, and its result says what came of it.
-_HAS_RUN = ("ScriptFailed", "ProgramFailed")
-# What another delegate may have.
-_LACKS = ("NoInterpreter", "NoGit", "NoTerraform", "ShellBlocked")
-_CODES = {
-    "Aborted": "TASK_ABORTED",
-    "AddressRefused": "ADDRESS_REFUSED",
-    "BadParameters": "BAD_PARAMETERS",
-    "GitFailed": "GIT_FAILED",
-    "HostKeyChanged": "HOST_KEY_CHANGED",
-    "NameNotResolved": "NOT_REACHED",
-    "NoAnswer": "NOT_REACHED",
-    "NoBackend": "NO_BACKEND",
-    "NotConnected": "NOT_REACHED",
-    "OutputsTooLarge": "OUTPUTS_TOO_LARGE",
-    "PlanTooLarge": "PLAN_TOO_LARGE",
-    "TimedOut": "TIMED_OUT",
-}
-
-
-def _sentence(text: str) -> str:
-    told = text.strip().rstrip(".")
-    return f"{told[:1].upper()}{told[1:]}."
 
 
 def _criterion(url: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from deployments.knowledge.words import DIGEST, FIXED
 from deployments.models import Environment, StageExecution
-from deployments.plan import nearest_service
+from deployments.targets import nearest_service
 from rbac.policy import Principal, can
 
 _VARIABLES: Mapping[str, str] = {

@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from deployments import freezes, operations, queries
+from deployments.execution_documents import execution_document
 from deployments.models import Execution
 from deployments.onboarding import way_to_first_run
 from deployments.states import TERMINAL, Status
@@ -59,7 +60,7 @@ def execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will show one execution; its script keeps it up to date."""
     found = _found(request, pk)
     context = {
-        "document": queries.execution_document(found, request.user),
+        "document": execution_document(found, request.user),
         "statuses": LOOKS,
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", found.pipeline),

@@ -13,8 +13,9 @@ from uuid import UUID
 from channels.db import database_sync_to_async
 
 from deployments import log
+from deployments.execution_documents import execution_facts
+from deployments.execution_rights import Rights, buttons
 from deployments.models import Execution
-from deployments.queries import Rights, buttons, execution_facts
 from deployments.watching.frames import LARGEST_FRAME, Recent, frames_of
 from web.listening import listen
 

@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, Route, WebSocketRoute
 
+from deployments.execution_documents import execution_document
 from deployments.log.blocks import Block, Entry, encode, microseconds
 from deployments.models import Execution
-from deployments.queries import execution_document
 from rbac.models import User
 
 LARGEST_PAGE = 1000

@@ -13,9 +13,9 @@ from delegates.owners import Answer, register_owner
 from deployments.delegated_calls import CallOwner
 from deployments.engine.doors import OWNER, open_door
 from deployments.engine.world import World
+from deployments.execution_documents import call_document, execution_document
 from deployments.models import Call, Execution
 from deployments.operations import roll_back_execution
-from deployments.queries import call_document, execution_document
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
 from web.problems import BadInput

@@ -4,9 +4,9 @@ import pytest
 
 from connectors.models import FileNode
 from deployments.catalog import ManifestSpec, OverrideSpec, override_service
+from deployments.execution_documents import execution_document
 from deployments.models import CheckedItem, Execution, Infrastructure, Service
 from deployments.operations import abort_execution, retry_execution, roll_back_execution
-from deployments.queries import execution_document
 from rbac.models import User
 from tests.deployments.driving import Drive
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from deployments.execution_documents import execution_document
 from deployments.models import ActionRun, Execution, StepExecution
 from deployments.operations import roll_back_execution
-from deployments.queries import execution_document
 from deployments.undo_plan import undo_plan
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text

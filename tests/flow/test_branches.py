@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
+from deployments.execution_documents import execution_document
 from deployments.models import Execution, Slot, StepExecution, StepGroup
 from deployments.operations import decide, roll_back_execution
-from deployments.queries import execution_document
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 from tests.interventions.conftest import until_asked  # noqa: F401

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from deployments.execution_documents import execution_document
 from deployments.models import Execution
-from deployments.queries import execution_document
 from rbac.models import User
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text

@@ -9,9 +9,9 @@ import pytest
 
 from aws.logs import LogPage, Logs
 from connectors.models import Secret
+from deployments.execution_documents import execution_document
 from deployments.models import Execution
 from deployments.operations import abort_execution, retry_execution
-from deployments.queries import execution_document
 from tests.deployments.driving import Drive
 from tests.run_task.conftest import DEFINITION, SIDECAR, request_text
 from tests.watching import places

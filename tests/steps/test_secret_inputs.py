@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from deployments.execution_documents import execution_document
 from deployments.models import Call, Execution, StepExecution
-from deployments.queries import execution_document
 from rbac.models import Scope, UserGroup
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text

@@ -1,0 +1,76 @@
+"""How processes reach their database: what its URL says, and what keeps one that hangs from the others."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+FROZEN_MS, LOCKED_MS, SLOW_MS = 60_000, 5_000, 30_000
+
+
+def database(address: str, home: Path) -> dict[str, Any]:
+    """The database at an address, or the one in the state folder where there is none."""
+    url = urlsplit(address or f"sqlite:///{home / 'slipway.sqlite3'}")
+    return _sqlite(url.path) if url.scheme == "sqlite" else _postgres(url)
+
+
+def _sqlite(path: str) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": path if path.startswith("//") is False else path[1:],
+        # Writers queue for the lock at BEGIN; a deferred transaction would fail in the middle instead.
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+        },
+    }
+
+
+def _postgres(url: SplitResult) -> dict[str, Any]:
+    given = dict(parse_qsl(url.query))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(url.path.lstrip("/")),
+        "USER": unquote(url.username or ""),
+        "PASSWORD": unquote(url.password or ""),
+        "HOST": url.hostname or given.pop("host", ""),
+        "PORT": str(url.port or ""),
+        # A connection of the pool is asked for a sign of life before it is handed out.
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "connect_timeout": 3,
+            "tcp_user_timeout": 15_000,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            # A process that is frozen inside a transaction must not keep its rows from the others for ever.
+            "options": f"-c idle_in_transaction_session_timeout={FROZEN_MS}",
+            "application_name": "slipway",
+            # What libpq knows besides: sslmode, sslrootcert and the like.
+            **given,
+        },
+    }
+
+
+def web_options(found: Mapping[str, Any], pool_size: int) -> dict[str, Any]:
+    """What the web adds where the database is PostgreSQL: a pool, and an end to long waits.
+
+    Under ASGI a connection per request costs two thirds of the throughput (`asgi.py`). Who waits too long for
+    a free connection, or for a server that is away, is answered 503 (`web.outages`).
+    """
+    if not found["ENGINE"].endswith("postgresql"):
+        return {}
+    return {
+        "pool": {
+            "min_size": 1,
+            "max_size": pool_size,
+            "max_waiting": 100,
+            "timeout": 5.0,
+            "reconnect_timeout": 2.0,
+        },
+        "application_name": "slipway web",
+        # Somebody waits for the answer: better told than kept waiting, and a free connection for the others.
+        "options": f"{found['OPTIONS'].get('options', '')} -c lock_timeout={LOCKED_MS}"
+        f" -c statement_timeout={SLOW_MS}",
+    }

@@ -1,0 +1,84 @@
+"""The checklist that proves a rollback: what each undone action found before, beside what is there now."""
+
+from datetime import timedelta
+
+from deployments.actions.base import Action, Check, Rollout, known_actions
+from deployments.engine.running import Failed, Finished, Wait, run
+from deployments.engine.shared import Shared
+from deployments.engine.telling import say
+from deployments.engine.undo_rows import UNIT, partners, phase_of
+from deployments.models import ActionRun, CheckedItem, StepExecution
+from deployments.states import ActionState, Status
+
+
+def verify(shared: Shared, step: StepExecution) -> timedelta | None:
+    """The checklist: what each undone action found before, beside what is there now."""
+    checks: list[Check] = []
+    undone = 0
+    for partner in reversed(partners(shared, step)):
+        for row in partner.actions.select_related("step").order_by("position"):
+            if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
+                continue
+            undone += 1
+            if row.name not in known_actions():
+                checks.append(Check(row.title, "as before", "not known", ok=False, note=row.detail))
+                continue
+            end = run(shared, row, phase_of("verify", row), _checklist, told_in=step)
+            if isinstance(end, Wait):
+                return end.time
+            checks += _checks_of(row, end)
+            if isinstance(end, Finished):
+                with shared.lease.commit():
+                    end.rollout.finish(keep_progress=False)
+    _conclude(shared, step, checks, undone)
+    return None
+
+
+def _checklist(action: Action, rollout: Rollout) -> list[Check]:
+    return action.checklist(rollout)
+
+
+def _checks_of(row: ActionRun, end: object) -> list[Check]:
+    if isinstance(end, Finished):
+        checks: list[Check] = list(end.value)  # type: ignore[call-overload]
+        return checks
+    why = end.failure.message if isinstance(end, Failed) else "it could not be read"
+    return [Check(row.title, "as before", "not known", ok=False, note=why)]
+
+
+def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: int) -> None:
+    broken = [check for check in checks if not check.ok]
+    rows = ActionRun.objects.filter(step__in=partners(shared, step), state=ActionState.NOT_RESTORED)
+    with shared.lease.commit():
+        CheckedItem.objects.bulk_create(
+            CheckedItem(
+                step=step,
+                attempt=step.attempt,
+                position=index,
+                subject=check.subject,
+                expected=check.expected,
+                found=check.found,
+                ok=check.ok,
+                note=check.note,
+            )
+            for index, check in enumerate(checks)
+        )
+        restored = not broken and not rows.exists()
+        step.status = Status.SUCCESS if restored else Status.FAILED
+        step.ended_at = shared.world.now()
+        step.save(update_fields=["status", "ended_at"])
+        lines = "\n".join(_closing_lines(checks, undone, restored=restored))
+        say(shared, step, lines, "success" if restored else "error", UNIT)
+
+
+def _closing_lines(checks: list[Check], undone: int, *, restored: bool) -> list[str]:
+    if not undone:
+        return ["Nothing was changed in AWS, so there is nothing to undo."]
+    lines = [f"{'ok' if c.ok else 'NOT RESTORED'}: {c.subject}: {c.found}" for c in checks]
+    for check in checks:
+        if not check.ok:
+            lines.append(f"  expected {check.expected} {check.note}".rstrip())
+    return [
+        *lines,
+        "Rollback verified." if restored else "The rollback is not complete: see the lines above.",
+    ]
