@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployments.actions.base import Action, ActionFailed, CallRecord, NobodyKnows, Rollout, Verdict, action
-from deployments.actions.naming import SECRET, Environment
-from deployments.actions.script import NOT_KNOWN
+from deployments.actions.script import NOT_KNOWN, environment_of, refuse_exit_code
 from deployments.actions.work import Script
 from deployments.expressions import is_path
 from guards.fault import Refused
@@ -38,23 +37,13 @@ class RunProvisionerScript(Action):
         return "Run provisioning script"
 
     def start(self, rollout: Rollout) -> None:
-        environment = Environment(rollout.value_of)
-        for name, kind, value in self.variables:
-            if kind == SECRET:
-                environment.secrets[name] = value
-            else:
-                environment.add(name, value)
+        environment = environment_of(rollout, self.variables)
         text = environment.taken_out_of(self.script)
         rollout.log("Running the provisioning script")
         end = rollout.work.run_script(
             Script(text, self.interpreter, environment.values, environment.secrets, output_file=OUTPUT_PATH)
         )
-        if end.exit_code:
-            raise ActionFailed(
-                "SCRIPT_FAILED",
-                f"The script ended with exit code {end.exit_code}. Its output above says why.",
-                exit_code=end.exit_code,
-            )
+        refuse_exit_code(end)
         self._hand_on(rollout, outputs_from(end.written))
 
     def _hand_on(self, rollout: Rollout, outputs: Mapping[str, Any]) -> None:

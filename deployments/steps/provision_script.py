@@ -1,14 +1,13 @@
 """The step that makes infrastructure by a script of people's own (R186)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from deployments.actions.naming import SECRET, TEXT, secrets_named_in, variable_problem
 from deployments.actions.provision_script import RunProvisionerScript
 from deployments.expressions import is_path
 from deployments.steps.base import BadStepError, Plan, about, step, unit
-from deployments.steps.script import SHELLS, inline_script, value_text, variable_columns
-from guards.limits import SHELL_SCRIPT_BYTES
+from deployments.steps.scripted import SHELLS, VARIABLE_TYPES, Scripted, variable_columns
 
 # R189, with the names that the reference maps to region and cluster.
 MAKE_CLUSTER = """\
@@ -19,11 +18,10 @@ cluster="my-cluster"
 aws ecs create-cluster --cluster-name "$cluster" --region "$region"
 printf '{"region_name": "%s", "cluster_name": "%s"}' "$region" "$cluster" > "$PROVISIONER_OUTPUT_PATH"
 """
-_TYPES = (TEXT, "Number", SECRET)
 
 
 @dataclass(frozen=True)
-class ShellScriptProvisionSpec:
+class ShellScriptProvisionSpec(Scripted):
     """The script, what it sees as its environment, and which of the outputs that it writes are secrets.
 
     The script stands in `script`, or under `source.spec.script` with `source.type: Inline`.
@@ -47,7 +45,7 @@ class ShellScriptProvisionSpec:
         metadata=about(
             "What the script finds in its environment. Of a Secret the value is its identifier, such as "
             "account.token.",
-            columns=variable_columns(*_TYPES),
+            columns=variable_columns(*VARIABLE_TYPES),
         ),
     )
     secretOutputs: list[str] = field(
@@ -60,31 +58,11 @@ class ShellScriptProvisionSpec:
         if problem := next(self._problems(), ""):
             raise BadStepError(f"ShellScriptProvision: {problem}")
 
-    def _problems(self) -> Any:
-        if self.shell not in SHELLS:
-            yield f"shell is one of {', '.join(SHELLS)}, not {self.shell!r}"
-        if bool(self.script) == bool(self.source):
-            yield "it needs either script or source under spec"
-        if self.source and not inline_script(self.source).strip():
-            yield "source has type: Inline, and the script under spec.script"
-        if len(self.text.encode()) > SHELL_SCRIPT_BYTES:
-            yield f"the script is larger than {SHELL_SCRIPT_BYTES}"
-        if found := variable_problem(self.environmentVariables, "environment variable", _TYPES):
-            yield found
+    def _problems(self) -> Iterator[str]:
+        yield from self.script_problems()
         for one in self.secretOutputs:
             if not isinstance(one, str) or not is_path(one) or "." in one:
                 yield f"secretOutputs: {one!r} is no name of an output"
-
-    @property
-    def text(self) -> str:
-        return self.script or inline_script(self.source)
-
-    @property
-    def secret_references(self) -> tuple[str, ...]:
-        """The secrets that the script gets."""
-        own = [str(one.get("value", "")) for one in self.environmentVariables if one.get("type") == SECRET]
-        values = [str(one.get("value", "")) for one in self.environmentVariables]
-        return tuple(dict.fromkeys([*own, *secrets_named_in(self.text, *values)]))
 
 
 @step(
@@ -101,13 +79,5 @@ def shell_script_provision(spec: ShellScriptProvisionSpec) -> Plan:
     """Run the script in a folder of its own and hand on what it writes to $PROVISIONER_OUTPUT_PATH."""
     yield unit(
         "Provision",
-        RunProvisionerScript(
-            spec.text,
-            SHELLS[spec.shell],
-            [
-                [str(one["name"]), str(one.get("type", TEXT)), value_text(one.get("value", ""))]
-                for one in spec.environmentVariables
-            ],
-            list(spec.secretOutputs),
-        ),
+        RunProvisionerScript(spec.text, spec.interpreter, spec.variables, list(spec.secretOutputs)),
     )

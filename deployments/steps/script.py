@@ -1,16 +1,14 @@
 """The step that runs a script at a delegate (R259-R262)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from deployments.actions.naming import SECRET, TEXT, secrets_named_in, variable_problem
+from deployments.actions.naming import SECRET, TEXT, variable_problem
 from deployments.actions.script import RunScript
 from deployments.steps.base import BadStepError, Plan, about, step, unit
-from deployments.steps.columns import Column
-from guards.limits import SHELL_SCRIPT_BYTES
+from deployments.steps.scripted import SHELLS, VARIABLE_TYPES, Scripted, variable_columns
 
-SHELLS = {"Bash": "bash", "Sh": "sh"}
 # R260, with what put-metric-alarm cannot do without.
 ATTACH_ALARM = """\
 # An example: an alarm that scales the ECS service by its scaling policy. The delegate needs the AWS CLI.
@@ -29,17 +27,8 @@ aws cloudwatch put-metric-alarm --alarm-name "$service-cpu-high" --alarm-actions
 """
 
 
-def variable_columns(*types: str) -> tuple[Column, ...]:
-    """The columns of a list of variables of these types, as forms show it."""
-    return (
-        Column("name", is_needed=True),
-        Column("type", "choice", choices=types, default=TEXT),
-        Column("value"),
-    )
-
-
 @dataclass(frozen=True)
-class ShellScriptSpec:
+class ShellScriptSpec(Scripted):
     """The script, what it sees as its environment, and which of its variables are outputs of the step.
 
     The script stands in `script`, or under `source.spec.script` with `source.type: Inline`.
@@ -62,7 +51,7 @@ class ShellScriptSpec:
         metadata=about(
             "What the script finds in its environment. Of a Secret the value is its identifier, such as "
             "account.token.",
-            columns=variable_columns(TEXT, "Number", SECRET),
+            columns=variable_columns(*VARIABLE_TYPES),
         ),
     )
     outputVariables: list[dict[str, Any]] = field(
@@ -81,41 +70,12 @@ class ShellScriptSpec:
         if problem := next(self._problems(), ""):
             raise BadStepError(f"ShellScript: {problem}")
 
-    def _problems(self) -> Any:
-        if self.shell not in SHELLS:
-            yield f"shell is one of {', '.join(SHELLS)}, not {self.shell!r}"
-        if bool(self.script) == bool(self.source):
-            yield "it needs either script or source under spec"
-        if self.source and not inline_script(self.source).strip():
-            yield "source has type: Inline, and the script under spec.script"
-        if len(self.text.encode()) > SHELL_SCRIPT_BYTES:
-            yield f"the script is larger than {SHELL_SCRIPT_BYTES}"
+    def _problems(self) -> Iterator[str]:
+        yield from self.script_problems()
         if self.executionTarget or not self.onDelegate:
             yield "scripts run at a delegate: remove executionTarget and onDelegate"
-        if found := variable_problem(
-            self.environmentVariables, "environment variable", (TEXT, "Number", SECRET)
-        ):
-            yield found
         if found := variable_problem(self.outputVariables, "output variable", (TEXT, SECRET)):
             yield found
-
-    @property
-    def text(self) -> str:
-        return self.script or inline_script(self.source)
-
-    @property
-    def secret_references(self) -> tuple[str, ...]:
-        """The secrets that the script gets."""
-        own = [str(one.get("value", "")) for one in self.environmentVariables if one.get("type") == SECRET]
-        values = [str(one.get("value", "")) for one in self.environmentVariables]
-        return tuple(dict.fromkeys([*own, *secrets_named_in(self.text, *values)]))
-
-
-def inline_script(source: Mapping[str, Any]) -> str:
-    """The script of a `source`, or nothing."""
-    spec = source.get("spec")
-    script = spec.get("script") if isinstance(spec, Mapping) and source.get("type") == "Inline" else ""
-    return script if isinstance(script, str) else ""
 
 
 @step(
@@ -133,19 +93,11 @@ def shell_script(spec: ShellScriptSpec) -> Plan:
         "Script",
         RunScript(
             spec.text,
-            SHELLS[spec.shell],
-            [
-                [str(one["name"]), str(one.get("type", TEXT)), value_text(one.get("value", ""))]
-                for one in spec.environmentVariables
-            ],
+            spec.interpreter,
+            spec.variables,
             [
                 [str(one["name"]), str(one.get("value") or one["name"]), str(one.get("type", TEXT))]
                 for one in spec.outputVariables
             ],
         ),
     )
-
-
-def value_text(value: Any) -> str:
-    """The value of a variable as scripts see it."""
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from deployments.actions.base import Action, ActionFailed, CallRecord, Rollout, Verdict, action
 from deployments.actions.stack.adoption import adopt_stack_write
-from deployments.actions.stack.events import follow, newest_event
+from deployments.actions.stack.deletion import begin_deletion, course_of_deletion
 from deployments.actions.stack.states import GONE
 
 _FOUND = "stack to delete"
@@ -23,27 +23,22 @@ class DeleteStack(Action):
         return f"Delete stack {self.stack}"
 
     def start(self, rollout: Rollout) -> None:
-        client = rollout.cloudformation
-        live = client.describe(self.stack)
+        live = rollout.cloudformation.describe(self.stack)
         rollout.learn(stackName=self.stack)
         if live is None:
             rollout.log(f"There is no stack {self.stack}: nothing to delete", "success")
             return
         rollout.learn(stackId=live.id)
-        newest = newest_event(rollout, client, live.id)
-        rollout.remember(f"{_FOUND} {rollout.intent}", [live.id, newest, live.changed])
-        rollout.log(f"Deleting stack {self.stack}, which is {live.status}")
-        client.delete(live.id, rollout.intent, self.role)
+        said = f"Deleting stack {self.stack}, which is {live.status}"
+        begin_deletion(rollout, live, _FOUND, role=self.role, said=said)
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         return adopt_stack_write(rollout, rollout.cloudformation, call)
 
     def is_done(self, rollout: Rollout) -> bool:
-        found = rollout.recall(f"{_FOUND} {rollout.intent}")
-        if found is None:
+        course = course_of_deletion(rollout, _FOUND)
+        if course is None:
             return True
-        client = rollout.cloudformation
-        course = follow(rollout, client, found[0], rollout.intent, after=found[1], before=found[-1])
         if course.status == "DELETE_FAILED":
             raise ActionFailed(
                 "STACK_NOT_DELETED",

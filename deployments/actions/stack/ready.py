@@ -6,11 +6,12 @@ from typing import Any
 from aws.cloudformation import CloudFormation, Stack
 from deployments.actions.base import Action, ActionFailed, CallRecord, Rollout, Verdict, action
 from deployments.actions.stack.adoption import adopt_stack_write
-from deployments.actions.stack.events import follow, newest_event
+from deployments.actions.stack.deletion import begin_deletion, course_of_deletion
 from deployments.actions.stack.states import FAILED_CREATION, GONE, UPDATABLE, help_for
 
 BEFORE = "stack before"
 _TOLD = "told"
+_FAILED = "failed stack"
 
 
 @action
@@ -95,24 +96,18 @@ class ClearFailedStack(Action):
         return f"Clear away stack {self.stack} if its creation failed"
 
     def start(self, rollout: Rollout) -> None:
-        client = rollout.cloudformation
-        live = client.describe(self.stack)
-        if live is None or live.status != FAILED_CREATION:
-            return
-        newest = newest_event(rollout, client, live.id)
-        rollout.remember(f"failed stack {rollout.intent}", [live.id, newest, live.changed])
-        rollout.log(f"Deleting stack {self.stack}, whose creation failed earlier")
-        client.delete(live.id, rollout.intent, live.role)
+        live = rollout.cloudformation.describe(self.stack)
+        if live is not None and live.status == FAILED_CREATION:
+            said = f"Deleting stack {self.stack}, whose creation failed earlier"
+            begin_deletion(rollout, live, _FAILED, role=live.role, said=said)
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         return adopt_stack_write(rollout, rollout.cloudformation, call)
 
     def is_done(self, rollout: Rollout) -> bool:
-        failed = rollout.recall(f"failed stack {rollout.intent}")
-        if failed is None:
+        course = course_of_deletion(rollout, _FAILED)
+        if course is None:
             return True
-        client = rollout.cloudformation
-        course = follow(rollout, client, failed[0], rollout.intent, after=failed[1], before=failed[-1])
         if course.status == "DELETE_FAILED":
             raise ActionFailed("STACK_NOT_DELETED", f"Stack {self.stack} is DELETE_FAILED. {course.failure}")
         return course.status == GONE
