@@ -22,8 +22,9 @@ from deployments.manifests.kinds import (
     SERVICE_DEFINITION,
     TASK_DEFINITION,
 )
-from deployments.models import Infrastructure, Manifest, Service, ServiceOverride
+from deployments.models import Infrastructure, Manifest, ServiceOverride
 from deployments.overriding import deeper
+from deployments.uses import by_overrides, by_services
 from rbac.models import Scope
 from rbac.policy import Principal, at_or_below, visible_to
 
@@ -52,10 +53,7 @@ def services_with(thing: Thing, principal: Principal) -> Uses:
     if not isinstance(thing, FileNode):
         return Uses()
     found = {one.service_id for one in _manifests_of(thing)}
-    services = Service.objects.filter(pk__in=found).select_related("scope")
-    seen = visible_to(principal, "core_service_view", services).order_by("scope__path", "identifier")
-    shown = tuple(Use(f"service {one.name}", reverse("service", args=[one.pk])) for one in seen)
-    return Uses(shown, hidden=len(found) - len(shown))
+    return by_services(found, principal)
 
 
 @uses
@@ -64,17 +62,7 @@ def overrides_with(thing: Thing, principal: Principal) -> Uses:
     if not isinstance(thing, FileNode):
         return Uses()
     found = {one.pk for one in _overrides_of(thing)}
-    services = visible_to(principal, "core_service_view", Service.objects.all())
-    rows = ServiceOverride.objects.filter(pk__in=found, service__in=services)
-    seen = visible_to(principal, "core_environment_view", rows.select_related("service", "environment"))
-    shown = tuple(
-        Use(
-            f"override of {one.service.name} in {one.environment.name}",
-            reverse("service-in-environment", args=[one.environment_id, one.service_id]),
-        )
-        for one in seen.order_by("environment__name", "pk")
-    )
-    return Uses(shown, hidden=len(found) - len(shown))
+    return by_overrides(found, principal)
 
 
 @uses

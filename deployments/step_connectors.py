@@ -3,21 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.urls import reverse
-
 from connectors.downstream import Need, needs_of_connector
 from connectors.models import Connector
 from connectors.queries import find_connector
-from connectors.uses import Thing, Use, Uses, uses
-from deployments.models import Pipeline, StageExecution
-from deployments.pipelines import BadPipelineError, PipelineSpec, StageSpec, read_pipeline
+from connectors.uses import Thing, Uses, uses
+from deployments.models import StageExecution
+from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
 from deployments.steps.base import BadStepError, step_kind
 from deployments.targets import Missing
+from deployments.uses import by_pipelines
 from rbac.models import Scope
-from rbac.policy import Principal, at_or_below, visible_to
+from rbac.policy import Principal
 
-# Reading a pipeline takes milliseconds; a page does not read more of them than this.
-MOST_READ = 200
 Named = tuple[str, str]
 
 
@@ -70,23 +67,9 @@ def pipelines_by_steps(thing: Thing, principal: Principal) -> Uses:
     """The pipelines with a step that names this connector."""
     if not isinstance(thing, Connector) or thing.kind == Connector.Kind.AWS:
         return Uses()
-    near = Pipeline.objects.filter(at_or_below(thing.scope, "scope"), yaml__contains=thing.identifier)
-    read = near.select_related("scope").order_by("scope__path", "identifier")[:MOST_READ]
-    pipelines = Pipeline.objects.filter(pk__in=[one.pk for one in read if _names(one, thing)])
-    seen = visible_to(principal, "core_pipeline_view", pipelines.select_related("scope"))
-    shown = tuple(
-        Use(f"pipeline {one.name}", reverse("pipeline", args=[one.pk]))
-        for one in seen.order_by("scope__path", "identifier")
-    )
-    return Uses(shown, hidden=len(pipelines) - len(shown))
 
+    def names(scope: Scope, steps: Iterator[StepSpec]) -> bool:
+        named = {one for step in steps for one in connectors_of_step(step.type, step.spec)}
+        return any(find_connector(scope, *one) == thing for one in named)
 
-def _names(pipeline: Pipeline, connector: Connector) -> bool:
-    try:
-        stages = read_pipeline(pipeline.yaml).stages
-    except BadPipelineError:
-        return False
-    named = {
-        one for stage in stages for step in stage.steps for one in connectors_of_step(step.type, step.spec)
-    }
-    return any(find_connector(pipeline.scope, *one) == connector for one in named)
+    return by_pipelines(thing.scope, thing.identifier, names, principal)

@@ -3,22 +3,17 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from django.db.models import QuerySet
-from django.urls import reverse
-
 from connectors.downstream import Need
 from connectors.models import Secret
 from connectors.secrets import SecretMissing, find_secret
-from connectors.uses import Thing, Use, Uses, uses
-from deployments.models import Pipeline, StageExecution
-from deployments.pipelines import BadPipelineError, PipelineSpec, StageSpec, read_pipeline
+from connectors.uses import Thing, Uses, uses
+from deployments.models import StageExecution
+from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
 from deployments.steps.base import step_kind
 from deployments.targets import Missing
+from deployments.uses import by_pipelines
 from rbac.models import Scope
-from rbac.policy import Principal, at_or_below, visible_to
-
-# Reading a pipeline takes milliseconds; a page does not read more of them than this.
-MOST_READ = 200
+from rbac.policy import Principal
 
 
 def secrets_of_step(type_: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
@@ -74,25 +69,12 @@ def pipelines_with(thing: Thing, principal: Principal) -> Uses:
     """The pipelines with a step that uses this secret."""
     if not isinstance(thing, Secret):
         return Uses()
-    found = [one.pk for one in _near(thing)[:MOST_READ] if _names(one, thing)]
-    pipelines = Pipeline.objects.filter(pk__in=found).select_related("scope")
-    seen = visible_to(principal, "core_pipeline_view", pipelines).order_by("scope__path", "identifier")
-    shown = tuple(Use(f"pipeline {one.name}", reverse("pipeline", args=[one.pk])) for one in seen)
-    return Uses(shown, hidden=len(found) - len(shown))
 
+    def names(scope: Scope, steps: Iterator[StepSpec]) -> bool:
+        refs = {ref for step in steps for ref in secrets_of_step(step.type, step.spec)}
+        return any(_is(scope, ref, thing) for ref in refs)
 
-def _near(secret: Secret) -> "QuerySet[Pipeline]":
-    rows = Pipeline.objects.filter(at_or_below(secret.scope, "scope"), yaml__contains=secret.identifier)
-    return rows.select_related("scope").order_by("scope__path", "identifier")
-
-
-def _names(pipeline: Pipeline, secret: Secret) -> bool:
-    try:
-        stages = read_pipeline(pipeline.yaml).stages
-    except BadPipelineError:
-        return False
-    refs = {ref for stage in stages for step in stage.steps for ref in secrets_of_step(step.type, step.spec)}
-    return any(_is(pipeline.scope, ref, secret) for ref in refs)
+    return by_pipelines(thing.scope, thing.identifier, names, principal)
 
 
 def _is(scope: Scope, ref: str, secret: Secret) -> bool:
