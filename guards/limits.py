@@ -170,9 +170,14 @@ SYNC_TARGET_GROUPS: Final = Limit(
     50, "groups", "one look at a cluster asks for the health of, where their services are looked at", OWN
 )
 SYNC_USAGES: Final = Limit(
-    500, "services", "one look at a cluster asks for CPU and memory of, where they are looked at", OWN
+    500,
+    "services",
+    "one look at a cluster asks for CPU and memory of, beside it too, where somebody looks",
+    OWN,
 )
-TARGETS_KEPT: Final = Limit(20, "targets", "the unhealthy ones of a target group that are shown", OWN)
+TARGETS_KEPT: Final = Limit(
+    20, "targets", "the unhealthy ones of a target group that are shown, and as many others", OWN
+)
 SYNC_CALLS: Final = Limit(10_000, "calls", "one look at a cluster", "a hundred times 10,000 tasks")
 
 # --- Texts ------------------------------------------------------------------------------------------

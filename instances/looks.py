@@ -25,9 +25,14 @@ def note_watched(services: Iterable[int], now: datetime) -> None:
     _note(SeenService.objects.filter(service__in=list(services), gone_at=None), now)
 
 
-def looked_at_lately(cluster: SyncedCluster, now: datetime) -> QuerySet[SeenService]:
-    """The services of a cluster that somebody has looked at."""
-    return SeenService.objects.filter(cluster=cluster, gone_at=None, looked_at__gt=now - LATELY)
+def looked_at_lately(
+    clusters: SyncedCluster | QuerySet[SyncedCluster], now: datetime
+) -> QuerySet[SeenService]:
+    """The services of a cluster, or of several, that somebody has looked at."""
+    rows = SeenService.objects.filter(gone_at=None, looked_at__gt=now - LATELY)
+    if isinstance(clusters, SyncedCluster):
+        return rows.filter(cluster=clusters)
+    return rows.filter(cluster__in=clusters)
 
 
 def _note(rows: QuerySet[SeenService], now: datetime) -> None:

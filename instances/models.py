@@ -127,13 +127,16 @@ class SeenService(models.Model):
     scaling = models.JSONField(null=True)
     scaling_seen_at = models.DateTimeField(null=True)
     # When its dashboard was last open, and of each target group since then: "arn", "name", "is_missing",
-    # "counts" by state, "total", "unhealthy" with their reasons, "unhealthy_total", "read_at".
+    # "counts" by state, "total", "unhealthy" with their reasons, "unhealthy_total", "others" that are
+    # initial, draining or unused, "read_at".
     looked_at = models.DateTimeField(null=True)
     targets = models.JSONField(default=list)
     targets_read_at = models.DateTimeField(null=True)
     # By "cpu" and "memory": per cent by the beginning of each five minutes, three hours back.
     usage = models.JSONField(default=dict)
     usage_read_at = models.DateTimeField(null=True)
+    # When a sync, of this cluster or of one beside it, took it upon itself to ask for them.
+    usage_asked_at = models.DateTimeField(null=True)
     first_seen_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True)
@@ -215,7 +218,7 @@ class ServiceInstance(models.Model):
 
 
 class SeenEvent(models.Model):
-    """A sentence that ECS or auto scaling wrote about a service.
+    """A sentence that ECS or auto scaling wrote about a service, or sync where its desired count changed.
 
     AWS keeps the last hundred of ECS, Slipway as retention says.
     """
@@ -223,6 +226,7 @@ class SeenEvent(models.Model):
     class Kind(models.TextChoices):
         ECS = "ECS", "ECS"
         SCALING = "SCALING", "Auto scaling"
+        COUNT = "COUNT", "Desired count"
 
     SCOPE_PATH: ClassVar[str] = "seen__infrastructure__environment__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {
@@ -232,8 +236,9 @@ class SeenEvent(models.Model):
     seen = models.ForeignKey(SeenService, on_delete=models.CASCADE, related_name="events")
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.ECS)
     event = models.CharField(max_length=64)
-    # Of auto scaling: the desired count that it set.
+    # The desired count that auto scaling set; of a change, the one that was found, and the one before.
     count = models.PositiveIntegerField(null=True)
+    before = models.PositiveIntegerField(null=True)
     at = models.DateTimeField()
     message = models.TextField()
 

@@ -7,12 +7,14 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
+from connectors.models import Connector
 from deployments.models import Infrastructure
 from instances.models import SeenService, SyncedCluster, SyncPause
 from instances.pausing import rests
 from rbac.policy import Principal, visible_to
 
 SYNC: Final = "core_environment_access"
+VIEW_CONNECTOR: Final = "core_connector_view"
 # More than a page has room for; the others are told by the infrastructures themselves.
 MOST: Final = 20
 # As long as looks come each minute nobody has to be told of one that is late by a little.
@@ -37,6 +39,8 @@ class Picture:
     rest: SyncPause | None
     infrastructure: Infrastructure | None
     now: datetime
+    # Whether the reader may look at the connector.
+    opens_connector: bool
 
     @property
     def told(self) -> SyncedCluster | SyncPause:
@@ -58,7 +62,7 @@ class Picture:
 
 
 def pictures(principal: Principal, places: QuerySet[Infrastructure], now: datetime) -> list[Picture]:
-    """The pictures of the clusters of these infrastructures, the oldest first; five queries, however many."""
+    """The pictures of the clusters of these infrastructures, the oldest first; six queries, however many."""
     named = list(places.order_by("pk").values_list("pk", "connector", "region", "cluster")[: MOST * 10])
     by_place: dict[tuple[int, str, str], list[int]] = {}
     for pk, connector, region, cluster in [*named, *_settled(named)]:
@@ -67,8 +71,13 @@ def pictures(principal: Principal, places: QuerySet[Infrastructure], now: dateti
     held = rests(found)
     ways = [pk for row in found for pk in by_place[_place(row)]]
     allowed = visible_to(principal, SYNC, Infrastructure.objects.filter(pk__in=ways)).in_bulk()
+    used = Connector.objects.filter(pk__in={row.connector_id for row in found})
+    opened = set(visible_to(principal, VIEW_CONNECTOR, used).values_list("pk", flat=True))
     shown = [
-        Picture(row, held.get(row.pk), _first(by_place[_place(row)], allowed), now) for row in found[:MOST]
+        Picture(
+            row, held.get(row.pk), _first(by_place[_place(row)], allowed), now, row.connector_id in opened
+        )
+        for row in found[:MOST]
     ]
     return sorted(shown, key=lambda one: one.cluster.synced_at.timestamp() if one.cluster.synced_at else 0.0)
 

@@ -21,6 +21,7 @@ from deployments.engine import quota
 from deployments.engine.parking import quota_of
 from instances import columns, lacking, pausing
 from instances.keeping.closing import close
+from instances.keeping.growth import tell_who_scaled
 from instances.keeping.health import groups_to_ask, keep_health
 from instances.keeping.machines import keep_machines, machines_in_use
 from instances.keeping.scaling import (
@@ -28,7 +29,6 @@ from instances.keeping.scaling import (
     keep_activities,
     keep_targets,
     services_to_ask,
-    tell_auto_scaled,
 )
 from instances.keeping.services import keep_services
 from instances.keeping.tasks import keep_tasks, known_stopped
@@ -188,6 +188,8 @@ class Sync:
         while self.reading.wants_filling:
             is_kept_back = lacking.holds(self.cluster.lacking, self.reading.phase, now)
             wanted = [] if is_kept_back else _WANTED[self.reading.phase](self.cluster, now)
+            if not (wanted or is_kept_back):
+                self.cluster.lacking = lacking.forgotten(self.cluster.lacking, self.reading.phase)
             self.reading = self.reading.filled(wanted)
         known = {
             "account": self.cluster.account,
@@ -201,7 +203,7 @@ class Sync:
 
     def _end(self, now: datetime, known: Mapping[str, Any]) -> None:
         close(self.cluster, self.began, now)
-        tell_auto_scaled(self.cluster, now)
+        tell_who_scaled(self.cluster, now)
         self._update(
             reading=None,
             synced_at=now,

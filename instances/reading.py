@@ -119,7 +119,7 @@ class Reading:
         if self.phase == USAGE:
             since, until = window(datetime.fromisoformat(self.began))
             page = {"NextToken": self.token} if self.token else {}
-            asked = metric_data(usage_metrics(cluster, batch), since, until)
+            asked = metric_data(usage_metrics(batch), since, until)
             return Question(operation, {**asked, **page}, lists=False, service=_MEASURING_SERVICE)
         include = {"include": ["TAGS"]} if self.phase == SERVICES else {}
         return Question(operation, {"cluster": cluster, member: batch, **include}, lists=False)

@@ -1,7 +1,7 @@
 """The facts of the overview as the API tells them."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from deployments.models import Execution, StageExecution
 from instances.models import SeenEvent
@@ -10,17 +10,8 @@ from overview.figures import Figures, Numbers
 from overview.matrix import Matrix
 from overview.operations import can_be_returned_to
 from overview.running import Place
+from overview.targets import Target, TargetGroup
 from overview.under_way import UnderWay
-
-# A target group that nobody has looked at.
-_UNREAD: Final = {
-    "is_missing": False,
-    "counts": {},
-    "total": 0,
-    "unhealthy": [],
-    "unhealthy_total": 0,
-    "read_at": None,
-}
 
 
 def overview_document(now_here: UnderWay, found: Figures) -> dict[str, Any]:
@@ -141,10 +132,38 @@ def dashboard_document(places: Iterable[Place], active: Iterable[StageExecution]
 def _on_dashboard(place: Place) -> dict[str, Any]:
     return {
         **place_document(place),
-        "target_groups": [{**_UNREAD, **one} for one in place.target_groups],
+        "target_groups": [_target_group(one) for one in place.target_groups],
         "usage": _usage(place),
         "drift": {"comparison": place.drift.pk, "state": place.drift.state} if place.drift else None,
-        "kept_back": place.kept_back,
+        "kept_back": {name: str(one.get("action")) for name, one in place.kept_back.items()},
+    }
+
+
+def _target_group(group: TargetGroup) -> dict[str, Any]:
+    bad = [one for one in group.targets if one.is_unhealthy]
+    return {
+        "arn": group.arn,
+        "name": group.name,
+        "is_missing": group.is_missing,
+        "counts": group.counts,
+        "total": sum(group.counts.values()),
+        "unhealthy": [_target(one) for one in bad],
+        "unhealthy_total": group.unhealthy_total,
+        "others": [_target(one) for one in group.targets if one not in bad],
+        "read_at": group.read_at,
+    }
+
+
+def _target(one: Target) -> dict[str, Any]:
+    return {
+        "target": one.target,
+        "port": one.port,
+        "zone": one.zone,
+        "state": one.state,
+        "reason": one.reason,
+        "description": one.description,
+        "task": one.task or None,
+        "hint": one.hint,
     }
 
 

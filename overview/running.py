@@ -1,25 +1,28 @@
 """What runs of services, and where: ECS services with their tasks by version."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from django.db.models import Count, F, QuerySet, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Count
 
 from deployments.models import Service
 from drift.models import Comparison
+from instances import lacking
 from instances.keeping.health import groups_of
 from instances.models import SeenService, ServiceInstance
+from overview.targets import TargetGroup, target_group, tasks_behind
+from overview.task_map import Zone, draw
 from overview.usage import Usage, usage_of
 from rbac.policy import Principal, visible_to
 
 VIEW_ENVIRONMENT: Final = "core_environment_view"
-# ECS services of one service that a page lists, and tasks of each that it draws.
+# ECS services of one service that a page lists.
 MOST_PLACES: Final = 50
-MOST_DRAWN: Final = 120
 SHORT_DIGEST: Final = 12
+# What a sync of another cluster may have been told.
+USAGE: Final = "GetMetricData"
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,13 @@ class Version:
 
 @dataclass
 class Place:
-    """One ECS service: what its tasks run, the largest part first, and some of the tasks by zone."""
+    """One ECS service: what its tasks run, the largest part first, and its tasks by zone."""
 
     seen: SeenService
     versions: list[Version] = field(default_factory=list)
-    zones: dict[str, list[ServiceInstance]] = field(default_factory=dict)
+    zones: list[Zone] = field(default_factory=list)
+    # The ids of tasks by the targets that are not healthy.
+    tasks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def running(self) -> int:
@@ -54,7 +59,7 @@ class Place:
 
     @property
     def drawn(self) -> int:
-        return sum(len(tasks) for tasks in self.zones.values())
+        return sum(len(zone.drawn) for zone in self.zones)
 
     @property
     def version(self) -> str:
@@ -72,10 +77,10 @@ class Place:
         return [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else []
 
     @property
-    def target_groups(self) -> list[Mapping[str, Any]]:
+    def target_groups(self) -> list[TargetGroup]:
         """The target groups that its tasks register with: as they were last read, or only by their ARN."""
         known = {one["arn"]: one for one in self.seen.targets}
-        return [known.get(arn, {"arn": arn, "name": arn.split("/")[1]}) for arn in groups_of(self.seen)]
+        return [target_group(arn, known.get(arn, {}), self.tasks) for arn in groups_of(self.seen)]
 
     @property
     def usage(self) -> Usage | None:
@@ -88,9 +93,12 @@ class Place:
         return getattr(self.seen, "comparison", None)
 
     @property
-    def kept_back(self) -> dict[str, str]:
-        """What AWS keeps back of the picture: the IAM action that is missing, by operation."""
-        return {str(one.get("operation")): str(one.get("action")) for one in self.seen.cluster.lacking}
+    def kept_back(self) -> dict[str, Mapping[str, Any]]:
+        """By operation what AWS keeps back: the "action" that is missing, the "principal" that lacks it."""
+        found = {str(one.get("operation")): one for one in self.seen.cluster.lacking}
+        if lacking.was_told_since(found.get(USAGE), self.seen.usage_read_at):
+            del found[USAGE]
+        return found
 
 
 def version_of(image: str, digest: str) -> str:
@@ -108,44 +116,51 @@ def revision_of(task_definition: str) -> str:
 
 
 def places_of(
-    principal: Principal, services: Sequence[Service], *, most: int = MOST_PLACES, drawn: bool = False
+    principal: Principal,
+    services: Sequence[Service],
+    *,
+    most: int = MOST_PLACES,
+    detailed: bool = False,
+    drawn: bool = False,
 ) -> list[Place]:
-    """The ECS services of services, where the reader may see them; two queries, three with tasks."""
+    """The ECS services of services, where the reader may see them; two queries, one more with tasks drawn.
+
+    Only in detail they tell of targets and of CPU and memory; one more query where targets are not healthy.
+    """
     rows = SeenService.objects.filter(service__in=services, gone_at=None).select_related(
         "infrastructure__environment__scope", "cluster"
     )
     kinds = ("infrastructure__environment__kind", "infrastructure__environment__name", "cluster_id", "name")
     rows = rows.select_related("comparison")
-    rows = rows if drawn else rows.defer("usage")
+    rows = rows if detailed else rows.defer("usage", "targets", "answered")
     found = visible_to(principal, VIEW_ENVIRONMENT, rows).order_by(*kinds)[:most]
     places = {one.pk: Place(one) for one in found}
-    for pk, version in _versions(places):
-        places[pk].versions.append(version)
+    _count(places, by_zone=drawn)
+    if detailed:
+        for pk, tasks in tasks_behind(found).items():
+            places[pk].tasks = tasks
     if drawn:
-        _draw(places)
+        draw({pk: {zone.name: zone for zone in place.zones} for pk, place in places.items()})
     return list(places.values())
 
 
-def _live(seen: Iterable[int]) -> QuerySet[ServiceInstance]:
-    return ServiceInstance.objects.filter(seen__in=list(seen), stopped_at=None)
-
-
-def _versions(seen: Iterable[int]) -> Iterable[tuple[int, Version]]:
+def _count(places: Mapping[int, Place], *, by_zone: bool) -> None:
+    """Count the tasks of each place by version, and by zone for a map; one query."""
     columns = ("seen_id", "image", "digest", "task_definition")
-    counted = _live(seen).order_by().values_list(*columns).annotate(count=Count("pk"))
-    for pk, image, digest, definition, count in sorted(
-        counted, key=lambda row: (-row[4], *map(str, row[1:4]))
+    looks = ("zone", "last_status", "health") if by_zone else ()
+    live = ServiceInstance.objects.filter(seen__in=list(places), stopped_at=None).order_by()
+    versions: Counter[tuple[int, str, str, str]] = Counter()
+    zones: defaultdict[int, dict[str, Zone]] = defaultdict(dict)
+    for pk, image, digest, definition, *look, number in live.values_list(*columns, *looks).annotate(
+        count=Count("pk")
     ):
-        yield pk, Version(image, digest, definition, count)
-
-
-def _draw(places: Mapping[int, Place]) -> None:
-    """Put the newest tasks of each place into their zones."""
-    rank = Window(RowNumber(), partition_by="seen_id", order_by=("-created_at", "-pk"))
-    columns = ("task_id", "seen", "last_status", "health", "zone", "task_definition", "image", "digest")
-    rows = _live(places).annotate(rank=rank).filter(rank__lte=MOST_DRAWN).only(*columns, "created_at")
-    zones: dict[int, defaultdict[str, list[ServiceInstance]]] = defaultdict(lambda: defaultdict(list))
-    for one in rows.order_by(F("zone"), "created_at", "pk"):
-        zones[one.seen_id or 0][one.zone].append(one)
-    for pk, place in places.items():
-        place.zones = dict(zones[pk])
+        versions[pk, image, digest, definition] += number
+        if look:
+            zone = zones[pk].setdefault(look[0], Zone(look[0]))
+            is_old = definition != places[pk].seen.task_definition
+            zone.count(number, status=look[1], health=look[2], is_old=is_old)
+    ranked = sorted(versions.items(), key=lambda one: (-one[1], *one[0][1:]))
+    for (pk, image, digest, definition), number in ranked:
+        places[pk].versions.append(Version(image, digest, definition, number))
+    for pk, named in zones.items():
+        places[pk].zones = [named[name] for name in sorted(named)]

@@ -1,15 +1,15 @@
 """How much CPU and memory an ECS service used: the points that sync has kept, as a chart and as a table."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
 
 from instances.keeping.usage import BACK, PERIOD, window
 from instances.models import SeenService
-from overview.charts import line
+from overview.charts import Box, Tick, axis_of_shares, gaps, line, top_of_shares
 
-_HUNDRED: Final = 100.0
+_MARKS_EVERY: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,47 @@ class Reading:
     at: datetime
     cpu: float | None
     memory: float | None
+
+    @property
+    def is_known(self) -> bool:
+        return self.cpu is not None or self.memory is not None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure over time, in per cent of what is reserved: its line, its axis, and what both say."""
+
+    word: str
+    values: tuple[float | None, ...]
+
+    @cached_property
+    def known(self) -> list[float]:
+        return [one for one in self.values if one is not None]
+
+    @property
+    def now(self) -> float | None:
+        """The newest value."""
+        return self.known[-1] if self.known else None
+
+    @property
+    def lowest(self) -> float | None:
+        return min(self.known, default=None)
+
+    @property
+    def highest(self) -> float | None:
+        return max(self.known, default=None)
+
+    @property
+    def path(self) -> str:
+        return line(self.values, most=top_of_shares(self.values))
+
+    @property
+    def ticks(self) -> tuple[Tick, ...]:
+        return axis_of_shares(self.values)
+
+    @property
+    def gaps(self) -> tuple[Box, ...]:
+        return gaps(self.values)
 
 
 @dataclass(frozen=True)
@@ -31,23 +72,29 @@ class Usage:
     @cached_property
     def known(self) -> list[Reading]:
         """Those with a value, the newest first."""
-        return [one for one in reversed(self.readings) if one.cpu is not None or one.memory is not None]
+        return [one for one in reversed(self.readings) if one.is_known]
 
     @property
-    def cpu_now(self) -> float | None:
-        return next((one.cpu for one in self.known if one.cpu is not None), None)
+    def told(self) -> list[Reading]:
+        """From the newest value to the oldest, the newest first, with what is missing in between."""
+        if not self.known:
+            return []
+        newest, oldest = self.known[0].at, self.known[-1].at
+        return [one for one in reversed(self.readings) if oldest <= one.at <= newest]
+
+    @cached_property
+    def measures(self) -> tuple[Measure, Measure]:
+        """CPU and memory."""
+        return (
+            Measure("CPU", tuple(one.cpu for one in self.readings)),
+            Measure("Memory", tuple(one.memory for one in self.readings)),
+        )
 
     @property
-    def memory_now(self) -> float | None:
-        return next((one.memory for one in self.known if one.memory is not None), None)
-
-    @property
-    def cpu_path(self) -> str:
-        return _path([one.cpu for one in self.readings])
-
-    @property
-    def memory_path(self) -> str:
-        return _path([one.memory for one in self.readings])
+    def hours(self) -> list[datetime]:
+        """The marks of the time axis, from its beginning to its end."""
+        since = self.readings[0].at
+        return [since + number * _MARKS_EVERY for number in range(BACK // _MARKS_EVERY + 1)]
 
 
 def usage_of(seen: SeenService) -> Usage | None:
@@ -59,8 +106,3 @@ def usage_of(seen: SeenService) -> Usage | None:
     cpu, memory = (seen.usage.get(kind, {}) for kind in ("cpu", "memory"))
     readings = (Reading(at, cpu.get(at.isoformat()), memory.get(at.isoformat())) for at in moments)
     return Usage(seen.usage_read_at, tuple(readings))
-
-
-def _path(values: list[float | None]) -> str:
-    most = max((one for one in values if one is not None), default=_HUNDRED)
-    return line(values, most=max(most, _HUNDRED))

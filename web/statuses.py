@@ -94,6 +94,10 @@ LOOKS: Final[dict[str, Look]] = {
     "STOPPING": Look("Stopping", "draining", "queued"),
     "DEPROVISIONING": Look("Deprovisioning", "draining", "queued"),
     "STOPPED": Look("Stopped", "aborted", "queued"),
+    # targets of a load balancer
+    "HEALTHY": Look("Healthy", "success", "success"),
+    "UNHEALTHY": Look("Unhealthy", "failed", "failed"),
+    "UNUSED": Look("Unused", "warning", "waiting"),
     # connectors
     "OK": Look("Connected", "success", "success"),
     "NOT_OK": Look("Test failed", "failed", "failed"),

@@ -47,6 +47,7 @@ def _entry(arn: str, answer: Mapping[str, Any] | None, now: datetime) -> dict[st
     targets = [_target(one) for one in rows_of(answer, "TargetHealthDescriptions")]
     counts = Counter(one["state"] for one in targets)
     bad = [one for one in targets if one["state"].startswith(_BAD)]
+    others = [one for one in targets if one["state"] != "healthy" and one not in bad]
     return {
         "arn": arn,
         "name": arn.split("/")[1],
@@ -55,6 +56,7 @@ def _entry(arn: str, answer: Mapping[str, Any] | None, now: datetime) -> dict[st
         "total": len(targets),
         "unhealthy": bad[: int(TARGETS_KEPT)],
         "unhealthy_total": len(bad),
+        "others": others[: int(TARGETS_KEPT)],
         "read_at": now.isoformat(),
     }
 

@@ -1,7 +1,7 @@
-"""Keeps what scales ECS services, and tells the tasks that auto scaling started from all others."""
+"""Keeps what scales ECS services, and what auto scaling did."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -9,18 +9,13 @@ from django.db.models import Q
 
 from aws.scaling import resource_id
 from instances.columns import row_of
+from instances.keeping.growth import STARTS_WITHIN, unexplained
 from instances.keeping.services import add_events
 from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from instances.told import Told, rows_of
 
-Origin = ServiceInstance.Origin
 # What scales a service changes seldom: not each look asks for it.
 READ_EVERY: Final = timedelta(minutes=5)
-# ECS starts tasks a moment after the desired count was set, or later where it finds no room at once.
-STARTS_WITHIN: Final = timedelta(minutes=3)
-_CLOCKS_DIFFER: Final = timedelta(seconds=5)
-# A look after the first one knows the tasks of before; AWS tells what scaled six weeks long.
-_AT_FIRST: Final = timedelta(days=14)
 _DESIRED: Final = re.compile(r"[Ss]etting desired count to (\d{1,9})")
 _ONE_BY_ONE: Final = 5
 # What AWS takes as the name of a service; it refuses a whole call for another.
@@ -66,16 +61,7 @@ def _scaling(target: Told | None) -> dict[str, object]:
 
 def doubtful(cluster: SyncedCluster, now: datetime) -> list[ServiceInstance]:
     """Tasks, new since the last look, that auto scaling may have started: something scales their service."""
-    since = now - _AT_FIRST
-    if cluster.synced_at is not None:
-        since = cluster.synced_at - timedelta(seconds=cluster.seconds or 0) - STARTS_WITHIN
-    rows = ServiceInstance.objects.filter(
-        cluster=cluster,
-        created_at__gt=since,
-        origin__in=(Origin.REPLACED, Origin.OUTSIDE),
-        seen__scaling__has_key="max",
-    )
-    return list(rows.select_related("seen").order_by("created_at", "pk"))
+    return unexplained(cluster, now, Q(seen__scaling__has_key="max"))
 
 
 def activities_to_ask(cluster: SyncedCluster, now: datetime) -> list[str]:
@@ -116,42 +102,3 @@ def _event(activity: Told, keys: dict[str, int]) -> SeenEvent | None:
         at=at,
         message=f"{described} {cause}".strip(),
     )
-
-
-def tell_auto_scaled(cluster: SyncedCluster, now: datetime) -> None:
-    """Mark the tasks by which a service grew after auto scaling had set its desired count."""
-    tasks = doubtful(cluster, now)
-    if not tasks:
-        return
-    events = SeenEvent.objects.filter(
-        seen__in={one.seen_id for one in tasks},
-        kind=SeenEvent.Kind.SCALING,
-        count__isnull=False,
-        at__gt=tasks[0].created_at - STARTS_WITHIN,
-    )
-    for event in events.order_by("at", "pk"):
-        mine = [one for one in tasks if one.seen_id == event.seen_id and _follows(one, event)]
-        if mine:
-            tasks = _mark(event, mine, tasks)
-
-
-def _follows(task: ServiceInstance, event: SeenEvent) -> bool:
-    return -_CLOCKS_DIFFER <= task.created_at - event.at <= STARTS_WITHIN
-
-
-def _mark(
-    event: SeenEvent, mine: Sequence[ServiceInstance], tasks: Iterable[ServiceInstance]
-) -> list[ServiceInstance]:
-    """Mark as many as the count grew by; what came beyond that replaced another. Answers with the rest."""
-    began = event.at - _CLOCKS_DIFFER
-    before = ServiceInstance.objects.filter(seen=event.seen_id, created_at__lt=began)
-    ran = before.filter(Q(stopped_at=None) | Q(stopped_at__gt=event.at)).count()
-    known = ServiceInstance.objects.filter(
-        seen=event.seen_id,
-        origin=Origin.AUTO_SCALED,
-        created_at__gte=began,
-        created_at__lte=event.at + STARTS_WITHIN,
-    ).count()
-    marked = {one.pk for one in mine[: max(0, (event.count or 0) - ran - known)]}
-    ServiceInstance.objects.filter(pk__in=marked).update(origin=Origin.AUTO_SCALED)
-    return [one for one in tasks if one.pk not in marked]

@@ -20,21 +20,38 @@ def keep_services(cluster: SyncedCluster, answer: object, now: datetime) -> None
     # A name that comes twice would be written twice by one statement, which PostgreSQL refuses.
     found = {name: one for one in rows_of(answer, "services") if (name := name_of(one))}
     owners = Owners.of(cluster, list(found))
-    _ask_again_what_scales(cluster, found)
+    changes = _changed_counts(cluster, found)
+    SeenService.objects.filter(pk__in=changes).update(scaling_seen_at=None)
     rows = [_row(cluster, name, one, owners, now) for name, one in found.items()]
     SeenService.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["cluster", "name"], update_fields=_FIELDS
     )
     _keep_events(cluster, found, now)
+    add_events([_count_changed(pk, counts, now) for pk, counts in changes.items()])
 
 
-def _ask_again_what_scales(cluster: SyncedCluster, found: Mapping[str, Told]) -> None:
-    """Who has another desired count than before may have been given something that scales it."""
-    rows = SeenService.objects.filter(cluster=cluster, name__in=list(found)).exclude(scaling_seen_at=None)
-    known = rows.values_list("name", "desired")
-    changed = [name for name, desired in known if found[name].number("desiredCount") != desired]
-    if changed:
-        rows.filter(name__in=changed).update(scaling_seen_at=None)
+def _changed_counts(cluster: SyncedCluster, found: Mapping[str, Told]) -> dict[int, tuple[int, int]]:
+    """The counts before and now, by key, where they differ; such a one may have been given what scales it."""
+    rows = SeenService.objects.filter(cluster=cluster, name__in=list(found), gone_at=None)
+    counts = (
+        (pk, before, found[name].number("desiredCount") or 0)
+        for pk, name, before in rows.values_list("pk", "name", "desired")
+    )
+    return {pk: (before, now) for pk, before, now in counts if before != now}
+
+
+def _count_changed(pk: int, counts: tuple[int, int], now: datetime) -> SeenEvent:
+    before, count = counts
+    return row_of(
+        SeenEvent,
+        seen_id=pk,
+        kind=SeenEvent.Kind.COUNT,
+        event=f"count {now.isoformat()}",
+        before=before,
+        count=count,
+        at=now,
+        message=f"The desired count went from {before} to {count}.",
+    )
 
 
 def name_of(service: Told) -> str:

@@ -1,6 +1,6 @@
 """The pages of service instances: what runs, what stopped and why, and how fresh that is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from django.contrib import messages
@@ -12,14 +12,14 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from delegates.clock import database_now
-from deployments.models import Environment, Infrastructure, Service
+from deployments.models import Environment, Execution, Infrastructure, Service
 from instances import operations, queries
 from instances.finding import narrowing
 from instances.models import ServiceInstance
 from instances.pictures import pictures
 from instances.pruning import STOPPED_KEPT
 from rbac.policy import visible_to
-from web.lists import visible_here
+from web.lists import granted, visible_here
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import BadInput, Conflict
@@ -28,6 +28,7 @@ LIVE, STOPPED = "", "stopped"
 CHOICES: Final = ((LIVE, "Running"), (STOPPED, "Stopped"))
 NARROWED: Final = ("environment", "origin", "q")
 MOST_CHOICES: Final = 200
+VIEW_PIPELINE: Final = "core_pipeline_view"
 
 
 @page
@@ -87,8 +88,10 @@ def _shown(
     except BadInput as bad:
         problem = "; ".join(f"{one['path']} {one['message']}" for one in bad.errors or ())
         found = found.none()
+    shown = keyset(found, request, order="created_at")
     context: Mapping[str, Any] = {
-        "page": keyset(found, request, order="created_at"),
+        "page": shown,
+        "opens": _what_opens(request, shown.items),
         "service": service,
         "choices": CHOICES,
         "chosen": STOPPED if _is_stopped(request) else LIVE,
@@ -101,6 +104,17 @@ def _shown(
         "kept_days": STOPPED_KEPT.days,
     }
     return render(request, "instances/list.html", context)
+
+
+def _what_opens(request: PageRequest, rows: Iterable[ServiceInstance]) -> Mapping[str, Any]:
+    """The keys of services and executions that the reader may look at; two queries for a list."""
+    listed = list(rows)
+    services = [one.seen.service for one in listed if one.seen and one.seen.service]
+    executions = [one.execution for one in listed if one.execution]
+    return {
+        "services": granted(request, queries.VIEW_SERVICE, Service, services),
+        "executions": granted(request, VIEW_PIPELINE, Execution, executions),
+    }
 
 
 def _environments(request: PageRequest) -> list[str]:

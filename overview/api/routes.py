@@ -117,7 +117,7 @@ class DashboardOfService(_OfService):
     @extend_schema(responses=shapes.DashboardDocument)
     def get(self, request: Request, pk: int) -> Response:
         service = self.service(pk)
-        places = places_of(self.principal, [service])
+        places = places_of(self.principal, [service], detailed=True)
         note_look([one.seen for one in places], timezone.now())
         return Response(documents.dashboard_document(places, active(deployments_of(self.principal, service))))
 

@@ -135,8 +135,8 @@ class DeploymentDocument(serializers.Serializer[Any]):
     can_return = serializers.BooleanField()
 
 
-class TargetUnhealthy(serializers.Serializer[Any]):
-    """A target that gets no traffic, with AWS's code and sentence."""
+class TargetSeen(serializers.Serializer[Any]):
+    """A target that is not healthy, with AWS's code and sentence."""
 
     target = serializers.CharField()
     port = serializers.IntegerField(allow_null=True)
@@ -144,6 +144,8 @@ class TargetUnhealthy(serializers.Serializer[Any]):
     state = serializers.CharField()
     reason = serializers.CharField()
     description = serializers.CharField()
+    task = serializers.CharField(allow_null=True, help_text="The id of the ECS task behind it.")
+    hint = serializers.CharField(help_text="What somebody can do about it.")
 
 
 class TargetGroupHealth(serializers.Serializer[Any]):
@@ -154,8 +156,9 @@ class TargetGroupHealth(serializers.Serializer[Any]):
     is_missing = serializers.BooleanField(help_text="AWS knows no such group.")
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="By state.")
     total = serializers.IntegerField()
-    unhealthy = TargetUnhealthy(many=True)
+    unhealthy = TargetSeen(many=True, help_text="The first of those that should get traffic and get none.")
     unhealthy_total = serializers.IntegerField()
+    others = TargetSeen(many=True, help_text="The first of those that are initial, draining or unused.")
     read_at = serializers.DateTimeField(allow_null=True, help_text="Null: not read yet.")
 
 

@@ -13,7 +13,7 @@ from instances.looks import note_look
 from overview import operations
 from overview.differences import difference
 from overview.history import active, deployments_of, latest_of, newest_events
-from overview.running import MOST_DRAWN, places_of
+from overview.running import places_of
 from rbac.policy import NotVisible, require
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
@@ -32,12 +32,11 @@ def dashboard(request: PageRequest, pk: int) -> HttpResponse:
     service = _service(request, pk)
     deployments = deployments_of(request.user, service)
     shown = keyset(deployments, request, size=ROWS)
-    places = places_of(request.user, [service], drawn=True)
+    places = places_of(request.user, [service], detailed=True, drawn=True)
     note_look([one.seen for one in places], timezone.now())
     context: dict[str, Any] = {
         "service": service,
         "places": places,
-        "most_drawn": MOST_DRAWN,
         "active": active(deployments),
         "page": shown,
         "can_return": {one.pk for one in shown.items if operations.can_be_returned_to(one)},

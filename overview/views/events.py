@@ -7,8 +7,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from deployments.models import Service
 from instances.models import SeenEvent
 from overview.events import LONGEST, Search, found_events, search_of
+from web.lists import granted
 from web.pages import PageRequest, page
 from web.paging import Page, keyset
 from web.problems import BadInput
@@ -34,10 +36,14 @@ def events(request: PageRequest) -> HttpResponse:
         problem = " ".join(f"{one['path']}: {one['message']}." for one in bad.errors)
         rows = SeenEvent.objects.none()
     shown: Page = keyset(rows, request, order="at")
+    services = [one.seen.service for one in shown.items if one.seen.service]
     context = {
         "page": shown,
+        "opens": granted(request, "core_service_view", Service, services),
         "search": search,
-        "typed": {name: request.GET.get(name, "") for name in ("q", "service", "environment", "account")},
+        "typed": {
+            name: request.GET.get(name, "") for name in ("q", "service", "environment", "account", "region")
+        },
         "ranges": WORDS,
         "longest": LONGEST,
         "problem": problem,

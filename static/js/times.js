@@ -3,6 +3,7 @@
 import { all, h } from "./dom.js";
 
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const twoDigits = (number) => String(number).padStart(2, "0");
 
@@ -53,7 +54,8 @@ export function tookNode(start, end) {
 function show(node) {
   const moment = new Date(node.dateTime);
   if (Number.isNaN(moment.getTime())) return;
-  node.textContent = node.dataset.when === "ago" ? ago(moment) : full.format(moment);
+  const style = node.dataset.when;
+  node.textContent = style === "ago" ? ago(moment) : (style === "hour" ? hour : full).format(moment);
   node.title = `${full.format(moment)} ${zone}\n${moment.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 

@@ -78,7 +78,7 @@ def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop:
     assert way.calls[ASKED] == 1, "however many look"
     text = shown(shop)
     assert "2 healthy" in text
-    assert "Unhealthy target" not in text
+    assert "that are not healthy" not in text
     SeenService.objects.update(looked_at=database_now() - timedelta(minutes=16))
     way.sync()
     assert way.calls[ASKED] == 1, "everybody has left"
@@ -87,6 +87,8 @@ def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop:
     Way(sick).sync()
     text = shown(shop)
     assert "10.1.2.3:80" in text
+    assert "of no task that runs" in text
+    assert "compare the path of the health check" in text
     assert "Target.ResponseCodeMismatch" in text
     assert "&lt;b&gt;codes:&lt;/b&gt; [503]" in text
     assert "1 unhealthy" in text
@@ -109,4 +111,6 @@ def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing
 
     cluster = Way(denied).sync()
     assert [one["operation"] for one in cluster.lacking] == [ASKED]
-    assert "allow <code>elasticloadbalancing:DescribeTargetHealth</code>" in shown(shop)
+    text = shown(shop)
+    assert "Allow <code>elasticloadbalancing:DescribeTargetHealth</code>" in text
+    assert "choose <em>Sync now</em>" in text

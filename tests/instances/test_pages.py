@@ -9,8 +9,9 @@ from delegates.clock import database_now
 from deployments.models import Infrastructure, Service
 from instances.clusters import ASKED_APART, due
 from instances.models import ContainerInstance, ServiceInstance, SyncedCluster
-from rbac.models import AuditEntry, User
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from tests.deployments.driving import Drive
+from tests.fixtures.people import make_person
 from tests.instances.test_sync import sync
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -33,6 +34,15 @@ def synced(drive: Drive, client: Client) -> SyncedCluster:
     one.containers = [{"name": "app", "exit_code": 137, "reason": "OutOfMemoryError"}]
     one.save()
     return cluster
+
+
+def sees_environments(scope: Scope) -> User:
+    """Somebody who may see the environments of a scope and nothing else there."""
+    role = Role.objects.create(scope=scope, identifier="some", name="Some")
+    role.set_permissions({"core_environment_view"})
+    somebody = make_person("somebody")
+    RoleAssignment.objects.create(user=somebody, role=role, scope=scope)
+    return somebody
 
 
 def page(client: Client, query: str = "", status: int = 200) -> str:
@@ -147,3 +157,30 @@ def test_the_api_narrows_by_each_of_its_parameters(synced: SyncedCluster, client
     for name, value in {"execution": "x", "origin": "x", "q": "\0", "image": "x" * 600}.items():
         answer = client.get(address, {name: value})
         assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, name)
+
+
+def test_only_who_may_see_the_connector_is_led_to_it(synced: SyncedCluster, client: Client) -> None:
+    SyncedCluster.objects.update(failure="AWS denied <ecs:ListTasks>.", failure_step="Allow it.")
+    address = f"/connectors/{synced.connector_id}/"
+    assert address in page(client)
+    assert client.get(address).status_code == 200
+    client.force_login(sees_environments(Infrastructure.objects.get().environment.scope))
+    shown = page(client)
+    assert client.get(address).status_code == 404
+    assert address not in shown
+    assert "ask whoever manages the connectors" in shown
+    assert "AWS denied &lt;ecs:ListTasks&gt;." in shown
+    for one in ServiceInstance.objects.exclude(execution=None):
+        assert f"/executions/{one.execution_id}/" not in shown
+        assert client.get(f"/executions/{one.execution_id}/").status_code == 404
+    assert "Rolling demo #" in shown
+
+
+def test_events_lead_only_to_services_that_the_reader_may_see(synced: SyncedCluster, client: Client) -> None:
+    service = Service.objects.get(identifier="myapp")
+    address = f"/services/{service.pk}/dashboard/"
+    assert address in client.get("/events/").content.decode()
+    client.force_login(sees_environments(service.scope))
+    shown = client.get("/events/").content.decode()
+    assert service.name in shown
+    assert address not in shown

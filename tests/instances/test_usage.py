@@ -6,16 +6,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
 from aws.errors import Denied
+from connectors.models import Connector
 from delegates.clock import database_now
 from delegates.doors import call_here
 from deployments.engine import quota
 from instances import progress
 from instances.clusters import enter_new
-from instances.keeping.usage import keep_usage, window
+from instances.keeping.usage import keep_usage, usages_to_ask, window
 from instances.models import SeenService, SyncedCluster
 from instances.reading import USAGE, Reading
 from instances.syncing import go_on
@@ -78,13 +80,17 @@ def test_it_is_read_every_few_minutes_for_those_who_look(story: Story) -> None:
         story.sync()
     assert story.calls[ASKED] == 1, "the values are new"
     text = story.look()
-    assert "CPU, the last three hours" in text
+    assert "CPU of myapp in per cent of what is reserved, the last three hours: now " in text
+    assert "<li>100 %</li><li>50 %</li><li>0 %</li>" in text
+    assert text.count('class="gap"') == 2, "of either, the time before it ran"
     assert "the table below has the numbers" in text
     found = usage_of(SeenService.objects.get())
     assert found is not None
     assert 3 <= len(found.known) <= 5, "a value for each five minutes that it has run"
     assert all(0 < (one.cpu or 0) < 100 and 0 < (one.memory or 0) < 100 for one in found.known)
-    assert f"{found.cpu_now:.1f} %" in text
+    cpu, memory = found.measures
+    assert f"{cpu.now:.1f} %" in text
+    assert f"{memory.now:.1f} %" in text
     story.drive.pass_time(300, step=60)
     story.sync()
     assert story.calls[ASKED] == 2
@@ -98,11 +104,11 @@ def test_a_policy_that_denies_it_is_named_and_stops_nothing(story: Story) -> Non
     story.look()
     story.denies = True
     assert [one["action"] for one in story.sync().lacking] == ["cloudwatch:GetMetricData"]
-    assert "allow <code>cloudwatch:GetMetricData</code>" in story.look()
+    assert "Allow <code>cloudwatch:GetMetricData</code>" in story.look()
 
 
 def test_one_call_asks_for_as_many_services_as_cloudwatch_takes() -> None:
-    names = tuple(f"s{number}" for number in range(251))
+    names = tuple(f"{'demo' if number % 2 else 'other'}/s{number}" for number in range(251))
     reading = Reading("2026-01-01T12:03:00+00:00", USAGE, names, is_listed=True, is_filled=True)
     first = reading.question("demo").params
     assert len(first["MetricDataQueries"]) == 500
@@ -116,7 +122,7 @@ def test_one_call_asks_for_as_many_services_as_cloudwatch_takes() -> None:
     dimensions = [one["MetricStat"]["Metric"]["Dimensions"] for one in last["MetricDataQueries"]]
     assert (
         dimensions
-        == [[{"Name": "ClusterName", "Value": "demo"}, {"Name": "ServiceName", "Value": "s250"}]] * 2
+        == [[{"Name": "ClusterName", "Value": "other"}, {"Name": "ServiceName", "Value": "s250"}]] * 2
     )
 
 
@@ -125,7 +131,7 @@ def test_whatever_is_told_is_kept_as_points_or_left_out(cluster: SyncedCluster) 
     now = datetime(2026, 1, 1, 12, 3, tzinfo=UTC)
     since, until = window(now)
     SeenService.objects.create(cluster=cluster, name="s0", first_seen_at=now, seen_at=now)
-    reading = Reading(now.isoformat(), USAGE, ("s0",), is_listed=True, is_filled=True)
+    reading = Reading(now.isoformat(), USAGE, ("large/s0",), is_listed=True, is_filled=True)
     params = reading.question("large").params
     odd: list[Any] = [None, "x", True, -1, float("nan"), float("inf"), 2**2000, [], 1e300]
     moments = [until - timedelta(minutes=5 * number) for number in range(1, len(odd) + 1)]
@@ -138,3 +144,60 @@ def test_whatever_is_told_is_kept_as_points_or_left_out(cluster: SyncedCluster) 
     for answer in ({"MetricDataResults": told}, {"MetricDataResults": 7}, None):
         keep_usage(cluster, params, answer, now)
     assert SeenService.objects.get().usage == {"cpu": {since.isoformat(): 12.346}, "memory": {}}
+
+
+def beside(cluster: SyncedCluster, name: str, **changes: Any) -> SyncedCluster:
+    """Another cluster that differs from `cluster` in these."""
+    now = database_now()
+    same = {"connector": cluster.connector, "region": cluster.region, "account": cluster.account}
+    return SyncedCluster.objects.create(cluster=name, last_used_at=now, due_at=now, **{**same, **changes})
+
+
+def looked_at(cluster: SyncedCluster, name: str) -> SeenService:
+    now = database_now()
+    return SeenService.objects.create(
+        cluster=cluster, name=name, first_seen_at=now, seen_at=now, looked_at=now, usage_asked_at=None
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.postgres
+def test_the_first_of_all_clusters_of_a_connector_account_and_region_asks_for_all(
+    cluster: SyncedCluster,
+) -> None:
+    now = database_now()
+    same = beside(cluster, "arn:aws:ecs:us-east-1:123456789012:cluster/small")
+    elsewhere = [
+        beside(cluster, "small", region="eu-west-1"),
+        beside(cluster, "small", account="210987654321"),
+        beside(
+            cluster,
+            "small",
+            connector=Connector.objects.create(scope=cluster.connector.scope, identifier="b", spec={}),
+        ),
+    ]
+    mine = [looked_at(cluster, "web"), looked_at(same, "web"), looked_at(same, "job")]
+    others = [looked_at(one, "web") for one in elsewhere]
+    looked_at(same, "odd name")
+    with transaction.atomic():
+        asked = usages_to_ask(cluster, now)
+    assert asked == ["large/web", "small/web", "small/job"]
+    with transaction.atomic():
+        assert usages_to_ask(same, now) == [], "another has asked already"
+        assert usages_to_ask(same, now + timedelta(minutes=2, seconds=1)) == asked, "it was lost"
+        assert [usages_to_ask(one, now) for one in elsewhere] == [["small/web"]] * 3
+
+    reading = Reading(now.isoformat(), USAGE, tuple(asked), is_listed=True, is_filled=True)
+    params = reading.question("large").params
+    assert len(params["MetricDataQueries"]) == 6, "one call for both clusters"
+    at = window(now)[0].isoformat()
+    results = [{"Id": f"m{number}", "Timestamps": [at], "Values": [number]} for number in range(6)]
+    with transaction.atomic():
+        keep_usage(cluster, params, {"MetricDataResults": results}, now)
+    for number, one in enumerate(mine):
+        one.refresh_from_db()
+        assert one.usage == {"cpu": {at: 2.0 * number}, "memory": {at: 2.0 * number + 1}}
+    assert not SeenService.objects.filter(pk__in=[one.pk for one in others]).exclude(usage={}).exists()
+    with transaction.atomic():
+        assert usages_to_ask(same, now + timedelta(minutes=3)) == [], "they are new"
+        assert usages_to_ask(same, now + timedelta(minutes=5)) == asked

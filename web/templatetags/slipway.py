@@ -61,7 +61,10 @@ def has_ended(value: str | None) -> bool:
 
 @register.simple_tag
 def when(moment: datetime | str | None, style: str = "full") -> SafeString | str:
-    """This will give a `<time>` in UTC; the page's script shows it in the reader's zone (`full`, `ago`)."""
+    """This will give a `<time>` in UTC; the page's script shows it in the reader's zone.
+
+    `style` is `full`, `ago`, or `hour` for the time of day alone.
+    """
     found = parse_datetime(moment) if isinstance(moment, str) else moment
     if found is None:
         return "–"
@@ -70,7 +73,7 @@ def when(moment: datetime | str | None, style: str = "full") -> SafeString | str
         '<time datetime="{}" data-when="{}">{}</time>',
         utc.isoformat(),
         style,
-        utc.strftime("%Y-%m-%d %H:%M UTC"),
+        utc.strftime("%H:%M UTC" if style == "hour" else "%Y-%m-%d %H:%M UTC"),
     )
 
 

@@ -1,0 +1,216 @@
+"""What runs where, as people see and hear it: charts with axes, targets, tasks, and pages of their kin."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from deployments.models import StageExecution
+from drift.models import Comparison
+from instances.keeping.usage import window
+from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
+from overview.task_map import MOST_DRAWN
+from rbac.models import Scope, User
+from tests.api.world import World, make_world
+from tests.browser.test_accessibility import violations
+from tests.overview.test_targets import GROUP, target
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+DENIED = {
+    "operation": "DescribeScalableTargets",
+    "action": "application-autoscaling:DescribeScalableTargets",
+    "principal": "arn:aws:iam::123456789012:role/a-role-with-quite-a-long-name-that-has-to-be-broken",
+    "why": "AWS denied it.",
+    "until": "2030-01-01T00:00:00+00:00",
+}
+TASKS = 2000
+
+
+def with_everything(world: World) -> World:
+    """One ECS service with many tasks in several states, targets, charts with a gap, a failure, a denial."""
+    now = timezone.now()
+    since, _ = window(now)
+    moments = [
+        (since + timedelta(minutes=5 * number)).isoformat() for number in range(36) if not 12 < number < 19
+    ]
+    usage = {
+        "cpu": {at: 20.0 + number for number, at in enumerate(moments)},
+        "memory": dict.fromkeys(moments, 131.0),
+    }
+    states = ("unhealthy", "draining", "initial")
+    group = {
+        "arn": GROUP, "name": "web", "counts": {"healthy": 4, **dict.fromkeys(states, 1)}, "total": 7,
+        "unhealthy": [target("10.0.0.1", "unhealthy")], "unhealthy_total": 1,
+        "others": [target("10.0.0.2", "draining"), target("10.0.0.3", "initial")], "read_at": now.isoformat(),
+    }  # fmt: skip
+    SeenService.objects.update(
+        answered={"loadBalancers": [{"targetGroupArn": GROUP}]},
+        targets=[group], targets_read_at=now, usage=usage, usage_read_at=now, looked_at=now,
+        desired=TASKS, running=TASKS - 40, pending=40, task_definition="app:2",
+    )  # fmt: skip
+    SyncedCluster.objects.update(
+        lacking=[DENIED], failure="AWS denied ecs:ListTasks.", failure_step="Allow it."
+    )
+    _tasks(ServiceInstance.objects.get(), now)
+    seen = SeenService.objects.get()
+    SeenEvent.objects.create(
+        seen=seen,
+        kind="COUNT",
+        event="c",
+        before=1,
+        count=9,
+        at=now,
+        message="The desired count went from 1 to 9.",
+    )
+    return world
+
+
+def _tasks(task: ServiceInstance, now: Any) -> None:
+    ServiceInstance.objects.update(address="10.0.0.1")
+    made = []
+    for number in range(TASKS):
+        made.append(
+            ServiceInstance(
+                cluster_id=task.cluster_id, seen_id=task.seen_id, arn=f"arn:{number}",
+                task_id=f"{number:032x}",
+                task_definition=f"arn:aws:ecs:us-east-1:1:task-definition/app:{1 + number % 2}",
+                image=f"registry/app:{1 + number % 2}", digest="sha256:aa",
+                zone=f"us-east-1{'abc'[number % 3]}",
+                last_status="PENDING" if number % 50 == 0 else "RUNNING", desired_status="RUNNING",
+                health="UNHEALTHY" if number % 70 == 0 else "HEALTHY", created_at=now, looks="a", seen_at=now,
+                stopped_at=now if number % 40 == 1 else None, stop_code="EssentialContainerExited",
+                stopped_reason="Essential container in task exited",
+                containers=[{"name": "app", "exit_code": 137, "reason": "OutOfMemoryError"}],
+            )
+        )  # fmt: skip
+    ServiceInstance.objects.bulk_create(made, batch_size=500)
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    return with_everything(make_world(project, admin, admin))
+
+
+def open_as(page: Page, live_server: LiveServer, person: User, theme: str, width: int) -> None:
+    client = Client()
+    client.force_login(person)
+    cookies = {name: one.value for name, one in client.cookies.items()} | {"slipway_theme": theme}
+    page.context.add_cookies(
+        [{"name": name, "value": value, "url": live_server.url} for name, value in cookies.items()]
+    )
+    page.set_viewport_size({"width": width, "height": 800})
+    page.route_web_socket("**/ws/**", lambda socket: None)
+
+
+def addresses(world: World) -> list[str]:
+    service = world.service.pk
+    stage = StageExecution.objects.get(execution=world.execution).pk
+    return [
+        "/",
+        "/running/",
+        f"/services/{service}/dashboard/",
+        f"/services/{service}/compare/?from={stage}&to={stage}",
+        f"/services/{service}/instances/",
+        f"/services/{service}/instances/?show=stopped",
+        "/instances/",
+        "/instances/?show=stopped",
+        "/instances/?q=nothing-is-called-like-this",
+        "/instances/?origin=NOBODY",
+        "/events/?since=all",
+        "/events/?q=nothing-is-called-like-this",
+        "/drift/",
+        f"/drift/{Comparison.objects.get().pk}/",
+    ]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])
+def test_axe_finds_nothing_where_much_runs(
+    page: Page, live_server: LiveServer, world: World, admin: User, theme: str, width: int
+) -> None:
+    open_as(page, live_server, admin, theme, width)
+    found = {}
+    for path in addresses(world):
+        answer = page.goto(f"{live_server.url}{path}")
+        assert answer is not None
+        assert answer.status == 200, path
+        wrong = violations(page)
+        if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+            wrong.append("the page is wider than the window")
+        if wrong:
+            found[path] = wrong
+    assert found == {}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("theme", "width"), [("dark", 390), ("light", 1280)])
+def test_axe_finds_nothing_where_nothing_runs(
+    page: Page, live_server: LiveServer, project: Scope, admin: User, theme: str, width: int
+) -> None:
+    open_as(page, live_server, admin, theme, width)
+    found = {}
+    for path in (
+        "/",
+        "/running/",
+        "/instances/",
+        "/instances/?show=stopped",
+        "/events/?since=all",
+        "/drift/",
+    ):
+        page.goto(f"{live_server.url}{path}")
+        if wrong := violations(page):
+            found[path] = wrong
+    assert found == {}
+
+
+def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
+    page: Page, live_server: LiveServer, world: World, admin: User
+) -> None:
+    open_as(page, live_server, admin, "light", 1280)
+    page.goto(f"{live_server.url}/services/{world.service.pk}/dashboard/")
+    cpu = page.locator("figure.measure", has_text="CPU")
+    assert cpu.locator(".value-axis li").all_inner_texts() == ["100 %", "50 %", "0 %"]
+    memory = page.locator("figure.measure", has_text="Memory")
+    assert memory.locator(".value-axis li").all_inner_texts() == ["150 %", "75 %", "0 %"]
+    assert len(cpu.locator(".time-axis li").all_inner_texts()) == 4
+    expect(page.get_by_role("img", name="CPU of")).to_have_accessible_name(
+        f"CPU of {SeenService.objects.get().name} in per cent of what is reserved, the last three hours:"
+        " now 49.0 %, from 20.0 % to 49.0 %; the table below has the numbers"
+    )
+    middle = cpu.locator("rect.gap").bounding_box()
+    line = cpu.locator("path.line").bounding_box()
+    assert middle
+    assert line
+    assert line["x"] < middle["x"] < middle["x"] + middle["width"] < line["x"] + line["width"]
+    marks = [
+        box["y"] + box["height"] / 2
+        for one in cpu.locator(".value-axis li").all()
+        if (box := one.bounding_box())
+    ]
+    lines = [box["y"] for one in cpu.locator("path.grid").all() if (box := one.bounding_box())]
+    assert [abs(mark - at) < 3 for mark, at in zip(marks, lines, strict=True)] == [True] * 3
+    page.get_by_text("CPU and memory in numbers").click()
+    expect(page.get_by_role("region", name="CPU and memory of").get_by_role("row")).to_have_count(37)
+    expect(page.get_by_role("region", name="CPU and memory of").get_by_text("no values")).to_have_count(6)
+
+
+def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(
+    page: Page, live_server: LiveServer, world: World, admin: User
+) -> None:
+    client = Client()
+    client.force_login(admin)
+    response = client.get(f"/services/{world.service.pk}/dashboard/")
+    assert len(response.content) < 120 * 1024
+    open_as(page, live_server, admin, "light", 1280)
+    page.goto(f"{live_server.url}/services/{world.service.pk}/dashboard/")
+    drawn = page.locator("#places .map .task")
+    assert 0 < drawn.count() <= MOST_DRAWN
+    running = ServiceInstance.objects.filter(stopped_at=None).count()
+    expect(page.get_by_text(f"{drawn.count()} of {running} tasks are drawn")).to_be_visible()
+    sick = ServiceInstance.objects.filter(stopped_at=None, health="UNHEALTHY", last_status="RUNNING").count()
+    expect(page.locator("#places .map .task.sick")).to_have_count(sick)
+    expect(page.get_by_role("link", name="List of tasks")).to_be_visible()
