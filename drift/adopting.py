@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Self
 
@@ -13,12 +13,12 @@ from deployments.manifests.check import check_manifest, check_together
 from deployments.manifests.document import BadDocument, Document, parse
 from drift.desired import documents_of
 from drift.documents.comparing import Documents, choices, differences
-from drift.documents.readback import (
-    Image,
-    is_of_a_pair,
-    main_image,
-    read_back,
-    with_expressions,
+from drift.documents.readback import Image, is_of_a_pair, main_image, read_back, with_expressions
+from drift.documents.refusing import (
+    refusals_of_pair,
+    refusals_of_service,
+    refusals_of_task_definition,
+    refusals_of_texts,
 )
 from drift.documents.shape import (
     SCALABLE_TARGET,
@@ -27,9 +27,11 @@ from drift.documents.shape import (
     TASK_DEFINITION,
 )
 from drift.models import Adoption, KnownRevision
+from drift.pairs import groups_to_read, is_half, pair_of, partner_of
 from drift.reading import Reading
 from drift.running import running_documents
-from instances.models import SyncedCluster
+from drift.traffic.fitting import Fit, fit
+from instances.models import SeenService, SyncedCluster
 
 GONE: Final = "The ECS service, or the task definition that it names, is not there any more."
 _IDENTIFIERS: Final = {
@@ -47,13 +49,15 @@ class Proposal:
     documents: Documents
     image: Image
     is_pair: bool
+    fit: Fit = field(default_factory=Fit)
 
     @classmethod
     def of(cls, adoption: Adoption) -> Self:
         """What was read back for an adoption that is ready."""
         documents = from_row(adoption.documents)
         image = main_image(documents.task_definition or {})
-        return cls(documents, image, is_of_a_pair(adoption.seen.name))
+        is_pair = is_of_a_pair(adoption.seen.name, documents.service or {})
+        return cls(documents, image, is_pair, Fit.from_row(adoption.traffic))
 
     @property
     def manifests(self) -> list[ManifestSpec]:
@@ -81,32 +85,60 @@ def read_what_is_asked(cluster: SyncedCluster, reading: Reading, now: datetime) 
     revisions = {one.arn: one for one in KnownRevision.objects.filter(arn__in=arns)}
     left = 0
     for row in rows:
-        arn = row.seen.task_definition
-        if arn in revisions or arn in reading.wanted or row.seen.gone_at is not None:
-            _settle(row, reading, revisions.get(arn), now)
+        reasons = [GONE] if row.seen.gone_at is not None else [*_refused_as_seen(row.seen)]
+        if reasons or _is_read(row.seen, reading):
+            _settle(row, reading, revisions.get(row.seen.task_definition), reasons, now)
         else:
             left += 1
     return not left
 
 
-def _settle(row: Adoption, reading: Reading, revision: KnownRevision | None, now: datetime) -> None:
+def _is_read(seen: SeenService, reading: Reading) -> bool:
+    """Whether the look that ends was one for this ECS service as it is now."""
+    groups = set(groups_to_read([seen]))
+    return seen.task_definition in reading.wanted and groups <= set(reading.traffic.asked)
+
+
+def _refused_as_seen(seen: SeenService) -> Iterator[str]:
+    """What keeps it from being taken over that sync knows already: nothing has to be read for that."""
+    yield from refusals_of_service(seen.answered)
+    if is_half(seen):
+        partner = partner_of(seen)
+        yield from refusals_of_pair(seen.answered, partner.answered if partner else None)
+
+
+def _settle(
+    row: Adoption, reading: Reading, revision: KnownRevision | None, reasons: list[str], now: datetime
+) -> None:
     row.read_at, row.task_definition = now, row.seen.task_definition
-    reasons = [] if revision and row.seen.gone_at is None else [GONE]
+    if not reasons and revision is None:
+        reasons = [GONE]
     if not reasons and revision is not None:
-        running = running_documents(
-            row.seen,
-            task_definition=json.loads(revision.content),
-            target=reading.targets.get(row.seen.name),
-            policies=reading.policies.get(row.seen.name, {}),
-        )
-        found = read_back(running)
-        reasons = [*found.refusals] or [*_changes(found.documents, running)]
-        row.documents, row.warnings = to_row(found.documents), list(found.warnings)
-        if reading.scaling_unread:
-            row.warnings.append(f"Its auto scaling is not read back: {reading.scaling_unread}")
+        reasons = _read(row, reading, json.loads(revision.content))
     row.state = Adoption.State.REFUSED if reasons else Adoption.State.READY
     row.reason = "\n".join(reasons)
     row.save()
+
+
+def _read(row: Adoption, reading: Reading, task_definition: Mapping[str, Any]) -> list[str]:
+    """Keep what runs as manifests, and say why it cannot be taken over."""
+    running = running_documents(
+        row.seen,
+        task_definition=task_definition,
+        target=reading.targets.get(row.seen.name),
+        policies=reading.policies.get(row.seen.name, {}),
+    )
+    found = read_back(running)
+    row.documents, row.warnings = to_row(found.documents), list(found.warnings)
+    if reading.scaling_unread:
+        row.warnings.append(f"Its auto scaling is not read back: {reading.scaling_unread}")
+    if is_half(row.seen):
+        fitting = fit(reading.traffic, pair_of(row.seen, task_definition))
+        row.traffic = fitting.to_row()
+        row.warnings += [*fitting.warnings, *fitting.lacking]
+    refused = [*refusals_of_task_definition(task_definition)]
+    refused += refusals_of_texts(running.task_definition, running.service)
+    return refused or [*_changes(found.documents, running)]
 
 
 def _changes(documents: Documents, running: Documents) -> Iterator[str]:

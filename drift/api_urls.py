@@ -18,4 +18,5 @@ urlpatterns = [
     path("infrastructures/<int:pk>/adoptions", adoption.Adoptions.as_view(), name="api-adoptions"),
     path("adoptions/<int:pk>", adoption.OneAdoption.as_view(), name="api-adoption"),
     path("adoptions/<int:pk>/adopt", adoption.Adopt.as_view(), name="api-adopt"),
+    path("adoptions/<int:pk>/take-back", adoption.TakeBack.as_view(), name="api-take-back-adoption"),
 ]

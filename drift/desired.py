@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -61,7 +61,8 @@ def wanted_of(cluster: SyncedCluster, seen: Sequence[SeenService]) -> Wanted:
     stages = StageExecution.objects.filter(
         connector=cluster.connector_id, region=cluster.region, cluster=cluster.cluster, ecs_service__in=bases
     )
-    found = {**_adopted(seen), **_deployed(stages)}
+    deployed = _deployed(stages)
+    found = {**_adopted(seen, {base_of(name) for name in deployed}), **deployed}
     under_way = stages.exclude(execution__status__in=TERMINAL).values_list("ecs_service", flat=True)
     busy = set(under_way.distinct())
     return Wanted(
@@ -162,10 +163,13 @@ def _scaled(steps: QuerySet[StepExecution], deploying: Sequence[StepExecution]) 
     return found
 
 
-def _adopted(seen: Sequence[SeenService]) -> dict[str, Desired]:
+def _adopted(seen: Sequence[SeenService], deployed: Collection[str]) -> dict[str, Desired]:
+    """What was taken over; of a pair until the first deployment, which leaves that one behind."""
     rows = Adoption.objects.filter(seen__in=seen, state=Adoption.State.ADOPTED).select_related("seen")
     found = {}
     for row in rows:
+        if base_of(row.seen.name) != row.seen.name and base_of(row.seen.name) in deployed:
+            continue
         kept = json.loads(row.documents)
         documents = documents_of(
             kept[TASK_DEFINITION],

@@ -6,7 +6,9 @@ from django.db.models import Max
 
 from deployments.models import StageExecution
 from drift.desired import base_of
+from drift.documents.readback import partner_name
 from drift.models import Adoption
+from drift.pairs import is_half
 from instances.models import SyncedCluster
 
 Owner = tuple[int | None, int | None]
@@ -38,10 +40,16 @@ def _of_bases(cluster: SyncedCluster, beside: Mapping[str, str]) -> dict[str, Ow
 
 
 def _adopted(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, Owner]:
+    # The two of a pair are taken over together.
+    partners = {partner_name(name): name for name in names if base_of(name) != name}
     rows = Adoption.objects.filter(
-        seen__cluster=cluster, seen__name__in=names, state=Adoption.State.ADOPTED, service__isnull=False
-    )
-    return {
-        name: (service, place)
-        for name, service, place in rows.values_list("seen__name", "service", "infrastructure")
-    }
+        seen__cluster=cluster,
+        seen__name__in={*names, *partners},
+        state=Adoption.State.ADOPTED,
+        service__isnull=False,
+    ).select_related("seen")
+    found: dict[str, Owner] = {}
+    for row in rows:
+        mine = [row.seen.name, *([partners.get(row.seen.name, "")] if is_half(row.seen) else [])]
+        found |= {name: (row.service_id, row.infrastructure_id) for name in mine if name in names}
+    return found

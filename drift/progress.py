@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import F, Q
 
-from aws.errors import AwsError, Denied, NotFound, Throttled
+from aws.errors import AwsError, Throttled
 from aws.types import moment
 from delegates.clock import database_now
 from delegates.models import DelegateTask
@@ -88,11 +88,9 @@ class Look:
         now = database_now()
         if isinstance(error, Throttled):
             quota.rest(self.quota, error, now)
-        is_of_scaling = self.reading.phase != REVISIONS
-        if isinstance(error, Denied) and is_of_scaling:
-            self._skip(self.reading.without_scaling(error.sentence))
-        elif isinstance(error, NotFound) and not is_of_scaling:
-            self._skip(self.reading.without_revision())
+        left = self.reading.without(error)
+        if left is not None:
+            self._skip(left)
         else:
             self.fail(error.sentence)
 
@@ -160,7 +158,8 @@ def _keep_revision(found: Mapping[str, Any], now: datetime) -> None:
     arn = str(found.get("taskDefinitionArn", ""))[:512]
     if not arn:
         return
-    KnownRevision.objects.get_or_create(
+    # Its contents never change; whether it may still be used does.
+    KnownRevision.objects.update_or_create(
         arn=arn,
         defaults={
             "content": json.dumps(dict(found), default=str),

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django.db.models import Count, Q, QuerySet
 
-from drift.models import ComparedCluster, Comparison, Drift
+from drift.models import Adoption, ComparedCluster, Comparison, Drift
 from guards.limits import DRIFT_FIELDS
 from rbac.policy import Principal, visible_to
 
@@ -51,6 +51,16 @@ def earlier_drifts(comparison: Comparison) -> list[Drift]:
 def compared_cluster(comparison: Comparison) -> ComparedCluster | None:
     """How the looks at the cluster of an ECS service go."""
     return ComparedCluster.objects.filter(cluster=comparison.seen.cluster_id).first()
+
+
+def trouble_of(adoption: Adoption) -> str:
+    """Why what somebody waits for has not been read yet: the last look since then has failed."""
+    if adoption.state != Adoption.State.READING:
+        return ""
+    failed = ComparedCluster.objects.filter(
+        cluster=adoption.seen.cluster_id, failed_at__gte=adoption.asked_at
+    ).exclude(failure="")
+    return failed.values_list("failure", flat=True).first() or ""
 
 
 def open_of(comparison: Comparison, keys: list[int] | None = None) -> QuerySet[Drift]:

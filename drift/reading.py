@@ -1,4 +1,5 @@
-"""Which call the look for drift makes next: what scales the ECS services of a cluster, and foreign revisions.
+"""Which call the look for drift makes next: what scales the ECS services of a cluster, foreign revisions, and
+where the traffic of pairs that are taken over comes from.
 
 All else was read by sync. A value, so that any process can take it up.
 """
@@ -7,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
+from aws.errors import AwsError, Denied, NotFound
 from aws.scaling import DIMENSION, NAMESPACE, resource_id
+from drift.traffic.reading import TrafficReading
 
 SCALING: Final = "application-autoscaling"
 # DescribeScalableTargets takes 50 resource ids, and both answer 50 rows to a page.
 TARGETS_PER_CALL: Final = 50
-TARGETS, POLICIES, REVISIONS = "targets", "policies", "revisions"
+TARGETS, POLICIES, REVISIONS, TRAFFIC = "targets", "policies", "revisions", "traffic"
 
 
 @dataclass(frozen=True)
@@ -42,18 +45,27 @@ class Reading:
     targets: Mapping[str, Any] = field(default_factory=dict)
     policies: Mapping[str, Any] = field(default_factory=dict)
     scaling_unread: str = ""
+    traffic: TrafficReading = field(default_factory=TrafficReading)
 
     @classmethod
-    def of(cls, began: str, services: Sequence[str], revisions: Sequence[str]) -> Self:
-        """The reading of these ECS services, and of these ARNs of task definitions."""
+    def of(
+        cls, began: str, services: Sequence[str], revisions: Sequence[str], groups: Sequence[str] = ()
+    ) -> Self:
+        """The reading of these ECS services, these ARNs of task definitions, and these target groups."""
         return cls(
-            began, services=tuple(services), revisions=tuple(revisions), wanted=tuple(revisions)
+            began,
+            services=tuple(services),
+            revisions=tuple(revisions),
+            wanted=tuple(revisions),
+            traffic=TrafficReading.of(groups),
         )._settled()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         lists = {name: tuple(row[name]) for name in ("services", "revisions", "wanted")}
-        return cls(**{**row, **lists})
+        # One that began before the last upgrade has none.
+        traffic = TrafficReading.from_row(row["traffic"]) if "traffic" in row else TrafficReading()
+        return cls(**{**row, **lists, "traffic": traffic})
 
     def to_row(self) -> dict[str, Any]:
         return asdict(self)
@@ -75,6 +87,8 @@ class Reading:
                 "DescribeScalingPolicies",
                 {"ServiceNamespace": NAMESPACE, **self._which(cluster), **page},
             )
+        if self.phase == TRAFFIC:
+            return Question(*self.traffic.question())
         return Question("ecs", "DescribeTaskDefinition", {"taskDefinition": self.revisions[0]})
 
     def _which(self, cluster: str) -> dict[str, Any]:
@@ -85,6 +99,9 @@ class Reading:
 
     def answered(self, cluster: str, answer: Mapping[str, Any]) -> Self:
         """After an answer."""
+        if self.phase == TRAFFIC:
+            traffic = self.traffic.answered(answer)
+            return replace(self, calls=self.calls + 1, traffic=traffic)._settled()
         token = str(answer.get("NextToken") or "")
         token = "" if token == self.token else token
         one_more = replace(self, calls=self.calls + 1, token=token)
@@ -106,6 +123,16 @@ class Reading:
                 found.setdefault(name, {})[str(one.get("PolicyName", ""))] = dict(one)
         return found
 
+    def without(self, error: AwsError) -> Self | None:
+        """Where one thing may not be read, or is gone, all else is; None where that ends the reading."""
+        is_denied, is_missing = isinstance(error, Denied), isinstance(error, NotFound)
+        if self.phase in (TARGETS, POLICIES):
+            return self.without_scaling(error.sentence) if is_denied else None
+        if self.phase == TRAFFIC and (is_denied or is_missing):
+            traffic = self.traffic.without(error.sentence) if is_denied else self.traffic.without_missing()
+            return replace(self, calls=self.calls + 1, traffic=traffic)._settled()
+        return self.without_revision() if is_missing else None
+
     def without_scaling(self, reason: str) -> Self:
         """Where auto scaling may not be read: all else is compared."""
         gone = replace(self, phase=REVISIONS, services=(), token="", targets={}, policies={})
@@ -122,6 +149,8 @@ class Reading:
         elif found.phase == POLICIES and not is_paged:
             found = replace(found, phase=REVISIONS, token="")
         if found.phase == REVISIONS and not found.revisions:
+            found = replace(found, phase=TRAFFIC, token="")
+        if found.phase == TRAFFIC and found.traffic.is_over:
             found = replace(found, phase="", token="")
         return found
 

@@ -12,4 +12,5 @@ urlpatterns = [
     path("infrastructures/<int:pk>/unknown/", adoption.unknown, name="unknown-services"),
     path("infrastructures/<int:pk>/unknown/read", adoption.read, name="read-for-adoption"),
     path("adoptions/<int:pk>/", adoption.adoption, name="adoption"),
+    path("adoptions/<int:pk>/take-back", adoption.take_back, name="take-back-adoption"),
 ]

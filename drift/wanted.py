@@ -1,4 +1,5 @@
-"""What a look has to read of a cluster: what scales its ECS services, and the revisions nobody here made."""
+"""What a look has to read of a cluster: what scales its ECS services, the revisions nobody here made, and
+where the traffic of pairs that are taken over comes from."""
 
 from datetime import datetime
 
@@ -6,6 +7,7 @@ from django.db.models import Q
 
 from drift.desired import wanted_of
 from drift.models import Adoption, KnownRevision
+from drift.pairs import groups_to_read
 from drift.reading import Reading
 from instances.models import SeenService, SyncedCluster
 
@@ -28,4 +30,14 @@ def wanted_reading(cluster: SyncedCluster, now: datetime) -> Reading:
         and (one.name not in wanted.desired or wanted.desired[one.name].revision != one.task_definition)
     }
     known = set(KnownRevision.objects.filter(arn__in=foreign).values_list("arn", flat=True))
-    return Reading.of(now.isoformat(), [one.name for one in seen], sorted(foreign - known))
+    asked = asked_services(cluster)
+    # Whether a revision may still be used is read anew for who wants to take it over.
+    anew = {one.task_definition for one in asked if one.task_definition}
+    revisions = sorted((foreign - known) | anew)
+    return Reading.of(now.isoformat(), [one.name for one in seen], revisions, groups_to_read(asked))
+
+
+def asked_services(cluster: SyncedCluster) -> list[SeenService]:
+    """Those that somebody waits for, to take them over."""
+    waiting = Adoption.objects.filter(seen__cluster=cluster, state=Adoption.State.READING)
+    return list(SeenService.objects.filter(pk__in=waiting.values("seen"), gone_at=None).order_by("pk"))

@@ -40,6 +40,13 @@ HEADER_KEY_CHARACTERS: Final = Limit(128, "characters", "an Idempotency-Key", OW
 CURSOR_CHARACTERS: Final = Limit(1024, "characters", "a cursor of a list", OWN)
 MERGED_LINES: Final = Limit(3000, "lines", "a merged manifest on its page; the API answers all", OWN)
 PAGE_ROWS: Final = Limit(200, "rows", "a page of a list", OWN)
+ADOPTION_GROUPS: Final = Limit(
+    20,
+    "target groups",
+    "what may become the stage of a pair that is adopted, and is asked for its targets",
+    OWN,
+)
+ADOPTION_ROUTES: Final = Limit(50, "choices", "the listener rules to choose from as a pair is adopted", OWN)
 DRIFT_FIELDS: Final = Limit(
     200, "fields", "what is accepted or shown at once of an ECS service that differs", OWN
 )

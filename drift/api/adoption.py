@@ -8,10 +8,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments.models import Infrastructure
-from drift import adoptions, queries
+from drift import adoptions, queries, taking_back
 from drift.adopting import Proposal
 from drift.adoptions import AdoptionSpec
 from drift.models import Adoption
+from drift.traffic.fitting import Fit, Lead
 from instances.models import SeenService
 from rbac.policy import Principal, can
 from web.rest import PAGED, Route
@@ -27,6 +28,7 @@ class UnknownService(serializers.Serializer[Any]):
     running = serializers.IntegerField()
     task_definition = serializers.CharField()
     first_seen_at = serializers.DateTimeField()
+    is_elsewhere = serializers.BooleanField()
 
 
 class ReadInput(serializers.Serializer[Any]):
@@ -43,6 +45,25 @@ class ReadManifest(serializers.Serializer[Any]):
     content = serializers.CharField()
 
 
+class ListenerRule(serializers.Serializer[Any]):
+    """A rule of a listener; `rule` is empty where a listener has none (a network load balancer)."""
+
+    load_balancer = serializers.CharField()
+    listener = serializers.CharField()
+    rule = serializers.CharField()
+    words = serializers.CharField()
+    forwards_to = serializers.CharField()
+
+
+class TrafficChoice(serializers.Serializer[Any]):
+    """Rules of production and stage that fit a blue/green pair; without `stage` that is asked at each run."""
+
+    key = serializers.CharField()
+    is_sure = serializers.BooleanField()
+    production = ListenerRule()
+    stage = ListenerRule(allow_null=True)
+
+
 class AdoptionDocument(serializers.Serializer[Any]):
     """An ECS service on its way to be taken over; while it is ready, who may adopt it sees `manifests`."""
 
@@ -52,24 +73,32 @@ class AdoptionDocument(serializers.Serializer[Any]):
     environment = serializers.CharField()
     state = serializers.ChoiceField(choices=Adoption.State.choices)
     reason = serializers.CharField()
+    trouble = serializers.CharField()
     warnings = serializers.ListField(child=serializers.CharField())
     task_definition = serializers.CharField()
     image = serializers.CharField()
     tag = serializers.CharField()
     strategies = serializers.ListField(child=serializers.CharField())
+    traffic = TrafficChoice(many=True)
     manifests = ReadManifest(many=True)
     read_at = serializers.DateTimeField(allow_null=True)
     adopted_at = serializers.DateTimeField(allow_null=True)
+    adopted_by = serializers.CharField(allow_null=True)
     service = serializers.CharField(allow_null=True)
     pipeline = serializers.CharField(allow_null=True)
 
 
 class AdoptInput(serializers.Serializer[Any]):
-    """What is made of it; without a strategy the first of `strategies`."""
+    """What is made of it; without a strategy the first of `strategies`.
+
+    `traffic` is the key of one of `traffic`, or `<+input>` to be asked for it at each run. It may be left out
+    where one of them is sure, and where there is none.
+    """
 
     identifier = serializers.CharField(max_length=128)
     name = serializers.CharField(max_length=128)
     strategy = serializers.CharField(max_length=32, required=False, default="")
+    traffic = serializers.CharField(max_length=1024, required=False, default="")
 
 
 class UnknownServices(Route):
@@ -101,7 +130,7 @@ class AdoptionRoute(Route):
     def adoption(self, pk: int) -> Adoption:
         """Return the adoption of the address."""
         rows = Adoption.objects.select_related(
-            "infrastructure__environment__scope", "seen__cluster", "service", "pipeline"
+            "infrastructure__environment__scope", "seen__cluster", "service", "pipeline", "adopted_by"
         )
         return self.one(queries.VIEW, rows, pk=pk)
 
@@ -124,9 +153,27 @@ class Adopt(AdoptionRoute):
         return Response(adoption_document(found, self.principal))
 
 
+class TakeBack(AdoptionRoute):
+    """Removing what an adoption made, as long as nothing was deployed by it."""
+
+    @extend_schema(request=None, responses=AdoptionDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        found = taking_back.take_back(actor=self.principal, adoption=self.adoption(pk))
+        return Response(adoption_document(found, self.principal))
+
+
 def unknown_document(row: SeenService) -> dict[str, Any]:
     """An ECS service that Slipway does not deploy, as the API tells it."""
-    names = ("name", "arn", "status", "desired", "running", "task_definition", "first_seen_at")
+    names = (
+        "name",
+        "arn",
+        "status",
+        "desired",
+        "running",
+        "task_definition",
+        "first_seen_at",
+        "is_elsewhere",
+    )
     return {name: getattr(row, name) for name in names}
 
 
@@ -141,17 +188,43 @@ def adoption_document(row: Adoption, reader: Principal) -> dict[str, Any]:
         "environment": row.infrastructure.environment.identifier,
         "state": row.state,
         "reason": row.reason,
+        "trouble": queries.trouble_of(row),
         "warnings": row.warnings,
         "task_definition": row.task_definition,
         "image": proposal.image.image if proposal else "",
         "tag": proposal.image.tag if proposal else "",
         "strategies": list(proposal.strategies) if proposal else [],
+        "traffic": traffic_document(proposal.fit) if proposal else [],
         "manifests": [
             {"identifier": one.identifier, "kind": one.kind, "content": one.content}
             for one in (proposal.manifests if proposal else ())
         ],
         "read_at": row.read_at,
         "adopted_at": row.adopted_at,
+        "adopted_by": row.adopted_by.get_username() if row.adopted_by else None,
         "service": row.service.identifier if row.service else None,
         "pipeline": row.pipeline.identifier if row.pipeline else None,
+    }
+
+
+def traffic_document(fit: Fit) -> list[dict[str, Any]]:
+    """The listener rules that fit, as the API tells them."""
+    return [
+        {
+            "key": one.key,
+            "is_sure": one == fit.only,
+            "production": _rule_document(one.production),
+            "stage": _rule_document(one.stage) if one.stage else None,
+        }
+        for one in fit.choices
+    ]
+
+
+def _rule_document(lead: Lead) -> dict[str, str]:
+    return {
+        "load_balancer": lead.balancer,
+        "listener": lead.listener,
+        "rule": lead.rule,
+        "words": lead.words,
+        "forwards_to": lead.shares,
     }

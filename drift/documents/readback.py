@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aws.shapes import parameters_of
+from deployments.actions.blue_green.traffic import groups_of
 from drift.documents.comparing import Documents
 from drift.documents.shape import (
     DEFAULTS,
@@ -31,15 +32,13 @@ _LEFT_OUT: Final = {
 }
 _NOTHING: Final[tuple[Any, ...]] = (None, "", {}, [])
 _OF_A_PAIR: Final = re.compile(r"__[12]\Z")
-_EXPRESSION: Final = "<+"
 
 
 @dataclass(frozen=True)
 class ReadBack:
-    """What runs, as manifests. `refusals` say why it cannot be taken over, `warnings` what to know before."""
+    """What runs, as manifests; `warnings` say what to know before they are kept."""
 
     documents: Documents
-    refusals: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
@@ -62,13 +61,20 @@ def read_back(running: Documents) -> ReadBack:
         policies={name: _written(SCALING_POLICY, one) for name, one in running.policies.items()},
         tags=tags,
     )
-    refusals, warnings = tuple(_refusals(running)), tuple(_warnings(documents))
-    return ReadBack(documents, refusals, warnings)
+    return ReadBack(documents, tuple(_warnings(documents)))
 
 
-def is_of_a_pair(name: str) -> bool:
-    """Whether an ECS service is one of the two that a blue/green deployment changes between."""
-    return bool(_OF_A_PAIR.search(name))
+def is_of_a_pair(name: str, service: Mapping[str, Any]) -> bool:
+    """Whether an ECS service is one of the two that a blue/green deployment changes between.
+
+    It is called so, and is in one target group: with none or several, nothing could be swapped.
+    """
+    return bool(_OF_A_PAIR.search(name)) and len(groups_of(service)) == 1
+
+
+def partner_name(name: str) -> str:
+    """The name of the other one of such a pair."""
+    return f"{name[:-1]}{'2' if name.endswith('1') else '1'}"
 
 
 def base_name(name: str) -> str:
@@ -112,23 +118,6 @@ def _value(value: Any, key: str) -> Any:
     return value
 
 
-def _refusals(running: Documents) -> Iterator[str]:
-    service = running.service or {}
-    controller = (service.get("deploymentController") or {}).get("type", "ECS")
-    strategy = (service.get("deploymentConfiguration") or {}).get("strategy", "ROLLING")
-    if controller != "ECS":
-        yield (
-            f"It is deployed by the {controller} controller, which Slipway does not follow. "
-            "Change deploymentController to ECS first, or leave it with what deploys it."
-        )
-    if strategy != "ROLLING":
-        yield f"It has AWS's own deployment strategy {strategy}. Set it to ROLLING first."
-    if service.get("schedulingStrategy", "REPLICA") != "REPLICA":
-        yield "It runs one task on each instance (DAEMON), which has no count to follow."
-    if any(_EXPRESSION in text for text in _texts((running.task_definition, service))):
-        yield f"A text in it holds {_EXPRESSION}, which Slipway would take for an expression of its own."
-
-
 def _warnings(documents: Documents) -> Iterator[str]:
     containers = (documents.task_definition or {}).get("containerDefinitions", ())
     names = [
@@ -142,18 +131,6 @@ def _warnings(documents: Documents) -> Iterator[str]:
             f"The values of environment variables become part of the manifest, where all who may see the "
             f"service can read them: {shown}. Move what is secret to a secret first."
         )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield str(key)
-            yield from _texts(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts(inner)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.text import slugify
@@ -9,13 +10,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from connectors.downstream import LacksAccess
 from deployments.models import Infrastructure
-from drift import adoptions, queries
+from drift import adoptions, queries, taking_back
 from drift.adopting import Proposal
 from drift.adoptions import AdoptionSpec
 from drift.documents.readback import base_name
 from drift.models import Adoption
 from instances.queries import cluster_of
-from rbac.policy import can
+from rbac.policy import can, require
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import BadInput, Conflict, Problem
@@ -38,7 +39,7 @@ def read(request: PageRequest, pk: int) -> HttpResponse:
     try:
         name = request.POST.get("ecs_service", "")
         adoption = adoptions.read_for_adoption(actor=request.user, infrastructure=place, ecs_service=name)
-    except (BadInput, LacksAccess) as problem:
+    except (BadInput, Conflict, LacksAccess) as problem:
         return _listed(request, place, said=problem.detail, status=problem.status)
     return redirect("adoption", pk=adoption.pk)
 
@@ -50,12 +51,35 @@ def adoption(request: PageRequest, pk: int) -> HttpResponse:
     found = _found(request, pk)
     if request.method != "POST":
         return _wizard(request, found)
-    typed = {name: request.POST.get(name, "").strip() for name in ("identifier", "name", "strategy")}
+    names = ("identifier", "name", "strategy", "traffic")
+    typed = {name: request.POST.get(name, "").strip() for name in names}
     try:
         adoptions.adopt(actor=request.user, adoption=found, spec=AdoptionSpec(**typed))
     except (BadInput, Conflict, LacksAccess) as problem:
-        return _wizard(request, found, typed=typed, problem=problem)
+        # Somebody else may have been faster.
+        return _wizard(request, _found(request, pk), typed=typed, problem=problem)
     return redirect("adoption", pk=pk)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def take_back(request: PageRequest, pk: int) -> HttpResponse:
+    """This will ask before what an adoption made goes, and take it away."""
+    found = _found(request, pk)
+    require(request.user, queries.EDIT, found)
+    if request.method != "POST":
+        return _asked_back(request, found, taking_back.why_not(found))
+    try:
+        taking_back.take_back(actor=request.user, adoption=found)
+    except Problem as problem:
+        return _asked_back(request, _found(request, pk), problem.detail, problem.status)
+    messages.success(request, f"The adoption of {found.seen.name} is taken back. It runs on as it is in AWS.")
+    return redirect("unknown-services", pk=found.infrastructure_id)
+
+
+def _asked_back(request: PageRequest, found: Adoption, reason: str, status: int = 200) -> HttpResponse:
+    context = {"adoption": found, "reason": reason, "may": taking_back.may_take_back(request.user, found)}
+    return render(request, "drift/take_back.html", context, status=status)
 
 
 def _wizard(
@@ -65,6 +89,7 @@ def _wizard(
     typed: dict[str, str] | None = None,
     problem: Problem | None = None,
 ) -> HttpResponse:
+    trouble = queries.trouble_of(found)
     # What is read back has the values of environments: it is for who may make a service of it.
     may_adopt = can(request.user, queries.EDIT, found)
     is_ready = found.state == Adoption.State.READY
@@ -75,7 +100,11 @@ def _wizard(
         "proposal": proposal,
         "typed": typed or _suggested(found, proposal),
         "problem": problem,
+        "stale": adoptions.why_not(request.user, found) if proposal and problem is None else "",
+        "trouble": trouble,
+        "ask": adoptions.ASK,
         "may_adopt": may_adopt,
+        "may_take_back": not taking_back.why_not(found) and taking_back.may_take_back(request.user, found),
     }
     return render(request, "drift/adoption.html", context, status=problem.status if problem else 200)
 
@@ -86,7 +115,9 @@ def _suggested(found: Adoption, proposal: Proposal | None) -> dict[str, str]:
     if not identifier[0].isalpha():
         identifier = f"service_{identifier}"[:128]
     strategy = proposal.strategies[0] if proposal else ""
-    return {"identifier": identifier, "name": name[:128], "strategy": strategy}
+    sure = proposal.fit.only if proposal else None
+    found_key = sure.key if sure else ""
+    return {"identifier": identifier, "name": name[:128], "strategy": strategy, "traffic": found_key}
 
 
 def _listed(
@@ -110,6 +141,6 @@ def _place(request: PageRequest, pk: int) -> Infrastructure:
 def _found(request: PageRequest, pk: int) -> Adoption:
     rows = Adoption.objects.select_related(
         "infrastructure__environment__scope", "infrastructure__connector__scope", "seen__cluster", "service",
-        "pipeline",
+        "pipeline", "adopted_by",
     )  # fmt: skip
     return get_visible(request, queries.VIEW, rows, pk=pk)

@@ -5,6 +5,7 @@ from typing import Any
 from django.utils import timezone
 
 from delegates.models import DelegateTask, Inquiry
+from deployments.models import Pipeline, Service
 from drift.models import Adoption, Comparison, Drift
 from rbac.models import AuditEntry, Role, User
 from tests.api.world import World
@@ -63,6 +64,17 @@ def accepted_form(world: World) -> dict[str, Any]:
 def adoption(world: World) -> dict[str, Any]:
     """An ECS service that is ready to be taken over."""
     return {"pk": Adoption.objects.get(infrastructure=world.infrastructure).pk}
+
+
+def taken_over(world: World) -> dict[str, Any]:
+    """One that was taken over, with the service and the pipeline that were made of it."""
+    row = Adoption.objects.get(infrastructure=world.infrastructure)
+    made = {"scope": world.scope, "identifier": "made", "name": "Made"}
+    row.service, _ = Service.objects.get_or_create(**made)
+    row.pipeline, _ = Pipeline.objects.get_or_create(**made)
+    row.state = Adoption.State.ADOPTED
+    row.save()
+    return {"pk": row.pk}
 
 
 def invitation_form(world: World) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.api.asked_things import accepted_form, adoption, comparison, decision
+from tests.api.asked_things import accepted_form, adoption, comparison, decision, taken_over
 from tests.api.asks import (
     Ask,
     Row,
@@ -23,7 +23,7 @@ from tests.api.asks import (
     to_delete,
     version_of,
 )
-from tests.api.deployment_rows import TAKES_OVER
+from tests.api.deployment_rows import TAKES_BACK, TAKES_OVER
 from tests.api.needs import HERE, Anywhere, Lists, Makes, Needs, Saves, SignedIn
 from tests.api.world import CANARY, PIPELINE
 
@@ -87,6 +87,13 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
             ),
         ),
         adoption,
+    ),
+    "take-back-adoption": Row(
+        (
+            get(Needs("core_environment_edit")),
+            Ask("post", replace(TAKES_BACK, done=302), is_form=True),
+        ),
+        taken_over,
     ),
     "executions": only(Lists("core_pipeline_view")),
     "execution": only(Needs("core_pipeline_view"), of("execution")),

@@ -1,6 +1,6 @@
 """Every named route about services, environments, pipelines and executions."""
 
-from tests.api.asked_things import accepted_field, adoption, comparison, decision, drifted_field
+from tests.api.asked_things import accepted_field, adoption, comparison, decision, drifted_field, taken_over
 from tests.api.asks import (
     IN_SCOPE,
     OTHER_PIPELINE,
@@ -36,6 +36,7 @@ TAKES_OVER = Needs(
         "core_connector_access",
     ),
 )
+TAKES_BACK = Needs("core_environment_edit", also=("core_service_delete", "core_pipeline_delete"))
 
 DEPLOYMENTS: dict[str, Row] = {
     # What runs where.
@@ -76,6 +77,7 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-adopt": Row(
         (Ask("post", TAKES_OVER, body=lambda world: {"identifier": "taken", "name": "Taken"}),), adoption
     ),
+    "api-take-back-adoption": Row((Ask("post", TAKES_BACK),), taken_over),
     # Deployments.
     "api-services": Row(
         (

@@ -87,9 +87,19 @@ def what_was_changed(seen: SeenService, execution: Execution, canary: str) -> No
         told=canary,
         found_at=now,
     )
+    theirs = SeenService.objects.create(
+        cluster=seen.cluster,
+        name="theirs",
+        arn=f"{seen.arn}-theirs",
+        status="ACTIVE",
+        desired=1,
+        answered={"serviceName": "theirs", "desiredCount": 1},
+        first_seen_at=now,
+        seen_at=now,
+    )
     Adoption.objects.create(
         infrastructure=seen.infrastructure,
-        seen=seen,
+        seen=theirs,
         state=Adoption.State.READY,
         documents=json.dumps(TAKEN_OVER),
         asked_at=now,

@@ -6,38 +6,13 @@ from deployments.models import Infrastructure, Pipeline, Service
 from deployments.operations import run_pipeline
 from drift.adopting import Proposal
 from drift.adoptions import AdoptionSpec, adopt, read_for_adoption, unknown_services
-from drift.models import Adoption, Comparison
+from drift.models import Comparison
 from instances.models import SeenService
 from rbac.models import AuditEntry, User
 from tests.deployments.driving import Drive
-from tests.drift.looking import compared, drifts, state, synced
+from tests.drift.foreign import STATES, adopted, forget, read
+from tests.drift.looking import drifts, state, synced
 from web.problems import BadInput, Conflict
-
-STATES = Adoption.State
-
-
-def forget(drive: Drive) -> None:
-    """Slipway as it was before it deployed anything, with AWS as it is."""
-    from deployments.models import Execution
-
-    Comparison.objects.all().delete()
-    Execution.objects.all().delete()
-    SeenService.objects.all().delete()
-
-
-def read(name: str) -> Adoption:
-    """What was read back of an ECS service, after a look."""
-    admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
-    adoption = read_for_adoption(actor=admin, infrastructure=place, ecs_service=name)
-    compared()
-    adoption.refresh_from_db()
-    return adoption
-
-
-def adopted(name: str, identifier: str = "taken") -> Adoption:
-    admin, adoption = User.objects.get(username="admin"), read(name)
-    assert (adoption.state, adoption.reason) == (STATES.READY, "")
-    return adopt(actor=admin, adoption=adoption, spec=AdoptionSpec(identifier, "Taken over"))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +24,7 @@ def test_each_example_is_taken_over_without_a_change_and_without_drift(
 ) -> None:
     drive.pipeline = Pipeline.objects.get(identifier=pipeline)
     drive.run("1.27")
-    forget(drive)
+    forget()
     synced()
     assert name in set(unknown_services(Infrastructure.objects.get()).values_list("name", flat=True))
     before = drive.mark()
@@ -64,7 +39,7 @@ def test_each_example_is_taken_over_without_a_change_and_without_drift(
 
 def test_what_was_taken_over_is_deployed_with_the_next_image_and_nothing_else_changes(drive: Drive) -> None:
     drive.run("1.27")
-    forget(drive)
+    forget()
     synced()
     service = adopted("myapp")
     before = drive.service()
@@ -93,7 +68,7 @@ def test_what_was_taken_over_is_deployed_with_the_next_image_and_nothing_else_ch
 
 def test_what_was_changed_after_it_was_taken_over_is_drift(drive: Drive) -> None:
     drive.run("1.27")
-    forget(drive)
+    forget()
     synced()
     adopted("myapp")
     assert drifts() == []
@@ -103,7 +78,7 @@ def test_what_was_changed_after_it_was_taken_over_is_drift(drive: Drive) -> None
 
 def test_nothing_is_made_where_a_part_cannot_be_made(drive: Drive) -> None:
     drive.run("1.27")
-    forget(drive)
+    forget()
     synced()
     adoption, admin = read("myapp"), User.objects.get(username="admin")
     services, pipelines = Service.objects.count(), Pipeline.objects.count()
@@ -122,7 +97,7 @@ def test_nothing_is_made_where_a_part_cannot_be_made(drive: Drive) -> None:
 
 def test_the_manifests_say_only_what_somebody_would_have_written(drive: Drive) -> None:
     drive.run("1.27")
-    forget(drive)
+    forget()
     synced()
     task, service = Proposal.of(read("myapp")).manifests
     assert "<+primary.artifact.image>" in task.content
@@ -149,5 +124,5 @@ def test_an_ecs_service_that_slipway_deploys_already_is_not_taken_over(drive: Dr
     drive.run("1.27")
     synced()
     admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
-    with pytest.raises(BadInput, match="no ECS service myapp"):
+    with pytest.raises(BadInput, match="deploys it already"):
         read_for_adoption(actor=admin, infrastructure=place, ecs_service="myapp")

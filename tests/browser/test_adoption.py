@@ -1,0 +1,108 @@
+"""Somebody who has never adopted anything finds the way through it, and back, in a browser."""
+
+import pytest
+from playwright.sync_api import Page, expect
+from pytest_django import Settings
+
+from connectors.models import Connector
+from deployments.models import Infrastructure, Pipeline, Service
+from drift.models import Adoption
+from instances.models import SeenService
+from ops.demo import SandboxFacts, seed_demo
+from rbac.models import Role, RoleAssignment, User
+from sandbox.process import SandboxProcess
+from tests.browser.conftest import Visit
+from tests.deployments.driving import Drive
+from tests.drift.foreign import settle, task_definition
+from tests.drift.looking import compared, synced
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def drive(
+    transactional_db: None, account: object, sandbox: SandboxProcess, settings: Settings, demo: Pipeline
+) -> Drive:
+    """The demo's connector reaches a sandbox, and the one who visits may make services and pipelines."""
+    settings.ALLOW_AWS_ENDPOINTS = True
+    settings.SANDBOX_URL = sandbox.url
+    seed_demo(SandboxFacts.from_wire(sandbox.seed()))
+    connector = Connector.objects.get(identifier="sandbox_aws")
+    connector.spec = {**connector.spec, "endpoint_url": sandbox.url}
+    connector.save()
+    deployer = User.objects.get(username="deployer")
+    role = Role.objects.get(identifier="project_admin", scope=None)
+    RoleAssignment.objects.create(user=deployer, role=role, scope=demo.scope)
+    return Drive(sandbox, deployer, demo)
+
+
+def live_one_of_a_pair(drive: Drive) -> None:
+    group = drive.sandbox.seed()["load_balancer"]["target_groups"]["target1"]
+    registered = drive.call("ecs", "RegisterTaskDefinition", task_definition(drive, family="store"))
+    drive.call(
+        "ecs",
+        "CreateService",
+        {
+            "cluster": "demo",
+            "serviceName": "store__1",
+            "taskDefinition": registered["taskDefinition"]["taskDefinitionArn"],
+            "desiredCount": 1,
+            "launchType": "FARGATE",
+            "networkConfiguration": {
+                "awsvpcConfiguration": {"subnets": list(drive.sandbox.seed()["subnets"])}
+            },
+            "loadBalancers": [{"targetGroupArn": group, "containerName": "web", "containerPort": 80}],
+        },
+    )
+    settle(drive)
+    synced()
+
+
+def test_a_pair_is_adopted_and_taken_back_from_the_list_on(drive: Drive, visit: Visit, page: Page) -> None:
+    live_one_of_a_pair(drive)
+    place = Infrastructure.objects.get()
+    visit(f"/infrastructures/{place.pk}/unknown/")
+    page.get_by_role("button", name="Adopt store__1").click()
+    expect(page.get_by_role("heading", name="Its manifests are being read back")).to_be_visible()
+    compared()
+    expect(page.get_by_label("Name of the service")).to_have_value("store")
+    chosen = page.get_by_role("group", name="Listener rules").get_by_role("radio", checked=True)
+    expect(chosen).to_have_count(1)
+    expect(page.get_by_text("Production: demo, default rule of port 80")).to_be_visible()
+    page.get_by_label("Identifier").fill("myapp")
+    page.get_by_role("button", name="Adopt", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("already a service with the identifier myapp")
+    expect(page.get_by_label("Name of the service")).to_have_value("store")
+    page.get_by_label("Identifier").fill("store")
+    page.get_by_role("button", name="Adopt", exact=True).click()
+    expect(page.get_by_text("Adopted by deployer")).to_be_visible()
+    page.get_by_role("link", name="Take it back…").click()
+    page.get_by_role("button", name="Take it back").click()
+    expect(page.get_by_text("The adoption of store__1 is taken back")).to_be_visible()
+    expect(page.get_by_role("button", name="Adopt store__1")).to_be_visible()
+    assert not Service.objects.filter(identifier="store").exists()
+
+
+def test_what_happened_meanwhile_is_told_with_a_way_on(
+    drive: Drive, visit: Visit, page: Page, complaints: list[str]
+) -> None:
+    live_one_of_a_pair(drive)
+    place = Infrastructure.objects.get()
+    visit(f"/infrastructures/{place.pk}/unknown/")
+    page.get_by_role("button", name="Adopt store__1").click()
+    compared()
+    expect(page.get_by_label("Name of the service")).to_be_visible()
+    # Somebody else was faster.
+    admin = User.objects.get(username="admin")
+    Adoption.objects.update(state=Adoption.State.ADOPTED, adopted_by=admin)
+    page.get_by_role("button", name="Adopt", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("admin has adopted it meanwhile")
+    # Somebody has deleted it.
+    Adoption.objects.update(state=Adoption.State.READY, adopted_by=None)
+    SeenService.objects.update(gone_at="2026-01-01T00:00Z")
+    visit(f"/adoptions/{Adoption.objects.get().pk}/")
+    expect(page.get_by_role("alert")).to_contain_text("not there any more")
+    expect(page.get_by_role("button", name="Read it again")).to_be_visible()
+    expect(page.get_by_role("button", name="Adopt", exact=True)).to_have_count(0)
+    # A browser notes each refusal.
+    complaints[:] = [one for one in complaints if "409" not in one]
