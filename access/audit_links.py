@@ -19,6 +19,7 @@ _PLACES: Final = {
     "connectors.connector": _Place("connector", "core_connector_view"),
     "connectors.secret": _Place("secret", "core_secret_view"),
     "connectors.filenode": _Place("file", "core_file_view"),
+    "notifications.notificationrule": _Place("notification-rule", "core_notificationrule_view"),
     "delegates.delegate": _Place("delegate", "core_delegate_view"),
     "delegates.delegatetoken": _Place("delegate-token", "core_delegate_view"),
     "delegates.delegateconfiguration": _Place("delegate-configuration", "core_delegateconfiguration_view"),

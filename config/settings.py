@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "rbac",
     "access",
     "connectors",
+    "notifications",
     "delegates",
     "deployments",
     "instances",
@@ -152,6 +153,16 @@ CELERY_BEAT_SCHEDULE = {
     "prune-instances": {"task": "instances.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
     "drift": {"task": "drift.tasks.tick", "schedule": 10.0, "options": {"expires": 20}},
     "prune-drift": {"task": "drift.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
+    "notifications": {
+        "task": "notifications.tasks.send_due",
+        "schedule": 2.0,
+        "options": {"expires": 4},
+    },
+    "prune-notifications": {
+        "task": "notifications.tasks.prune",
+        "schedule": 3600.0,
+        "options": {"expires": 3600},
+    },
     "delegates": {"task": "delegates.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},
     "prune-sessions": {
         "task": "access.tasks.prune_sessions",
@@ -330,6 +341,10 @@ SPECTACULAR_SETTINGS = {
         "Decision": "deployments.interventions.DECISIONS",
         "DriftState": "drift.models.Comparison.State",
         "AdoptionState": "drift.models.Adoption.State",
+        "NotificationEvent": "notifications.facts.Event",
+        "NotifiableEvent": "notifications.facts.CHOOSABLE",
+        "NotificationStatus": "notifications.models.Notification.Status",
+        "NotificationRuleKind": "notifications.models.NotificationRule.Kind",
         "NameState": "deployments.knowledge.names.State",
     },
 }

@@ -1,15 +1,5 @@
-"""The clock that all processes share."""
+"""The clock that all processes share, under the name that what stands above calls it by."""
 
-from datetime import UTC, datetime
+from web.clock import database_now
 
-from django.db import connection
-
-
-def database_now() -> datetime:
-    """The time by the database's clock; on SQLite that is this machine's."""
-    if connection.vendor == "sqlite":
-        return datetime.now(UTC)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        moment: datetime = cursor.fetchone()[0]
-    return moment
+__all__ = ["database_now"]

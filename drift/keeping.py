@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from drift.desired import Desired, Wanted, wanted_of
 from drift.documents.comparing import Difference, Documents, choices, differences, is_value
 from drift.documents.shape import SERVICE_DEFINITION
 from drift.models import Comparison, Drift, KnownRevision
+from drift.notifying import drift_found, drift_gone
 from drift.reading import Reading
 from drift.running import running_documents
 from drift.telling import told
@@ -20,6 +21,8 @@ from drift.wanted import compared_services
 from guards.limits import DRIFT_VALUE_CHARACTERS
 from guards.text import clean
 from instances.models import SeenService, SyncedCluster
+from notifications.facts import Fact
+from notifications.outbox import notify
 from rbac.audit import record
 
 HIDDEN: Final = "(hidden)"
@@ -36,6 +39,8 @@ class Look:
     wanted: Wanted
     revisions: Mapping[str, KnownRevision]
     now: datetime
+    # What is told of it, all at once.
+    facts: list[Fact] = field(default_factory=list)
 
 
 def keep_comparisons(cluster: SyncedCluster, reading: Reading, now: datetime) -> bool:
@@ -57,6 +62,7 @@ def keep_comparisons(cluster: SyncedCluster, reading: Reading, now: datetime) ->
     if any(one.state != before[one.pk] for one in known.values()):
         badges_changed()
     KnownRevision.objects.filter(arn__in=arns).update(used_at=now)
+    notify(*look.facts)
     return len(ready) == len(seen)
 
 
@@ -162,12 +168,15 @@ def _keep(
         kept.append(row)
     places = {(row.document, row.path) for row in kept}
     _end([row for place, row in known.items() if place not in places], look.now)
+    if known and not kept:
+        look.facts.append(drift_gone(comparison))
     if fresh:
         words = told(comparison.seen, [row.path for row in fresh], look.revisions, desired.revision)
         for row in fresh:
             row.told = words
         Drift.objects.bulk_create(fresh)
         _alert(comparison, fresh)
+        look.facts.append(drift_found(comparison, fresh))
     return kept
 
 

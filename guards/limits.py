@@ -228,4 +228,16 @@ APPROVAL_INPUT_CHARACTERS: Final = Limit(1024, "characters", "what an approver f
 APPROVAL_COMMENT_CHARACTERS: Final = Limit(4096, "characters", "the comment of an approver", OWN)
 FREEZE_NAMES: Final = Limit(100, "names", "the services, or environments, of one freeze window", OWN)
 
+# --- Notifications ----------------------------------------------------------------------------------
+NOTIFICATION_RULES: Final = Limit(100, "rules", "the notification rules of one scope", OWN)
+NOTIFICATION_ATTEMPTS: Final = Limit(8, "attempts", "how often one notification is sent by itself", OWN)
+NOTIFICATION_HOURS: Final = Limit(24, "hours", "how long a notification is tried", OWN)
+NOTIFICATION_DAYS: Final = Limit(30, "days", "how long notifications are kept", OWN)
+NOTIFICATION_TEXT_CHARACTERS: Final = Limit(500, "characters", "the text of a notification", OWN)
+NOTIFICATION_CAUSE_CHARACTERS: Final = Limit(2000, "characters", "the cause in a notification", OWN)
+NOTIFICATION_ANSWER_BYTES: Final = Limit(
+    16 * 1024, "bytes", "what is read of a webhook's answer; the rest is left", OWN
+)
+NOTIFICATION_SECRET_CHARACTERS: Final = Limit(256, "characters", "the signing secret of a webhook", OWN)
+
 LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

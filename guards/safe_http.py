@@ -2,10 +2,11 @@
 
 import os
 import ssl
-import time
+import threading
 import urllib.request
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -57,7 +58,9 @@ class Way:
     """How requests leave: where they may lead, and through which proxy.
 
     A proxy resolves names by itself, so what it may reach is for it to say. `from_environment` takes the
-    one of HTTPS_PROXY and NO_PROXY; `proxy` is the URL of one for everything.
+    one of HTTPS_PROXY and NO_PROXY; `proxy` is the URL of one for everything. With `cuts` an answer that is
+    larger than `most` is cut there, for who asks for its status alone. `seconds` is all the time there is,
+    also for who sends a byte now and then.
     """
 
     reach: Reach = PUBLIC
@@ -65,6 +68,8 @@ class Way:
     from_environment: bool = False
     redirects: int = 0
     most: int = TASK_ANSWER_BYTES
+    cuts: bool = False
+    seconds: float = WHOLE_SECONDS
 
     def is_proxied(self, target: Target) -> bool:
         """Whether requests to a target leave through a proxy."""
@@ -123,6 +128,7 @@ def trusted() -> ssl.SSLContext:
 def _ask_once(asked: Ask, way: Way) -> Reply:
     url, named, extensions = _pinned(asked.url, way)
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+    late = threading.Event()
     headers = {"Accept-Encoding": "identity", **asked.headers, "Host": named}
     try:
         with (
@@ -133,13 +139,17 @@ def _ask_once(asked: Ask, way: Way) -> Reply:
                 trust_env=way.from_environment,
                 proxy=way.proxy or None,
             ) as client,
+            _ended(client, way.seconds, late),
             client.stream(
                 asked.method, url, headers=headers, content=asked.body or None, extensions=extensions
             ) as answer,
         ):
-            return Reply(answer.status_code, dict(answer.headers), _read(answer, way.most))
+            return Reply(answer.status_code, dict(answer.headers), _read(answer, way.most, cuts=way.cuts))
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, zlib.error, OSError) as problem:
-        raise _not_reached(asked.url, problem) from problem
+        why = (
+            httpx.ReadTimeout(f"its answer took more than {way.seconds:.0f} s") if late.is_set() else problem
+        )
+        raise _not_reached(asked.url, why) from problem
 
 
 def _pinned(url: str, way: Way) -> tuple[str, str, dict[str, str]]:
@@ -159,14 +169,30 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc
 
 
-def _read(answer: httpx.Response, most: int) -> bytes:
+@contextmanager
+def _ended(client: httpx.Client, seconds: float, late: threading.Event) -> Iterator[None]:
+    """Close the connection under whoever still reads from it then: each byte begins a time-out anew."""
+
+    def end() -> None:
+        late.set()
+        client.close()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _read(answer: httpx.Response, most: int, *, cuts: bool) -> bytes:
     body = bytearray()
-    until = time.monotonic() + WHOLE_SECONDS
     unpack = _unpacking(answer.headers.get("content-encoding", "identity").lower())
     for piece in answer.iter_raw():
         body += unpack(piece, most + 1 - len(body))
-        if time.monotonic() > until:
-            raise httpx.ReadTimeout(f"its answer took more than {WHOLE_SECONDS:.0f} s")
+        if len(body) > most and cuts:
+            return bytes(body[:most])
         if len(body) > most:
             raise TooMuch(f"the answer is larger than {most // 1024} KiB")
     return bytes(body)

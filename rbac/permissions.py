@@ -48,6 +48,7 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("connector", "Connectors", ("view", "edit", "delete", "access")),
     Resource("secret", "Secrets", ("view", "edit", "delete", "access")),
     Resource("file", "Files", ("view", "edit", "delete", "access")),
+    Resource("notificationrule", "Notification rules", ("view", "edit", "delete")),
     Resource("variable", "Variables", ("view", "edit", "delete", "access")),
     Resource("role", "Roles", ("view", "edit", "delete")),
     Resource("resourcegroup", "Resource groups", ("view", "edit", "delete")),

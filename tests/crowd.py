@@ -28,15 +28,16 @@ from deployments.models import (
     StepExecution,
     StepGroup,
 )
+from notifications.models import Courier
 from rbac.models import User, UserGroup
 from tests.api.world import World
 from tests.routes import newest
 
-OURS = ("rbac", "connectors", "delegates", "deployments", "instances", "drift", "ops")
+OURS = ("rbac", "connectors", "notifications", "delegates", "deployments", "instances", "drift", "ops")
 # Above every number that a test asks for, as of a version that does not exist.
 UNUSED = 1000
 # Tables with one row, whatever happens.
-SINGLE = (AccountId,)
+SINGLE = (AccountId, Courier)
 
 
 def tables() -> list[type[models.Model]]:

@@ -31,6 +31,7 @@ ENTRIES: Final = (
     Entry("Drift", "/drift/", "drift", "l"),
     Entry("Delegates", "/delegates/", "delegates", "d"),
     Entry("Connectors", "/connectors/", "connectors", "c"),
+    Entry("Notifications", "/notifications/", "notifications", "b"),
     Entry("Secrets", "/secrets/", "secrets", "k"),
     Entry("Files", "/files/", "files", "f"),
     Entry("Access", "/access/scopes/", "access", "r"),

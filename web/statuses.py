@@ -98,6 +98,8 @@ LOOKS: Final[dict[str, Look]] = {
     "HEALTHY": Look("Healthy", "success", "success"),
     "UNHEALTHY": Look("Unhealthy", "failed", "failed"),
     "UNUSED": Look("Unused", "warning", "waiting"),
+    # notifications
+    "DELIVERED": Look("Delivered", "success", "success"),
     # connectors
     "OK": Look("Connected", "success", "success"),
     "NOT_OK": Look("Test failed", "failed", "failed"),

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from django.db import models
+from django.utils import timezone
 
 from delegates.models.token import DelegateToken
 from rbac.models import Scope, User
@@ -54,6 +55,8 @@ class Delegate(Named):
     # What the wizard was told, without secrets.
     spec = models.JSONField(default=dict, blank=True)
     aws_account = models.CharField(max_length=12, blank=True, default="")
+    # Since when nobody hears it, as far as that was told; of a new one, until it is heard first.
+    away_since = models.DateTimeField(null=True, default=timezone.now, editable=False)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

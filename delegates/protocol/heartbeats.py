@@ -15,6 +15,7 @@ from delegates.models import (
     DelegateInstance,
     DelegateTask,
 )
+from delegates.notifying import tell_back
 from delegates.protocol import configurations
 from delegates.protocol.beats import Beat, store
 from delegates.protocol.fields import Fields
@@ -99,6 +100,8 @@ def _tell_changes(instances: Sequence[_Known], beats: Mapping[int, Beat], now: d
     draining = DelegateInstance.Status.DRAINING
     back = {one.pk for one in instances if _was_away(one, now)}
     drained = {one.pk for one in instances if beats[one.pk].draining and one.status != draining}
+    if back:
+        tell_back(one.delegate for one in instances if one.pk in back)
     for pk, instance in _rows(back | drained).items():
         if pk in back:
             text = f"{called(instance)} is heard again."

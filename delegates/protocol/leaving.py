@@ -4,6 +4,7 @@ from django.db import transaction
 
 from delegates.clock import database_now
 from delegates.models import DelegateEvent, DelegateInstance
+from delegates.notifying import tell_away
 from delegates.protocol import leases
 from delegates.protocol.happenings import called, note
 from delegates.protocol.requests import AgentRequest, Reply
@@ -25,5 +26,6 @@ def deregistered(request: AgentRequest) -> Reply:
     )
     leases.end_leases([instance], now=now)
     note(instance, DelegateEvent.Kind.GONE, f"{called(instance)} ended and said goodbye.", at=now)
+    tell_away([instance], now)
     tell(instance.delegate_id)
     return Reply({})

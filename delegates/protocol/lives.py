@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from delegates.connectivity import AWAY_AFTER, LATE_AFTER
 from delegates.models import DelegateEvent, DelegateInstance
+from delegates.notifying import tell_away
 from delegates.protocol.happenings import called, note
 from delegates.protocol.terms import GONE_AFTER
 from delegates.telling import tell
@@ -30,7 +31,9 @@ def look_after(now: datetime) -> int:
         .select_related("delegate")
         .order_by("last_heartbeat_at")[:MOST_AT_ONCE]
     )
-    changed = [one for one in silent if _tell_of(one, now)]
+    with transaction.atomic():
+        changed = [one for one in silent if _tell_of(one, now)]
+        tell_away([one for one in changed if _is_away(one, now)], now)
     gone = list(
         alive.filter(last_heartbeat_at__lte=now - GONE_AFTER, delegate__is_built_in=False).select_related(
             "delegate"
@@ -44,6 +47,11 @@ def look_after(now: datetime) -> int:
 def _told(kind: DelegateEvent.Kind) -> QuerySet[DelegateEvent]:
     since = OuterRef("last_heartbeat_at")
     return DelegateEvent.objects.filter(instance=OuterRef("pk"), kind=kind, at__gt=since)
+
+
+def _is_away(instance: DelegateInstance, now: datetime) -> bool:
+    heard = instance.last_heartbeat_at
+    return heard is not None and now - heard >= AWAY_AFTER
 
 
 def _tell_of(instance: DelegateInstance, now: datetime) -> bool:

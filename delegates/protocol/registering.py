@@ -17,6 +17,7 @@ from delegates.models import (
     DelegateToken,
     account_id,
 )
+from delegates.notifying import tell_back
 from delegates.protocol import instance_logs
 from delegates.protocol.configurations import document
 from delegates.protocol.fields import Fields, storable
@@ -109,6 +110,7 @@ def _enter(said: Registration, token: DelegateToken, *, address: str) -> Reply:
         return Reply({"status": "PENDING_APPROVAL", "retry_after": APPROVAL_SECONDS}, status=202)
     session = replace_session(instance, now)
     note(instance, DelegateEvent.Kind.REGISTERED, _sentence(said, instance), at=now, address=address)
+    tell_back([delegate.pk])
     configuration = document(delegate.configuration)
     return Reply(
         {

@@ -7,6 +7,7 @@ from typing import Any
 
 from delegates.clock import database_now
 from delegates.models import DelegateEvent, DelegateInstance
+from delegates.notifying import tell_back
 from delegates.protocol.fields import Fields, read_object
 from delegates.protocol.happenings import called, note
 from delegates.protocol.heartbeats import Answer, Ended, read_beat
@@ -132,6 +133,7 @@ def connected(bearer: str) -> tuple[int, int]:
     DelegateInstance.objects.filter(pk=instance.pk).update(
         connection=DelegateInstance.Connection.WEBSOCKET, suspect_since=None, last_heartbeat_at=now
     )
+    tell_back([instance.delegate_id])
     if was != (DelegateInstance.Connection.WEBSOCKET, None):
         text = f"{called(instance)} is connected by WebSocket."
         note(instance, DelegateEvent.Kind.CONNECTED, text, at=now)

@@ -14,6 +14,7 @@ from deployments.engine.ahead import Ahead
 from deployments.engine.shared import Shared
 from deployments.engine.standing import settle
 from deployments.models import Approval, StepExecution
+from deployments.notifying import tell_approval
 from deployments.states import Status
 from deployments.verdicts import Tally, tally
 from rbac.audit import record
@@ -70,6 +71,7 @@ class Desk:
         self._new = None
         after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum}
         record(actor=None, action="approval.ask", thing=row, after=after)
+        tell_approval(row, self._rollout.shared.mask)
         approvals_changed()
 
     def state(self) -> ApprovalState:

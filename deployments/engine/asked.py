@@ -11,6 +11,7 @@ from deployments.engine.shared import Shared, Snapshot
 from deployments.engine.telling import say
 from deployments.engine.turning import begin_rollback, stop
 from deployments.models import Execution, Interrupt, StageExecution, StepExecution
+from deployments.notifying import tell_rollback
 from deployments.states import TERMINAL, Outcome, Status
 
 
@@ -58,6 +59,7 @@ def _roll_back(shared: Shared, interrupt: Interrupt) -> str:
     execution.status_before_rollback = execution.status
     execution.status = Status.ROLLING_BACK
     execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
+    tell_rollback(execution, shared.mask, f"{_name(interrupt)} asked for it")
     first = shared.stage.steps.order_by("section", "position").first()
     say(shared, first, f"{_name(interrupt)} asked to roll this execution back", "warning")
     return "Rolling back."

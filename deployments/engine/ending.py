@@ -11,6 +11,7 @@ from deployments.engine.running import Failed, Finished, Wait, run
 from deployments.engine.shared import Shared
 from deployments.log import NewLine, store
 from deployments.models import ActionRun, StepExecution
+from deployments.notifying import tell_end
 from deployments.states import TERMINAL, ActionState, Status
 
 OVER = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
@@ -106,3 +107,4 @@ def _end(shared: Shared) -> None:
         execution.status, execution.ending = execution.ending, ""
         execution.ended_at = shared.world.now()
         execution.save(update_fields=["status", "ending", "ended_at"])
+        tell_end(execution, shared.mask)

@@ -11,6 +11,7 @@ from deployments.engine.telling import say
 from deployments.engine.turning import always, begin_rollback, end, set_ending, stop, stop_beside
 from deployments.failure_strategies import DEFAULT, Reaction
 from deployments.models import StepExecution
+from deployments.notifying import tell_intervention
 from deployments.states import TERMINAL, ActionState, Status
 from deployments.steps.base import known_steps
 
@@ -39,6 +40,7 @@ def ask(
     step.save(update_fields=["intervention", "status", "retry_at"])
     settle(shared)
     limit = f" until {until:%Y-%m-%d %H:%M:%S} UTC, then: {WORDS[then]}" if until and then else ""
+    tell_intervention(shared.execution, step, until, shared.mask)
     say(shared, step, f"Waiting for a person to decide about step {step.name}{limit}", "warning")
 
 

@@ -9,6 +9,7 @@ from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.engine.work import stop_work
 from deployments.models import ActionRun, StepExecution
+from deployments.notifying import tell_rollback
 from deployments.states import TERMINAL, ActionState, Status
 
 
@@ -22,6 +23,7 @@ def begin_rollback(shared: Shared, *, ending: Status) -> None:
     shared.execution.status_before_rollback = ending
     shared.execution.status = Status.ROLLING_BACK
     shared.execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
+    tell_rollback(shared.execution, shared.mask)
 
 
 def set_ending(shared: Shared, status: Status) -> None:

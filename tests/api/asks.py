@@ -129,6 +129,22 @@ def secret_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "name": "Made here", "value": planted("a good secret")}
 
 
+def rule_body(world: World) -> dict[str, Any]:
+    return {"name": "X", "events": ["drift.found"], "url": f"https://example.com/{planted('hook')}"}
+
+
+def new_rule_body(world: World) -> dict[str, Any]:
+    return here(identifier="x", **rule_body(world))(world)
+
+
+def rule_form(world: World) -> dict[str, Any]:
+    return {**rule_body(world), "in_scope": world.scope.path, "is_enabled": "on"}
+
+
+def rule_edit_form(world: World) -> dict[str, Any]:
+    return {"name": "X", "events": ["drift.gone"], "version": 1}
+
+
 def service_account_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "name": "Made here"}
 

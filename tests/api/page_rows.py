@@ -14,6 +14,8 @@ from tests.api.asks import (
     get,
     of,
     only,
+    rule_edit_form,
+    rule_form,
     secret_form,
     token_form,
 )
@@ -107,6 +109,35 @@ PAGES: dict[str, Row] = {
     "lift-block": Row(
         (Ask("post", Needs("core_delegate_edit", 302), is_form=True),),
         lambda world: {"pk": world.delegate.pk, "entry": 1},
+    ),
+    "notification-rules": only(Lists("core_notificationrule_view")),
+    "notification-rule": only(Needs("core_notificationrule_view"), of("notification_rule")),
+    "new-notification-rule": Row(
+        (
+            get(Anywhere("core_notificationrule_edit")),
+            Ask("post", Makes("core_notificationrule_edit"), body=rule_form, is_form=True),
+        )
+    ),
+    "edit-notification-rule": Row(
+        (
+            get(Needs("core_notificationrule_edit")),
+            Ask("post", Needs("core_notificationrule_edit", 302), body=rule_edit_form, is_form=True),
+            Ask("post", Needs("core_notificationrule_edit", 400), is_form=True),
+        ),
+        of("notification_rule"),
+    ),
+    "delete-notification-rule": Row(
+        (
+            get(Needs("core_notificationrule_delete")),
+            Ask("post", Needs("core_notificationrule_delete", 302), is_form=True),
+        ),
+        of("notification_rule"),
+    ),
+    "test-notification-rule": Row(
+        (Ask("post", Needs("core_notificationrule_edit", 302), is_form=True),), of("notification_rule")
+    ),
+    "notification-again": Row(
+        (Ask("post", Needs("core_notificationrule_edit", 302), is_form=True),), of("notification")
     ),
     "connectors": only(Lists("core_connector_view")),
     "help-with-delegates": only(SignedIn()),

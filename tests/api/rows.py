@@ -15,9 +15,11 @@ from tests.api.asks import (
     get,
     granted_by,
     here,
+    new_rule_body,
     of,
     only,
     resource_group_body,
+    rule_body,
     service_account_body,
 )
 from tests.api.deployment_rows import DEPLOYMENTS
@@ -229,6 +231,29 @@ ROWS: dict[str, Row] = {
         )
     ),
     "api-audit-entry": only(Needs("core_audit_view"), audit_entry),
+    # Notification rules.
+    "api-notification-rules": Row(
+        (
+            get(Lists("core_notificationrule_view")),
+            Ask("post", Needs("core_notificationrule_edit", 201), body=new_rule_body),
+        )
+    ),
+    "api-notification-rule": Row(
+        (
+            get(Needs("core_notificationrule_view")),
+            Ask("put", Needs("core_notificationrule_edit"), body=rule_body),
+            Ask("delete", Needs("core_notificationrule_delete", 204)),
+        ),
+        of("notification_rule"),
+    ),
+    "api-notifications": Row(
+        (
+            get(Needs("core_notificationrule_view")),
+            Ask("post", Needs("core_notificationrule_edit", 201)),
+        ),
+        of("notification_rule"),
+    ),
+    "api-notification-again": Row((Ask("post", Needs("core_notificationrule_edit")),), of("notification")),
     # Connectors, secrets, files.
     "api-connectors": Row(
         (

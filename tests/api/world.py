@@ -22,6 +22,7 @@ from deployments.models import (
     Service,
     ServiceOverride,
 )
+from notifications.models import Notification, NotificationRule
 from rbac.models import (
     ApiKey,
     Invitation,
@@ -98,6 +99,8 @@ class World:
     invitation: Invitation
     delegate: Delegate
     token: DelegateToken
+    notification_rule: NotificationRule
+    notification: Notification
 
 
 def make_world(scope: Scope, member: User, runner: User) -> World:
@@ -187,6 +190,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     )
     delegate = one_of_everything(scope, connector, CANARY)
     token = make_token(scope, f"{CANARY} spare")
+    rule, notification = what_is_told(scope)
     return World(
         scope=scope,
         member=member,
@@ -211,4 +215,38 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         invitation=invitation,
         delegate=delegate,
         token=token,
+        notification_rule=rule,
+        notification=notification,
     )
+
+
+def what_is_told(scope: Scope) -> tuple[NotificationRule, Notification]:
+    """A rule that is turned off, with one event that was not taken."""
+    now = timezone.now()
+    rule = NotificationRule.objects.create(
+        scope=scope,
+        identifier="room",
+        name=f"{CANARY} room",
+        events=["drift.found"],
+        url=f"{NOBODY_LISTENS}/{planted('token')}",
+        host=NOBODY_LISTENS,
+        secret=planted("signing-secret-value"),
+        is_signed=True,
+        is_enabled=False,
+        failures=1,
+    )
+    notification = Notification.objects.create(
+        rule=rule,
+        event="drift.found",
+        text=CANARY,
+        body="{}",
+        status=Notification.Status.FAILED,
+        attempts=1,
+        created_at=now,
+        due_at=now,
+        give_up_at=now,
+        ended_at=now,
+        answer_code=500,
+        reason="It answered 500",
+    )
+    return rule, notification

@@ -1,6 +1,9 @@
 """Asking what somebody gave: the checked address, redirects, and answers that are meant to hurt."""
 
+import contextlib
 import gzip
+import socket
+import threading
 import tracemalloc
 
 import pytest
@@ -150,3 +153,25 @@ def test_a_proxy_is_not_asked_for_addresses_either(host: str) -> None:
             with pytest.raises(AddressRefused):
                 get(f"http://{host}/latest", Way(reach, proxy=proxy))
         assert get("http://public.example/", Way(PUBLIC, proxy=proxy)).text == "leaked"
+
+
+def test_who_sends_a_byte_now_and_then_has_only_so_long() -> None:
+    """Each byte begins the time-out of one read anew, and headers have no other."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        over = threading.Event()
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while not over.wait(0.02):
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            with pytest.raises(NotReached, match="its answer took more than 1 s"):
+                get(f"http://127.0.0.1:{server.getsockname()[1]}/", Way(LOOPBACK, seconds=0.6))
+        finally:
+            over.set()
+            thread.join()

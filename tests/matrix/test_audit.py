@@ -26,6 +26,7 @@ WRITE = re.compile(r'^\s*(?:INSERT (?:OR IGNORE )?INTO|UPDATE|DELETE FROM) "?(\w
 OURS = (
     "rbac_",
     "connectors_",
+    "notifications_",
     "delegates_",
     "deployments_",
     "instances_",

@@ -1,0 +1,61 @@
+"""Routes of what was told to a rule: the list, a test, once more."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from notifications import operations
+from notifications.facts import Event
+from notifications.models import Notification, NotificationRule
+from notifications.operations import VIEW
+from web.rest import PAGED, Route
+
+
+class NotificationDocument(serializers.Serializer[Any]):
+    """One notification; `id` is what its header says, however often it is sent."""
+
+    id = serializers.UUIDField()
+    rule = serializers.IntegerField(source="rule_id")
+    event = serializers.ChoiceField(choices=Event.choices)
+    text = serializers.CharField()
+    status = serializers.ChoiceField(choices=Notification.Status.choices)
+    attempts = serializers.IntegerField()
+    answer_code = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    next_attempt_at = serializers.SerializerMethodField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+    @extend_schema_field(serializers.DateTimeField(allow_null=True))
+    def get_next_attempt_at(self, row: Notification) -> Any:
+        return row.due_at if row.status == Notification.Status.WAITING else None
+
+
+class Notifications(Route):
+    """What was told to a rule, the newest first; a POST tells it a test."""
+
+    order = "created_at"
+
+    @extend_schema(parameters=PAGED, responses=NotificationDocument(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        rule = self.one(VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
+        return self.page(Notification.objects.filter(rule=rule).defer("body"), NotificationDocument)
+
+    @extend_schema(request=None, responses={201: NotificationDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        rule = self.one(VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
+        made = operations.send_test(actor=self.principal, rule=rule)
+        return Response(NotificationDocument(made).data, status=201)
+
+
+class NotificationAgain(Route):
+    """A notification, sent once more."""
+
+    @extend_schema(request=None, responses=NotificationDocument)
+    def post(self, request: Request, pk: str) -> Response:
+        found = self.one(VIEW, Notification.objects.select_related("rule__scope"), pk=pk)
+        sent = operations.send_again(actor=self.principal, notification=found)
+        return Response(NotificationDocument(sent).data)

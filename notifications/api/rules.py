@@ -1,0 +1,122 @@
+"""Routes of notification rules."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from guards.limits import ASKED_URL_CHARACTERS, NOTIFICATION_SECRET_CHARACTERS
+from notifications import operations
+from notifications.facts import CHOOSABLE
+from notifications.models import NotificationRule
+from notifications.operations import VIEW, RuleSpec
+from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
+
+
+class RuleDocument(serializers.Serializer[Any]):
+    """A notification rule; of its address only the beginning is shown, of its secret whether there is one."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=NotificationRule.Kind.choices)
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    events = serializers.ListField(child=serializers.ChoiceField(choices=CHOOSABLE))
+    host = serializers.CharField()
+    is_signed = serializers.BooleanField()
+    is_enabled = serializers.BooleanField()
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class RuleChange(serializers.Serializer[Any]):
+    """A rule without its identifier, given whole; address and secret stay where they are left out."""
+
+    name = serializers.CharField(max_length=128)
+    events = serializers.ListField(
+        child=serializers.ChoiceField(choices=CHOOSABLE), allow_empty=False, max_length=len(CHOOSABLE)
+    )
+    url = serializers.CharField(max_length=int(ASKED_URL_CHARACTERS), required=False, write_only=True)
+    secret = serializers.CharField(
+        max_length=int(NOTIFICATION_SECRET_CHARACTERS),
+        required=False,
+        allow_null=True,
+        write_only=True,
+        trim_whitespace=False,
+        help_text="Signs what is sent; null takes the one there is away.",
+    )
+    is_enabled = serializers.BooleanField(default=True)
+
+
+class RuleInput(RuleChange):
+    """A new rule."""
+
+    identifier = serializers.CharField(max_length=128)
+    url = serializers.CharField(max_length=int(ASKED_URL_CHARACTERS), write_only=True)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class NotificationRules(Route):
+    """Notification rules."""
+
+    @extend_schema(parameters=LISTED, responses=RuleDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, _rows(), RuleDocument)
+
+    @extend_schema(request=RuleInput, responses={201: RuleDocument})
+    def post(self, request: Request) -> Response:
+        given, scope = self.given(RuleInput), self.scope_named()
+        made = operations.create_rule(
+            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_spec(given)
+        )
+        return versioned(RuleDocument(made).data, made.version, status=201)
+
+
+class OneNotificationRule(Route):
+    """One notification rule."""
+
+    def rule(self, pk: int) -> NotificationRule:
+        """Return the rule of the address."""
+        return self.one(VIEW, _rows(), pk=pk)
+
+    @extend_schema(responses=RuleDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        found = self.rule(pk)
+        return versioned(RuleDocument(found).data, found.version)
+
+    @extend_schema(parameters=[IF_MATCH], request=RuleChange, responses=RuleDocument)
+    def put(self, request: Request, pk: int) -> Response:
+        found = self.rule(pk)
+        check_version(request, found.version)
+        spec = _spec(self.given(RuleChange))
+        saved = operations.update_rule(actor=self.principal, rule=found, spec=spec, version=found.version)
+        return versioned(RuleDocument(saved).data, saved.version)
+
+    @extend_schema(parameters=[IF_MATCH], responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        found = self.rule(pk)
+        check_version(request, found.version)
+        operations.delete_rule(actor=self.principal, rule=found)
+        return Response(status=204)
+
+
+def _rows() -> Any:
+    return NotificationRule.objects.select_related("scope")
+
+
+def _spec(given: dict[str, Any]) -> RuleSpec:
+    secret = given.get("secret")
+    return RuleSpec(
+        name=given["name"],
+        events=tuple(given["events"]),
+        url=given.get("url", ""),
+        secret=secret or "",
+        unsigned="secret" in given and secret is None,
+        is_enabled=given["is_enabled"],
+    )

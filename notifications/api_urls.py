@@ -1,0 +1,20 @@
+"""Addresses of the REST API of notification rules."""
+
+from django.urls import path
+
+from notifications.api import notifications, rules
+
+urlpatterns = [
+    path("notification-rules", rules.NotificationRules.as_view(), name="api-notification-rules"),
+    path("notification-rules/<int:pk>", rules.OneNotificationRule.as_view(), name="api-notification-rule"),
+    path(
+        "notification-rules/<int:pk>/notifications",
+        notifications.Notifications.as_view(),
+        name="api-notifications",
+    ),
+    path(
+        "notifications/<uuid:pk>/send-again",
+        notifications.NotificationAgain.as_view(),
+        name="api-notification-again",
+    ),
+]

@@ -1,0 +1,10 @@
+"""The app of notifications."""
+
+from django.apps import AppConfig
+
+
+class NotificationsConfig(AppConfig):
+    """Notification rules and their outbox."""
+
+    name = "notifications"
+    verbose_name = "Notifications"

@@ -1,0 +1,103 @@
+"""The form of a notification rule: what is told, to which address, and what signs it."""
+
+from typing import Any
+
+from django import forms
+
+from guards.limits import ASKED_URL_CHARACTERS, NOTIFICATION_SECRET_CHARACTERS
+from notifications.facts import CHOOSABLE
+from notifications.models import NotificationRule
+from notifications.operations import EDIT, RuleSpec
+from rbac.models import Scope
+from rbac.policy import Principal
+from web.page_forms import PageForm, ScopeField, identifier_from
+
+_MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none", "autocomplete": "off"}
+
+
+class Unechoed(forms.TextInput):
+    """An address that holds a token: a refused form comes back without it."""
+
+    def format_value(self, value: Any) -> str:
+        return ""
+
+
+class RuleForm(PageForm):
+    """A rule; neither its address nor its secret is ever shown again."""
+
+    depending = frozenset({"url"})
+
+    name = forms.CharField(max_length=128)
+    events = forms.MultipleChoiceField(
+        choices=CHOOSABLE, label="Events", widget=forms.CheckboxSelectMultiple, required=False
+    )
+    url = forms.CharField(
+        required=False,
+        max_length=int(ASKED_URL_CHARACTERS),
+        label="Address",
+        help_text="Events are sent there as JSON, by POST. It is kept encrypted and never shown again.",
+        widget=Unechoed(attrs=_MONO),
+    )
+    secret = forms.CharField(
+        required=False,
+        strip=False,
+        max_length=int(NOTIFICATION_SECRET_CHARACTERS),
+        label="Signing secret",
+        help_text="Signs what is sent, so that the receiver can tell it comes from here.",
+        widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
+    )
+    is_enabled = forms.BooleanField(required=False, initial=True, label="In force")
+    version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="rule-%s", **kwargs)
+
+    def spec(self) -> RuleSpec:
+        """What was entered."""
+        given = self.cleaned_data
+        return RuleSpec(
+            name=given["name"],
+            events=tuple(given["events"]),
+            url=given["url"],
+            secret=given["secret"],
+            unsigned=given.get("unsigned", False),
+            is_enabled=given["is_enabled"],
+        )
+
+
+class NewRuleForm(RuleForm):
+    """A rule that is not there yet."""
+
+    in_scope = ScopeField(help_text="Told is what happens in this scope and in those below it.")
+    identifier = forms.CharField(
+        required=False,
+        max_length=128,
+        help_text="What the API calls it; it stays. Made from the name if empty.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+
+    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.offer(person, EDIT, scope)
+
+    def clean_identifier(self) -> str:
+        """The identifier, made from the name where none was given."""
+        given = str(self.cleaned_data["identifier"])
+        return given or identifier_from(str(self.cleaned_data.get("name", "")))
+
+
+class EditRuleForm(RuleForm):
+    """A rule that is there."""
+
+    unsigned = forms.BooleanField(required=False, label="Send without a signature from now on")
+
+    def __init__(self, *args: Any, rule: NotificationRule, **kwargs: Any) -> None:
+        initial = {name: getattr(rule, name) for name in ("name", "events", "is_enabled", "version")}
+        super().__init__(*args, initial=initial, **kwargs)
+        self.fields["url"].help_text = f"Leave empty to keep the one there is, at {rule.host}."
+        if rule.is_signed:
+            self.fields["secret"].help_text = "Leave empty to keep the one there is."
+        else:
+            del self.fields["unsigned"]

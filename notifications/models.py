@@ -1,0 +1,115 @@
+"""Who is told of what, and what is told to whom: rules, and the outbox that they fill."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from connectors.encryption import EncryptedTextField
+from notifications.facts import Event
+from rbac.models import Scope
+from rbac.models.scope import IDENTIFIER_PATTERN, valid_identifier
+
+
+class NotificationRule(models.Model):
+    """Who is told of which events of a scope and of those below it.
+
+    The address may hold a token, so it is kept as a secret is; `host` is what people see of it.
+    """
+
+    class Kind(models.TextChoices):
+        """How it is told."""
+
+        WEBHOOK = "Webhook", "Webhook"
+
+    THING_TYPE: ClassVar[str] = "notificationrule"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"notificationrule": "identifier"}
+
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="notification_rules")
+    identifier = models.CharField(max_length=128, validators=[valid_identifier])
+    name = models.CharField(max_length=128)
+    kind = models.CharField(max_length=16, choices=Kind, default=Kind.WEBHOOK)
+    events = models.JSONField(default=list)
+    url = EncryptedTextField(bound_to=["scope_id", "identifier"])
+    host = models.CharField(max_length=255)
+    # Signs what is sent, where there is one.
+    secret = EncryptedTextField(bound_to=["scope_id", "identifier"], blank=True, default="")
+    is_signed = models.BooleanField(default=False)
+    is_enabled = models.BooleanField(default=True)
+    version = models.PositiveIntegerField(default=1)
+    # Tries that failed one after the other, and how long nothing is sent because of them.
+    failures = models.PositiveIntegerField(default=0, editable=False)
+    held_until = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scope", "identifier"], name="notification_rule_unique_in_scope"),
+            models.CheckConstraint(
+                condition=Q(identifier__regex=IDENTIFIER_PATTERN),
+                name="notification_rule_identifier_is_valid",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.identifier
+
+
+class Notification(models.Model):
+    """One fact for one rule, written with the fact itself and sent until it is taken (SAFETY: outbox).
+
+    `sends` counts every claim and is its fence; `attempts` counts those since it was last to be sent anew.
+    """
+
+    class Status(models.TextChoices):
+        """Where it is."""
+
+        WAITING = "WAITING", "Waiting"
+        DELIVERED = "DELIVERED", "Delivered"
+        FAILED = "FAILED", "Failed"
+
+    THING_TYPE: ClassVar[str] = "notification"
+    SCOPE_PATH: ClassVar[str] = "rule__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"notificationrule": "rule__identifier"}
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    rule = models.ForeignKey(NotificationRule, on_delete=models.CASCADE, related_name="notifications")
+    event = models.CharField(max_length=32, choices=Event)
+    text = models.CharField(max_length=1024)
+    # What is sent, byte for byte, however often.
+    body = models.TextField()
+    status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
+    attempts = models.PositiveIntegerField(default=0)
+    sends = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    give_up_at = models.DateTimeField()
+    claimed_until = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    answer_code = models.PositiveIntegerField(null=True)
+    reason = models.CharField(max_length=512, blank=True, default="")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["rule", "due_at"], name="notification_due", condition=Q(status="WAITING")),
+            models.Index(fields=["rule", "-created_at", "-id"], name="notification_newest_of_rule"),
+            models.Index(fields=["created_at"], name="notification_oldest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} for {self.rule_id}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.rule.scope
+
+
+class Courier(models.Model):
+    """The one row under whose lease one worker at a time sends: a receiver that hangs holds one worker."""
+
+    busy_until = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return "courier"

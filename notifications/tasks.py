@@ -1,0 +1,39 @@
+"""The Celery tasks of notifications: they send what is due, and hold nothing."""
+
+import logging
+from typing import Any
+
+from celery import shared_task
+from kombu.exceptions import OperationalError
+
+from notifications import pruning, sending
+from web.clock import database_now
+from web.outages import OUTAGES, is_outage
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name="notifications.tasks.send_due")
+def send_due(**_: Any) -> None:
+    """Send what is due; where another worker is at it, leave it to that one."""
+    try:
+        sending.send_due()
+    except OUTAGES as error:
+        if not is_outage(error):
+            raise
+        logger.warning("Notifications were not sent, the next tick tries again: %s", error)
+
+
+@shared_task(name="notifications.tasks.prune")
+def prune(**_: Any) -> None:
+    """Take away what is older than it is kept for."""
+    if deleted := pruning.prune(database_now()):
+        logger.info("Pruned %s notifications", deleted)
+
+
+def send_soon() -> None:
+    """Send now rather than at the next tick; the tick comes anyway."""
+    try:
+        send_due.apply_async(expires=30, retry=False)
+    except (OSError, OperationalError) as error:
+        logger.warning("The broker did not take a wake-up, the next tick will: %s", error)

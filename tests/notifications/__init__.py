@@ -1,0 +1,1 @@
+"""What is told to whom: rules, the outbox, and a receiver that really listens."""

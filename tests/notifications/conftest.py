@@ -1,0 +1,34 @@
+"""A receiver, and rules that lead to it."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from notifications.facts import Event
+from notifications.models import NotificationRule
+from notifications.operations import RuleSpec, create_rule
+from rbac.models import Scope, User
+from tests.fixtures.people import make_person
+from tests.notifications.receiver import Receiver, listening
+
+Ruled = Callable[..., NotificationRule]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with listening() as found:
+        yield found
+
+
+@pytest.fixture
+def ruled(account: Scope, receiver: Receiver) -> Ruled:
+    """Makes a rule that leads to the receiver."""
+
+    def made(scope: Scope, *events: Event, identifier: str = "room", **more: str) -> NotificationRule:
+        ruler = User.objects.filter(username="ruler").first() or make_person(
+            "ruler", "account_admin", account
+        )
+        spec = RuleSpec(name="The room", events=tuple(events), url=more.pop("url", receiver.url()), **more)
+        return create_rule(actor=ruler, scope=scope, identifier=identifier, spec=spec)
+
+    return made

@@ -1,0 +1,80 @@
+"""A program that takes webhooks, on loopback: it keeps what it was sent and answers as it is told to."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+LONGEST_WAIT = 60
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+@dataclass
+class Receiver:
+    """What came, in its order; `answer` may hang, kill, or give a status with headers and a body."""
+
+    address: str
+    received: list[Received] = field(default_factory=list)
+    answer: Callable[[Received], tuple[int, Mapping[str, str], bytes]] = lambda one: (204, {}, b"")
+
+    def url(self, path: str = "/hook") -> str:
+        return f"{self.address}{path}"
+
+    @property
+    def events(self) -> list[str]:
+        return [one.document["event"] for one in self.received]
+
+    @property
+    def ids(self) -> list[str]:
+        return [one.headers["Slipway-Notification"] for one in self.received]
+
+
+@contextmanager
+def listening() -> Iterator[Receiver]:
+    """A receiver for as long as the block lasts."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            one = Received(self.path, dict(self.headers.items()), body)
+            receiver.received.append(one)
+            status, headers, answer = receiver.answer(one)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_GET = do_POST
+
+        def log_message(self, *args: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    receiver = Receiver(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(LONGEST_WAIT)

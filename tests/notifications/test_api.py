@@ -1,0 +1,106 @@
+"""The REST API of notification rules."""
+
+from collections.abc import Callable
+
+import pytest
+from rest_framework.test import APIClient
+
+from guards.limits import NOTIFICATION_RULES
+from notifications.models import Notification, NotificationRule
+from notifications.sending import send_due
+from rbac.models import Scope, User
+from tests.notifications.receiver import Receiver
+from tests.watching.marker import planted
+
+Call = Callable[[User], APIClient]
+pytestmark = pytest.mark.django_db
+RULES = "/api/v1/notification-rules"
+SECRET = planted("signing-secret")
+
+
+def body(receiver: Receiver, **more: object) -> dict[str, object]:
+    given = {"name": "Ops", "events": ["execution.failed"], "url": receiver.url(f"/{planted('hook')}")}
+    return given | more
+
+
+def new(receiver: Receiver, **more: object) -> dict[str, object]:
+    return body(receiver, identifier="ops", org="default", project="demo", **more)
+
+
+def test_a_rule_is_made_read_changed_and_deleted(
+    project: Scope, admin: User, call: Call, receiver: Receiver
+) -> None:
+    client = call(admin)
+    made = client.post(RULES, new(receiver, secret=SECRET), format="json")
+    assert made.status_code == 201
+    document = made.json()
+    assert document["host"] == receiver.address
+    assert not {"url", "secret"} & document.keys()
+    address = f"{RULES}/{document['id']}"
+    assert client.get(address).json() == document
+    change = {"name": "Other", "events": ["drift.found"]}
+    changed = client.put(address, change, format="json", HTTP_IF_MATCH=made["ETag"])
+    assert (changed.status_code, changed.json()["is_signed"]) == (200, True)
+    assert client.put(address, change, format="json", HTTP_IF_MATCH=made["ETag"]).status_code == 412
+    unsigned = client.put(address, change | {"secret": None}, format="json")
+    assert unsigned.json()["is_signed"] is False
+    kept = NotificationRule.objects.get()
+    assert kept.url == receiver.url(f"/{planted('hook')}")
+    assert client.delete(address).status_code == 204
+    assert client.get(address).status_code == 404
+
+
+def test_a_test_is_sent_listed_and_sent_again(
+    project: Scope, admin: User, call: Call, receiver: Receiver
+) -> None:
+    client = call(admin)
+    rule = client.post(RULES, new(receiver), format="json").json()
+    told = f"{RULES}/{rule['id']}/notifications"
+    sent = client.post(told)
+    assert (sent.status_code, sent.json()["status"]) == (201, "WAITING")
+    send_due()
+    (listed,) = client.get(told).json()["results"]
+    assert (listed["status"], listed["answer_code"], listed["next_attempt_at"]) == ("DELIVERED", 204, None)
+    again = client.post(f"/api/v1/notifications/{listed['id']}/send-again")
+    assert (again.status_code, again.json()["status"]) == (200, "WAITING")
+    send_due()
+    assert receiver.ids == [listed["id"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ({"events": []}, "events"),
+        ({"events": ["no.such"]}, "events.0"),
+        ({"events": ["test"]}, "events.0"),
+        ({"url": "javascript:pwn()"}, "url"),
+        ({"secret": "x" * 257}, "secret"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(
+    project: Scope, admin: User, call: Call, receiver: Receiver, given: dict[str, object], path: str
+) -> None:
+    answer = call(admin).post(RULES, new(receiver, **given), format="json")
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["path"].startswith(path.split(".")[0])
+
+
+def test_what_is_being_sent_is_not_sent_again_at_the_same_time(
+    project: Scope, admin: User, call: Call, receiver: Receiver
+) -> None:
+    client = call(admin)
+    rule = client.post(RULES, new(receiver), format="json").json()
+    told = client.post(f"{RULES}/{rule['id']}/notifications").json()
+    row = Notification.objects.get()
+    Notification.objects.update(claimed_until=row.give_up_at)
+    assert client.post(f"/api/v1/notifications/{told['id']}/send-again").status_code == 409
+
+
+def test_a_scope_has_no_more_rules_than_it_may(
+    project: Scope, admin: User, call: Call, receiver: Receiver
+) -> None:
+    NotificationRule.objects.bulk_create(
+        NotificationRule(scope=project, identifier=f"r{number}", name="R", host="h")
+        for number in range(NOTIFICATION_RULES)
+    )
+    assert call(admin).post(RULES, new(receiver), format="json").status_code == 409

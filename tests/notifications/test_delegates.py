@@ -1,0 +1,82 @@
+"""Whoever asked is told that a delegate is gone with all its instances, and that it is back."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from delegates.clock import database_now
+from delegates.connectivity import AWAY_AFTER
+from delegates.models import Delegate, DelegateInstance, DelegateToken
+from delegates.protocol import heartbeats, lives
+from delegates.protocol.beats import Beat
+from notifications.facts import Event
+from notifications.models import Notification
+from rbac.models import Scope
+from tests.delegates.making import make_instance, make_token
+from tests.notifications.conftest import Ruled
+from tests.protocol.agents import Agent, registered
+from tests.protocol.conftest import _nobody_was_refused
+
+__all__ = ["_nobody_was_refused"]
+pytestmark = pytest.mark.django_db
+A_MOMENT = timedelta(seconds=1)
+
+
+@pytest.fixture
+def token(project: Scope, ruled: Ruled) -> DelegateToken:
+    ruled(project, Event.DELEGATE_CONNECTED, Event.DELEGATE_DISCONNECTED)
+    return make_token(project)
+
+
+@pytest.fixture
+def agent(token: DelegateToken) -> Agent:
+    return registered(token)
+
+
+def events() -> list[str]:
+    return list(Notification.objects.order_by("created_at").values_list("event", flat=True))
+
+
+def silent_since(moment: datetime) -> None:
+    DelegateInstance.objects.filter(delegate__is_built_in=False).update(last_heartbeat_at=moment)
+
+
+def test_a_delegate_is_told_of_as_it_comes_goes_and_comes_back(agent: Agent) -> None:
+    assert events() == ["delegate.connected"]
+    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
+    for _ in range(2):
+        lives.look_after(database_now())
+    assert events() == ["delegate.connected", "delegate.disconnected"]
+    for _ in range(2):
+        heartbeats.write({agent.instance.pk: Beat(agent.instance.pk)})
+    assert events() == ["delegate.connected", "delegate.disconnected", "delegate.connected"]
+
+
+def test_one_of_several_instances_is_not_missed(agent: Agent) -> None:
+    other = make_instance(Delegate.objects.get(is_built_in=False), "host-2/10.0.0.2")
+    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
+    DelegateInstance.objects.filter(pk=other.pk).update(last_heartbeat_at=database_now())
+    lives.look_after(database_now())
+    assert events() == ["delegate.connected"]
+    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
+    lives.look_after(database_now())
+    assert events() == ["delegate.connected", "delegate.disconnected"]
+
+
+def test_all_at_once_are_told_of_once(agent: Agent) -> None:
+    make_instance(Delegate.objects.get(is_built_in=False), "host-2/10.0.0.2")
+    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
+    lives.look_after(database_now())
+    assert events() == ["delegate.connected", "delegate.disconnected"]
+
+
+def test_who_says_goodbye_is_told_of_at_once(agent: Agent) -> None:
+    agent.ask("deregister", {})
+    assert events() == ["delegate.connected", "delegate.disconnected"]
+
+
+def test_a_delegate_that_somebody_switched_off_is_not_told_of(agent: Agent) -> None:
+    Delegate.objects.filter(is_built_in=False).update(admission=Delegate.Admission.DISABLED)
+    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
+    lives.look_after(database_now())
+    assert events() == ["delegate.connected"]

@@ -1,0 +1,39 @@
+"""Whoever asked is told of drift as it is found, and as it is gone."""
+
+from notifications.facts import Event
+from notifications.sending import send_due
+from rbac.models import Scope
+from tests.deployments.conftest import _full_buckets, drive
+from tests.deployments.driving import Drive
+from tests.drift.looking import compared
+from tests.notifications.conftest import Ruled
+from tests.notifications.receiver import Receiver
+
+__all__ = ["_full_buckets", "drive"]
+
+
+def change(drive: Drive, **changes: object) -> None:
+    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", **changes})
+
+
+def test_drift_is_told_once_as_it_is_found_and_once_as_it_is_gone(
+    drive: Drive, receiver: Receiver, ruled: Ruled
+) -> None:
+    drive.run("1.27")
+    ruled(Scope.objects.get(path="account/default/demo"), Event.DRIFT_FOUND, Event.DRIFT_GONE)
+    change(drive, desiredCount=3, enableExecuteCommand=True)
+    for _ in range(2):
+        compared()
+        send_due()
+    (found,) = receiver.received
+    told = found.document
+    assert told["event"] == found.headers["Slipway-Event"] == "drift.found"
+    assert told["scope"] == "account/default/demo"
+    assert told["services"] == ["myapp"]
+    assert "desiredCount" in told["text"]
+    assert "enableExecuteCommand" in told["cause"]
+    assert told["id"] == found.headers["Slipway-Notification"]
+    change(drive, desiredCount=1, enableExecuteCommand=False)
+    compared()
+    send_due()
+    assert receiver.events == ["drift.found", "drift.gone"]

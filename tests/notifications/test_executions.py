@@ -1,0 +1,83 @@
+"""Whoever asked is told how executions end, that they go back and why, and that they wait for people."""
+
+from deployments.operations import roll_back_execution
+from notifications.facts import Event
+from notifications.models import Notification
+from notifications.sending import send_due
+from rbac.models import Scope
+from tests.approvals.conftest import Panel, panel
+from tests.deployments.conftest import _full_buckets, drive
+from tests.deployments.driving import Drive
+from tests.notifications.conftest import Ruled
+from tests.notifications.receiver import Receiver
+
+__all__ = ["_full_buckets", "drive", "panel"]
+
+EVERYTHING = tuple(event for event in Event if event != Event.TEST)
+
+
+def demo() -> Scope:
+    return Scope.objects.get(path="account/default/demo")
+
+
+def test_a_success_is_told_with_what_went_where(drive: Drive, receiver: Receiver, ruled: Ruled) -> None:
+    ruled(demo(), *EVERYTHING)
+    execution = drive.run("1.27")
+    send_due()
+    (told,) = (one.document for one in receiver.received)
+    assert told["event"] == "execution.succeeded"
+    assert (told["status"], told["execution"]) == ("SUCCESS", str(execution.pk))
+    assert (told["services"], told["environments"], told["pipeline"]) == (
+        ["myapp"],
+        ["dev"],
+        "rolling_demo",
+    )
+    assert f"#{execution.number} succeeded (myapp to dev)" in told["text"]
+    assert told["url"].endswith(f"/deployments/{execution.pk}/")
+
+
+def test_a_rollback_is_told_as_it_starts_with_its_cause_then_the_failure_then_its_end(
+    drive: Drive, receiver: Receiver, ruled: Ruled
+) -> None:
+    drive.run("1.27")
+    ruled(demo(), *EVERYTHING)
+    execution = drive.run("crash")
+    send_due()
+    started, failed, ended = (one.document for one in receiver.received)
+    assert (started["event"], started["status"]) == ("rollback.started", "ROLLING_BACK")
+    assert (failed["event"], failed["status"]) == ("execution.failed", "FAILED")
+    assert (ended["event"], ended["status"]) == ("rollback.ended", "FAILED")
+    assert execution.failure is not None
+    assert started["cause"] == failed["cause"] == " ".join(execution.failure["message"].split())
+    assert "failed and was rolled back" in failed["text"]
+
+
+def test_a_rollback_that_somebody_asks_for_is_told_with_who_it_was(
+    drive: Drive, receiver: Receiver, ruled: Ruled
+) -> None:
+    drive.run("1.26")
+    execution = drive.run("1.27")
+    ruled(demo(), *EVERYTHING)
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    send_due()
+    assert receiver.events == ["rollback.started", "rollback.ended"]
+    assert receiver.received[0].document["cause"] == "deployer asked for it"
+
+
+def test_nothing_is_written_where_nobody_listens(drive: Drive, ruled: Ruled) -> None:
+    ruled(demo(), Event.DRIFT_FOUND)
+    drive.run("1.27")
+    assert not Notification.objects.exists()
+
+
+def test_an_approval_that_waits_is_told_with_who_is_asked(
+    panel: Panel, receiver: Receiver, ruled: Ruled
+) -> None:
+    ruled(demo(), Event.APPROVAL_WAITING)
+    panel.asks(approvalMessage="Look at the plan first")
+    panel.start()
+    send_due()
+    (told,) = (one.document for one in receiver.received)
+    assert "waits for approval by" in told["text"]
+    assert told["cause"] == "Look at the plan first"

@@ -1,0 +1,152 @@
+"""The pages of notification rules: what is entered, what is never shown again, what was told."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from notifications.facts import Event
+from notifications.models import Notification, NotificationRule
+from notifications.sending import send_due
+from rbac.models import AuditEntry, Scope, User
+from tests.fixtures.people import make_person
+from tests.notifications.conftest import Ruled
+from tests.notifications.receiver import Receiver
+from tests.watching.marker import planted
+
+Browse = Callable[[User], Client]
+pytestmark = pytest.mark.django_db
+TOKEN, SECRET = planted("token-of-the-room"), planted("signing-secret")
+
+
+def text_of(response: Any) -> str:
+    return str(response.content.decode())
+
+
+@pytest.fixture
+def rule(ruled: Ruled, project: Scope, receiver: Receiver) -> NotificationRule:
+    return ruled(project, Event.DRIFT_FOUND, url=receiver.url(f"/{TOKEN}"), secret=SECRET)
+
+
+def form(project: Scope, receiver: Receiver, **more: Any) -> dict[str, Any]:
+    given = {"in_scope": project.path, "name": "Ops room", "events": ["drift.found", "execution.failed"]}
+    return given | {"url": receiver.url(f"/{TOKEN}"), "secret": SECRET, "is_enabled": "on"} | more
+
+
+def test_a_new_rule_keeps_its_address_to_itself(
+    project: Scope, receiver: Receiver, admin: User, browse: Browse
+) -> None:
+    client = browse(admin)
+    assert "No notification rules in this scope" in text_of(client.get("/notifications/"))
+    page = text_of(client.post("/notifications/new/", form(project, receiver), follow=True))
+    made = NotificationRule.objects.get()
+    assert (made.identifier, made.url, made.secret) == ("ops_room", receiver.url(f"/{TOKEN}"), SECRET)
+    assert made.events == ["execution.failed", "drift.found"]
+    edit = text_of(client.get(reverse("edit-notification-rule", args=[made.pk])))
+    shown = page + edit + text_of(client.get("/notifications/"))
+    assert receiver.address in shown
+    assert TOKEN not in shown
+    assert SECRET not in shown
+    entry = AuditEntry.objects.get(action="notificationrule.create")
+    assert TOKEN not in f"{entry.after}"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"events": []}, "Choose one event at least."),
+        ({"url": ""}, "Give the address that is to be told."),
+        ({"url": "ftp://example.com/hook"}, "The address must begin with https://"),
+        ({"url": "http://169.254.169.254/latest/"}, "nothing goes there"),
+        ({"url": "https://somebody:word@example.com/"}, "must not hold a user name"),
+        ({"name": "a\u202eb"}, "turns the direction"),
+    ],
+)
+def test_what_cannot_be_saved_is_said_beside_its_field_and_the_rest_stays(
+    project: Scope, receiver: Receiver, admin: User, browse: Browse, given: dict[str, Any], says: str
+) -> None:
+    response = browse(admin).post("/notifications/new/", form(project, receiver, **given))
+    assert response.status_code == 400
+    assert says in text_of(response)
+    assert 'value="account/default/demo"' in text_of(response)
+    assert not NotificationRule.objects.exists()
+
+
+def test_an_empty_address_and_secret_keep_what_is_there(
+    rule: NotificationRule, admin: User, browse: Browse
+) -> None:
+    address = reverse("edit-notification-rule", args=[rule.pk])
+    given = {"name": "Other", "events": ["drift.gone"], "version": 1, "is_enabled": "on"}
+    browse(admin).post(address, given)
+    kept = NotificationRule.objects.get()
+    assert (kept.name, kept.events, kept.url, kept.secret) == ("Other", ["drift.gone"], rule.url, SECRET)
+    browse(admin).post(address, given | {"version": 2, "unsigned": "on"})
+    kept = NotificationRule.objects.get()
+    assert (kept.secret, kept.is_signed) == ("", False)
+
+
+def test_who_saves_over_somebody_elses_change_is_told_and_loses_nothing(
+    rule: NotificationRule, admin: User, browse: Browse
+) -> None:
+    address = reverse("edit-notification-rule", args=[rule.pk])
+    given = {"name": "Theirs", "events": ["drift.gone"], "version": 1, "is_enabled": "on"}
+    browse(admin).post(address, given)
+    response = browse(admin).post(address, given | {"name": "Mine"})
+    assert response.status_code == 409
+    assert 'value="Mine"' in text_of(response)
+    assert 'name="version" value="2"' in text_of(response)
+
+
+def test_a_test_arrives_and_is_listed_with_its_answer(
+    rule: NotificationRule, receiver: Receiver, admin: User, browse: Browse
+) -> None:
+    client = browse(admin)
+    client.post(reverse("test-notification-rule", args=[rule.pk]))
+    send_due()
+    assert receiver.events == ["test"]
+    page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
+    assert "answered 204" in page
+    receiver.answer = lambda one: (500, {}, b"Out of order")
+    told = Notification.objects.get()
+    client.post(reverse("notification-again", args=[told.pk]))
+    send_due()
+    page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
+    assert "It answered 500: Out of order" in page
+    assert "Waits for another attempt" in page
+    assert receiver.ids == [str(told.pk)] * 2
+
+
+def test_a_rule_that_is_turned_off_sends_no_more_of_what_waits(
+    rule: NotificationRule, receiver: Receiver, admin: User, browse: Browse
+) -> None:
+    client = browse(admin)
+    client.post(reverse("test-notification-rule", args=[rule.pk]))
+    given = {"name": "Off", "events": ["drift.gone"], "version": 1}
+    client.post(reverse("edit-notification-rule", args=[rule.pk]), given)
+    send_due()
+    assert receiver.received == []
+    assert Notification.objects.get().reason == "The rule was turned off."
+
+
+def test_a_rule_goes_after_a_question_with_what_it_was_told(
+    rule: NotificationRule, admin: User, browse: Browse
+) -> None:
+    client = browse(admin)
+    client.post(reverse("test-notification-rule", args=[rule.pk]))
+    address = reverse("delete-notification-rule", args=[rule.pk])
+    assert "Delete The room?" in text_of(client.get(address))
+    client.post(address)
+    assert not NotificationRule.objects.exists()
+    assert not Notification.objects.exists()
+
+
+def test_who_may_only_look_is_offered_nothing_to_press(
+    rule: NotificationRule, project: Scope, browse: Browse
+) -> None:
+    client = browse(make_person("looks", "viewer", project))
+    page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
+    assert "Send a test" not in page.replace("Send a test to see", "")
+    assert "Delete" not in page
+    assert client.post(reverse("test-notification-rule", args=[rule.pk])).status_code == 403
