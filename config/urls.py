@@ -11,6 +11,7 @@ from deployments.consumers import ExecutionConsumer
 from deployments.waiting_consumer import WaitingConsumer
 from overview.consumers import ServiceConsumer
 from web.csp_reports import csp_reports
+from web.news.consumer import NewsConsumer
 from web.sockets import no_socket
 from web.theme import choose_theme
 
@@ -49,5 +50,6 @@ websocket_urlpatterns = [
     path("ws/delegates/", DelegatesConsumer.as_asgi()),
     path("ws/services/<int:pk>/", ServiceConsumer.as_asgi()),
     path("ws/approvals/", WaitingConsumer.as_asgi()),
+    path("ws/news/", NewsConsumer.as_asgi()),
 ]
 websocket_routes = URLRouter([*websocket_urlpatterns, re_path("", cast(Any, no_socket))])

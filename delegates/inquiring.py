@@ -19,6 +19,7 @@ from delegates.operations.tasks import submit_task
 from delegates.pickers import QUESTIONS, seen
 from delegates.site_steps import told_with_step
 from delegates.site_tests import examine_site
+from web.news import changed
 
 OWNER = "inquiry"
 PATIENCE = timedelta(seconds=60)
@@ -71,6 +72,7 @@ def go_on(inquiry: Inquiry) -> None:
         caller = InquiryCaller(inquiry, door_of(inquiry.connector, inquiry.kind, inquiry.region))
         inquiry.report = _reported(inquiry, caller)
     except CallPending:
+        changed("inquiries", inquiry.pk)
         return
     except DoorClosed as closed:
         # The connector was changed meanwhile.
@@ -79,6 +81,7 @@ def go_on(inquiry: Inquiry) -> None:
     if inquiry.kind != Inquiry.Kind.FILES:
         inquiry.answers = "[]"
     inquiry.save(update_fields=["answers", "finished_at", "report"])
+    changed("inquiries", inquiry.pk)
 
 
 def door_of(connector: Connector, kind: str, region: str) -> DelegateDoor | SiteDoor:

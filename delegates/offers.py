@@ -16,6 +16,7 @@ from delegates.owners import owner_of
 from delegates.protocol.notices import notify_task
 from delegates.routing import Decision, route
 from delegates.routing_rules import Verdict, Wanted
+from delegates.task_news import task_changed
 
 OFFER = timedelta(seconds=5)
 # So many at once, the oldest first; more wait for the next second.
@@ -135,6 +136,7 @@ def _update(task: DelegateTask, decision: Decision, now: datetime) -> bool:
         reason=task.reason,
     )
     until = now + OFFER if chosen else None
+    task_changed(task.pk)
     return as_read.update(offered_to=chosen, offered_until=until, reason=decision.sentence) == 1
 
 
@@ -210,5 +212,6 @@ def close_queued(task: DelegateTask, status: str, reason: str, now: datetime) ->
     queued = DelegateTask.objects.filter(pk=task.pk, status=DelegateTask.Status.QUEUED)
     if not queued.update(**values):
         return False
+    task_changed(task.pk)
     task.refresh_from_db()
     return True

@@ -7,13 +7,18 @@ from channels.layers import get_channel_layer
 from django.db import transaction
 from redis.exceptions import RedisError
 
+from web.news import changed
+
 GROUP = "delegates"
+# What pages call them that show other things too.
+SUBJECT = "delegates"
 logger = logging.getLogger(__name__)
 
 
 def tell(*delegate_ids: int) -> None:
     """After the commit under way, send the ids of changed delegates to whoever watches."""
     transaction.on_commit(lambda: _send(sorted(set(delegate_ids))))
+    changed(SUBJECT, *delegate_ids)
 
 
 def _send(delegate_ids: list[int]) -> None:

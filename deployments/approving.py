@@ -129,7 +129,7 @@ def _decide(
         _say(row, decision, len(earlier) + 1)
         after = {"diff": diff, "comment": comment, "inputs": given}
         record(actor=actor, action=f"approval.{verdict.lower()}", thing=row, after=after)
-        approvals_changed()
+        approvals_changed(row.pk)
         wake(row.execution_id, now)
         transaction.on_commit(lambda: wake_soon(row.execution_id))
     return decision

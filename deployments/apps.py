@@ -42,3 +42,12 @@ class DeploymentsConfig(AppConfig):
         from deployments import preview_reads, previews
 
         register_owner(preview_reads.OWNER, preview_reads.PreviewOwner(previews.go_on))
+
+        # What pages hear of executions, and of what is worked out for people.
+        from deployments.news import EXECUTIONS
+        from deployments.preview_news import APPROVALS, PREVIEWS
+        from web.news import enter
+
+        enter(EXECUTIONS)
+        enter(APPROVALS)
+        enter(PREVIEWS)

@@ -21,17 +21,18 @@ from rbac.models import Scope, User
 
 
 class _StillAsked(Exception):
-    """A delegate is fetching; `reason` says how far that is."""
+    """A delegate is fetching; `inquiry` says how far that is."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    def __init__(self, inquiry: Inquiry) -> None:
+        super().__init__(inquiry.reason)
+        self.inquiry = inquiry
 
 
 def fetched_rows(found: Overridden, rows: list[Row], scope: Scope, reader: User) -> list[Row]:
     """The manifests with their files as they are now; `trouble` of one says why they could not be had.
 
-    Where a delegate fetches them, `waits` says how far that is until they are there: ask the same again.
+    Where a delegate fetches them, `waits` says how far that is until they are there, and `topics` what a
+    page hears of it by: ask the same again.
     A reader who may not use a connector gets nothing that it leads to (R082).
     """
     known, rows = _known(found), settled(rows, scope)
@@ -41,7 +42,8 @@ def fetched_rows(found: Overridden, rows: list[Row], scope: Scope, reader: User)
                 rows[number] = row
         except _StillAsked as asked:
             for number in group:
-                rows[number] = {**rows[number], "waits": asked.reason}
+                waits = {"waits": asked.inquiry.reason, "topics": asked.inquiry.topics}
+                rows[number] = {**rows[number], **waits}
         except (ActionFailed, DoorClosed, AwsError) as problem:
             for number in group:
                 rows[number] = {**rows[number], "trouble": str(problem)}
@@ -66,7 +68,7 @@ def _fetch(asked: Mapping[str, Any], reader: User) -> dict[str, Any]:
         return way.call(SERVICE, FETCH_FILES, asked)
     found = files_by_delegate(actor=reader, connector=connector, asked=asked)
     if isinstance(found, Inquiry):
-        raise _StillAsked(found.reason)
+        raise _StillAsked(found)
     return found
 
 

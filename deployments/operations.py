@@ -32,6 +32,7 @@ from rbac.audit import record
 from rbac.busy import keep_from_archiving
 from rbac.models import User
 from rbac.policy import require
+from web.news import changed
 from web.problems import BadInput, Conflict
 
 
@@ -90,6 +91,7 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
                 after["input_sets"] = list(from_sets)
             record(actor=actor, action="pipeline.execute", thing=execution, after=after)
             transaction.on_commit(lambda: wake_soon(execution.pk))
+            changed("executions", execution.pk)
     except plan.CannotPlanError as cannot:
         refuse_missing(cannot.missing)
     except IntegrityError:

@@ -26,6 +26,7 @@ from delegates.owners import Answer, Payload
 from deployments.engine.doors import selectors_for
 from deployments.models import PreviewQuestion, StepExecution
 from deployments.regions import region_for
+from web.news import changed
 
 OWNER = "preview"
 PATIENCE = timedelta(seconds=60)
@@ -236,6 +237,7 @@ class PreviewOwner:
         question.answers = json.dumps([*json.loads(question.answers), kept])
         question.task = None
         question.save(update_fields=["answers", "task"])
+        changed("previews", question.pk)
         transaction.on_commit(lambda: self.go_on(question))
 
 

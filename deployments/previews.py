@@ -22,6 +22,7 @@ from deployments.store_connectors import named_connectors
 from deployments.targets import Target
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
+from web.news import changed
 from web.problems import Problem
 
 # Who asks the same again so soon means the question that is under way, or its answer.
@@ -136,6 +137,7 @@ def _advanced(question: PreviewQuestion, asked: RunRequest) -> ShownPreview | No
         question.refresh_from_db(fields=["task"])
         return None
     PreviewQuestion.objects.filter(pk=question.pk, finished_at=None).update(finished_at=database_now())
+    changed("previews", question.pk)
     return shown
 
 

@@ -86,6 +86,7 @@ CSP_REPORTS_PER_ADDRESS: Final = Limit(20, "reports", "browsers at one address i
 # --- Sockets ----------------------------------------------------------------------------------------
 SOCKET_BYTES: Final = Limit(64 * 1024, "bytes", "a message of a browser", "ASVS 4.4")
 SOCKET_MESSAGES: Final = Limit(20, "messages", "one browser in a second", "ASVS 4.4")
+SOCKET_TOPICS: Final = Limit(50, "topics", "what one page hears of", OWN)
 
 # --- Agents -----------------------------------------------------------------------------------------
 AGENT_BYTES: Final = Limit(1024 * 1024, "bytes", "a message of an agent, also when unpacked", "ASVS 4.4")

@@ -16,3 +16,9 @@ class InstancesConfig(AppConfig):
         from instances.tasks import sync_soon
 
         register_owner(OWNER, SyncOwner(sync_soon))
+
+        # What pages hear of what runs where.
+        from instances.news import CLUSTERS
+        from web.news import enter
+
+        enter(CLUSTERS)

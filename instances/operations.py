@@ -6,6 +6,7 @@ from delegates.clock import database_now
 from deployments.models import Infrastructure
 from instances.clusters import ask_for, enter_new
 from instances.models import SyncedCluster
+from instances.news import cluster_changed
 from instances.pausing import try_now
 from instances.queries import cluster_of
 from instances.tasks import sync_soon
@@ -38,4 +39,5 @@ def sync_infrastructure(*, actor: User, infrastructure: Infrastructure) -> Synce
         asked = {"region": cluster.region, "cluster": cluster.cluster}
         record(actor=actor, action="infrastructure.sync", thing=infrastructure, after=asked)
         transaction.on_commit(lambda: sync_soon(cluster.pk))
+        cluster_changed(cluster.pk)
     return cluster

@@ -34,6 +34,7 @@ from instances.keeping.services import keep_services
 from instances.keeping.tasks import keep_tasks, known_stopped
 from instances.keeping.usage import keep_usage, usages_to_ask
 from instances.models import SyncedCluster
+from instances.news import cluster_changed
 from instances.pausing import Failure
 from instances.reading import (
     ACTIVITIES,
@@ -224,6 +225,7 @@ class Sync:
         mine = SyncedCluster.objects.filter(pk=self.cluster.pk, fence=self.cluster.fence)
         if not mine.update(**fields):
             raise TakenOver
+        cluster_changed(self.cluster.pk)
 
 
 def claim(pk: int) -> Sync | None:

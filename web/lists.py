@@ -35,6 +35,15 @@ def keys_above(scope: Scope) -> list[int]:
     return [key for key in above if key is not None]
 
 
+def topics_here(request: PageRequest, name: str, *, is_shared: bool = False) -> str:
+    """This will name what a list of the chosen scope wants to hear of; `is_shared` adds what hangs above."""
+    scope = request.current_scope
+    if scope is None:
+        return ""
+    above = [f"{name}-at:{pk}" for pk in keys_above(scope)] if is_shared else []
+    return " ".join([f"{name}:{scope.pk}", *above])
+
+
 def granted(request: PageRequest, permission: str, model: type[Thing], items: Iterable[Thing]) -> set[Any]:
     """This will say on which rows of a list the reader may do something more; one query for all of them."""
     principal: Principal = request.user

@@ -56,9 +56,13 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self, text_data: str | None = None, bytes_data: bytes | None = None, close: bool = False
     ) -> None:
         """Send once it is sure that the person may see it."""
+        await self.settled()
+        await super().send(text_data=text_data, bytes_data=bytes_data, close=close)
+
+    async def settled(self) -> None:
+        """Wait until it is sure what the person may see."""
         if self._access is not None:
             await self._access.settled.wait()
-        await super().send(text_data=text_data, bytes_data=bytes_data, close=close)
 
     async def _heed_access(self) -> None:
         async with attention(self, session_key_of(self.scope)) as mine:

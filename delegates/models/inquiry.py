@@ -57,6 +57,11 @@ class Inquiry(models.Model):
         return f"{self.get_kind_display()} {self.connector} in {self.region}"
 
     @property
+    def topics(self) -> str:
+        """What a page that waits for it wants to hear of: why it waits is its task's reason."""
+        return f"inquiry:{self.pk}" + (f" delegate-task:{self.task_id}" if self.task_id else "")
+
+    @property
     def reason(self) -> str:
         """Why it is not finished yet."""
         if self.finished_at is not None or self.task is None:

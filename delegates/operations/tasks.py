@@ -13,6 +13,7 @@ from delegates.models import DelegateTask
 from delegates.offers import close_queued, end_queued, route_after_commit, route_waiting
 from delegates.protocol.notices import notify_abort
 from delegates.reachability import note_incapable, note_success
+from delegates.task_news import task_changed
 from rbac.audit import record
 from rbac.models import Scope
 from rbac.policy import Principal, require
@@ -69,6 +70,7 @@ def submit_task(
         **{"deadline": now + PATIENCE, **facts},
     )
     route_after_commit(task.pk)
+    task_changed(task.pk)
     return task
 
 
@@ -103,6 +105,7 @@ def _ask_to_stop(task: DelegateTask) -> bool:
         pk=task.pk, status=DelegateTask.Status.STARTED, abort_requested=False
     )
     asked = running.update(abort_requested=True) == 1
+    task_changed(task.pk)
     task.refresh_from_db()
     if asked and task.instance_id:
         notify_abort(task.instance_id, task.pk)

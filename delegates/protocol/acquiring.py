@@ -15,6 +15,7 @@ from delegates.models import Delegate, DelegateInstance, DelegateTask, TaskAttem
 from delegates.owners import Payload, owner_of
 from delegates.protocol.happenings import called
 from delegates.protocol.terms import LEASE, SEND_WITHIN_SECONDS
+from delegates.task_news import task_changed
 
 MOST_AT_ONCE = 10
 WITHDRAWN = "It was withdrawn before a delegate took it."
@@ -81,6 +82,7 @@ def take_one(instance: DelegateInstance, task_id: UUID, *, now: datetime | None 
     )
     if not claimed:
         return None
+    task_changed(task_id)
     task = DelegateTask.objects.select_related("connector", "scope").get(pk=task_id)
     payload = _payload(task)
     if payload is None:

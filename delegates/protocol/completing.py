@@ -19,6 +19,7 @@ from delegates.protocol.problems import NoSuchTask, StaleFence
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
 from delegates.reachability import note_incapable, note_success
+from delegates.task_news import task_changed
 from delegates.telling import tell
 from guards.masks import Mask
 
@@ -116,6 +117,7 @@ def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: Answer, now
 
 def _tell_owner(attempt: TaskAttempt, instance: DelegateInstance, answer: Answer, now: datetime) -> None:
     TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now)
+    task_changed(attempt.task_id)
     task = DelegateTask.objects.select_related("connector", "scope").get(pk=attempt.task_id)
     _learn(task, instance, answer)
     note_host_key(task.connector, task.criterion, answer)

@@ -2,12 +2,14 @@
 
 from django.db import transaction
 
+from delegates.log_news import SUBJECT
 from delegates.models import DelegateInstance, DelegateLogChunk
 from delegates.protocol.fields import bad, storable
 from delegates.protocol.problems import LogGap
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
 from guards.limits import AGENT_LINES
+from web.news import changed
 
 FIRST = 1
 
@@ -40,4 +42,5 @@ def _keep(instance: DelegateInstance, sequence: int, lines: list[str]) -> int:
     if fresh:
         text = "\n".join(storable(one).replace("\n", " ") for one in fresh)
         DelegateLogChunk.objects.create(instance=instance, sequence=expected, count=len(fresh), text=text)
+        changed(SUBJECT, instance.delegate_id)
     return expected + len(fresh)

@@ -15,6 +15,7 @@ from delegates.protocol.notices import notify_abort
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
 from delegates.protocol.terms import AFTER_DEADLINE, LEASE
+from delegates.task_news import task_changed
 from guards.limits import AGENT_TASKS
 
 LOST = "DELEGATE_LOST"
@@ -91,6 +92,7 @@ def _lose(task_id: UUID, now: datetime) -> bool:
     changed = held.update(**(_requeued(task) if again else _ended_values(task, now)))
     if not changed:
         return False
+    task_changed(task_id)
     logger.warning("%s was lost with %s", task.title, task.instance_name)
     task.refresh_from_db()
     if (owner := owner_of(task)) is not None:

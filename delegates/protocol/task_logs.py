@@ -13,6 +13,7 @@ from delegates.protocol.fields import Fields, bad, storable
 from delegates.protocol.problems import LogGap, StaleFence
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
+from delegates.task_news import task_changed
 from guards.limits import AGENT_LINES, INTEGER
 from guards.masks import Mask
 
@@ -56,6 +57,7 @@ def keep(
             task=task, sequence=expected, count=len(fresh), lines=json.dumps(fresh, ensure_ascii=False)
         )
         DelegateTask.objects.filter(pk=task_id).update(next_sequence=expected + len(fresh))
+        task_changed(task_id)
         if owner is not None:
             owner.logged(task)
     return expected + len(fresh)

@@ -14,8 +14,9 @@ from delegates.operations.checks import start_check
 from delegates.operations.tasks import abort_task
 from delegates.queries import tasks as queries
 from delegates.queries.why import decisions_of, why_now
+from delegates.task_news import SUBJECT
 from rbac.policy import can, visible_to
-from web.lists import visible_here
+from web.lists import topics_here, visible_here
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
@@ -54,6 +55,7 @@ def tasks(request: PageRequest) -> HttpResponse:
         "filters": FILTERS,
         "chosen": chosen if statuses else "",
         "delegate": delegate,
+        "topics": topics_here(request, SUBJECT, is_shared=True),
     }
     return render(request, "delegates/tasks.html", content)
 
@@ -78,6 +80,7 @@ def task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "delegate_visible": _sees(request, holder),
         "offered_now": queries.is_offered(found, now),
         "position": queries.positions([found], now).get(found.pk),
+        "topics": _topics(request, found),
         "why": why_now(found, request.user, now) if waits else (decisions[0] if decisions else None),
         "earlier": decisions if waits else decisions[1:],
         "reached": queries.reached(found),
@@ -87,6 +90,16 @@ def task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "may_abort": found.is_open and not found.abort_requested and can(request.user, EDIT, found),
     }
     return render(request, "delegates/task.html", content)
+
+
+def _topics(request: PageRequest, task: DelegateTask) -> str:
+    if not task.is_open:
+        return ""
+    found = [f"delegate-task:{task.pk}"]
+    if task.status == Status.QUEUED:
+        # The queue before it, and who could take it, are part of what is shown.
+        found += [topics_here(request, name, is_shared=True) for name in (SUBJECT, "delegates")]
+    return " ".join(found)
 
 
 def _sees(request: PageRequest, delegate: Delegate | None) -> bool:

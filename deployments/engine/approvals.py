@@ -62,7 +62,7 @@ class Desk:
                 checks_made=checked.checks_asked,
             )
             self._checked = None
-            approvals_changed()
+            approvals_changed(checked.pk)
         if self._new is None:
             return
         row, groups = self._new
@@ -72,7 +72,7 @@ class Desk:
         after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum}
         record(actor=None, action="approval.ask", thing=row, after=after)
         tell_approval(row, self._rollout.shared.mask)
-        approvals_changed()
+        approvals_changed(row.pk)
 
     def state(self) -> ApprovalState:
         """What has become of it; what is decided, or too late, is closed in a commit of its own."""
@@ -118,7 +118,7 @@ class Desk:
             if same.update(status=verdict, ended_at=rollout.world.now()):
                 show_waiting(rollout.shared, rollout.step, Status.RUNNING)
                 record(actor=None, action=f"approval.{verdict.lower()}", thing=row)
-                approvals_changed()
+                approvals_changed(row.pk)
 
     def _row(self, asked: AskedApproval) -> Approval:
         rollout, step = self._rollout, self._rollout.step

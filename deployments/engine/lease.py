@@ -14,6 +14,7 @@ from deployments.engine.parking import Parking, columns
 from deployments.engine.world import World
 from deployments.log import tell
 from deployments.models import Execution
+from web.news import changed_now
 
 LEASE = timedelta(seconds=60)
 LOOK_SECONDS = 30
@@ -48,6 +49,7 @@ class Lease:
 
     def _tell_watchers(self) -> None:
         tell(self.execution_id, {"type": "state.changed"})
+        changed_now("executions", self.execution_id)
 
     def is_look_over(self) -> bool:
         """Whether this look has used up its thirty seconds."""

@@ -5,7 +5,7 @@ from deployments.log.lines import Line, NewLine, Origin
 from deployments.log.reading import PAGE, all_lines, blocks_after, read_lines
 from deployments.log.searching import Found, Wanted, search
 from deployments.log.storing import compact, store
-from deployments.log.telling import group_of, tell, tell_group
+from deployments.log.telling import group_of, tell
 
 __all__ = [
     "PAGE",
@@ -24,5 +24,4 @@ __all__ = [
     "search",
     "store",
     "tell",
-    "tell_group",
 ]

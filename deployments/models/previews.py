@@ -40,6 +40,11 @@ class PreviewQuestion(models.Model):
         return f"preview of {self.pipeline}"
 
     @property
+    def topics(self) -> str:
+        """What a page that waits for it wants to hear of: why it waits is its task's reason."""
+        return f"preview:{self.pk}" + (f" delegate-task:{self.task_id}" if self.task_id else "")
+
+    @property
     def reason(self) -> str:
         """What it waits for."""
         return (self.task.reason if self.task else "") or "A delegate is at it."

@@ -14,6 +14,7 @@ from deployments.models import Execution
 from deployments.onboarding import way_to_first_run
 from deployments.states import TERMINAL, Status
 from rbac.policy import can
+from web.lists import topics_here
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
@@ -43,7 +44,13 @@ def executions(request: PageRequest) -> HttpResponse:
         found = found.filter(status__in=statuses)
     text = request.GET.get("q", "")[:LONGEST_SEARCH]
     shown = keyset(queries.searched(found, request.user, text), request, order="created_at")
-    context = {"page": shown, "filters": FILTERS, "chosen": chosen if statuses else "", "text": text.strip()}
+    context = {
+        "page": shown,
+        "filters": FILTERS,
+        "chosen": chosen if statuses else "",
+        "text": text.strip(),
+        "topics": topics_here(request, "executions"),
+    }
     if request.current_scope and not (statuses or text or shown.items):
         context["way"] = way_to_first_run(request.current_scope, request.user)
     return render(request, "deployments/executions.html", context)

@@ -31,6 +31,9 @@ def manifests(request: PageRequest, pk: int, service: int, infrastructure: int |
         "overrides": address_of(there, name="service", infrastructure=there.infrastructure),
         "manifests": [_shown(one) for one in shown],
         "is_fetched": is_fetched,
+        "topics": " ".join(
+            dict.fromkeys(row["topics"] for one in shown for row in one.rows if "topics" in row)
+        ),
         "may_edit": can(request.user, EDIT, there.environment),
     }
     return render(request, "deployments/environments/manifests.html", content)

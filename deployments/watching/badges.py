@@ -6,10 +6,10 @@ from typing import Final
 
 from django.db import transaction
 
-from deployments import log
 from deployments.approval_news import GROUP
 from deployments.approval_queries import waiting_counts
 from rbac.models import User
+from web.telling import tell_group
 
 # Counts for all of these people at once, in as many queries as for one; none has come with an API key.
 Count = Callable[[Sequence[User]], Counter[int]]
@@ -24,7 +24,7 @@ def also_counted(name: str, count: Count) -> None:
 
 def badges_changed() -> None:
     """After the commit under way, have all badges counted again."""
-    transaction.on_commit(lambda: log.tell_group(GROUP, {"type": "badges.changed"}))
+    transaction.on_commit(lambda: tell_group(GROUP, {"type": "badges.changed"}))
 
 
 def badges_of(people: Sequence[User]) -> dict[int, Mapping[str, int]]:

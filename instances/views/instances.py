@@ -19,7 +19,7 @@ from instances.models import ServiceInstance
 from instances.pictures import pictures
 from instances.pruning import STOPPED_KEPT
 from rbac.policy import visible_to
-from web.lists import granted, visible_here
+from web.lists import granted, topics_here, visible_here
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import BadInput, Conflict
@@ -93,6 +93,7 @@ def _shown(
         "page": shown,
         "opens": _what_opens(request, shown.items),
         "service": service,
+        "topics": topics_here(request, "instances") if service is None else f"instances-of:{service.pk}",
         "choices": CHOICES,
         "chosen": STOPPED if _is_stopped(request) else LIVE,
         "pictures": pictures(request.user, places, database_now()),

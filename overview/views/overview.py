@@ -11,6 +11,7 @@ from deployments.onboarding import way_to_first_run
 from overview.charts import HEIGHT, WIDTH, columns, line
 from overview.figures import ENDINGS, RANGES, USUAL_RANGE, Figures, figures
 from overview.under_way import executions_here, under_way
+from web.lists import topics_here
 from web.pages import PageRequest, page
 
 WORDS: Final = {
@@ -42,6 +43,7 @@ def overview(request: PageRequest) -> HttpResponse:
         "ranges": RANGES,
         "days": days,
         "way": way_to_first_run(scope, request.user) if scope and is_new else None,
+        "topics": f"{topics_here(request, 'executions')} {topics_here(request, 'delegates', is_shared=True)}",
     }
     return render(request, "overview/overview.html", context)
 

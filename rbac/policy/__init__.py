@@ -1,7 +1,7 @@
 """Answers who may do what: every page, route, socket and admin form asks here and nowhere else."""
 
 from rbac.policy.explaining import Verdict, explain
-from rbac.policy.grants import Grants, Place, places_of
+from rbac.policy.grants import Grants, Place, places_of, scope_lines
 from rbac.policy.principals import Principal, key_allows
 from rbac.policy.questions import (
     Forbidden,
@@ -36,6 +36,7 @@ __all__ = [
     "permissions_over",
     "places_of",
     "require",
+    "scope_lines",
     "scopes_of_member",
     "scopes_where",
     "visible_below",

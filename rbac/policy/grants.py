@@ -52,7 +52,7 @@ class Grants:
         flat = {one for each in self._assigned.values() for one in each}
         self._permissions = _permissions_of({one.role_id for one in flat})
         self._entries = _entries_of({one.group_id for one in flat if one.group_id is not None})
-        self._above = _live_scopes()
+        self._above = scope_lines()
         self._where: dict[tuple[str, frozenset[int]], frozenset[int]] = {}
 
     def permissions_at(self, person: User, place: Place) -> frozenset[str]:
@@ -123,7 +123,7 @@ def _entries_of(groups: Collection[int]) -> dict[int, set[tuple[str, str]]]:
     return found
 
 
-def _live_scopes() -> dict[int, tuple[int, ...]]:
+def scope_lines() -> dict[int, tuple[int, ...]]:
     """Each scope that is not archived, with itself and those above it."""
     rows = Scope.objects.filter(live()).values_list("pk", "parent_id", "parent__parent_id")
     return {pk: tuple(one for one in (pk, *above) if one is not None) for pk, *above in rows}

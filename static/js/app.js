@@ -1,10 +1,11 @@
-// What every page has: times, dialogs, shortcuts, theme, and lists that refresh themselves.
+// What every page has: times, dialogs, shortcuts, theme, and parts that are read again when they change.
 
 import { keepBadges } from "./badge.js";
 import { wireDialogs } from "./dialogs.js";
 import { wireKeys } from "./keys.js";
-import { keepFresh } from "./refresh.js";
+import { keepFresh } from "./news.js";
 import { wireScopes } from "./scopes.js";
+import { tendSwaps } from "./swaps.js";
 import { wireTheme } from "./theme.js";
 import { keepTime } from "./times.js";
 
@@ -14,4 +15,5 @@ wireDialogs();
 wireKeys();
 wireScopes();
 wireTheme();
+tendSwaps();
 keepFresh();

@@ -4,8 +4,9 @@ import { WORDS, watchDelegates } from "./delegate-socket.js";
 import { all, announce, h, one } from "./dom.js";
 import { showTimes } from "./times.js";
 
-const LOG_EVERY = 2000;
 const MOST_LINES = 2000;
+// As many lines come at once.
+const FULL = 500;
 const id = Number(one("[data-delegate-page]").dataset.delegatePage);
 const wordOf = (node) => one('[data-live="status"]', node).textContent.trim();
 
@@ -43,7 +44,9 @@ class Tail {
     this.button.addEventListener("click", () => this.follow(this.button.getAttribute("aria-pressed") !== "true"));
     list.addEventListener("scroll", () => this.isFollowing && !this.isAtEnd() && this.follow(false));
     this.toEnd();
-    setInterval(() => document.hidden || this.ask(), LOG_EVERY);
+    list.addEventListener("news", ({ detail }) => {
+      detail.read = this.ask();
+    });
   }
 
   get isFollowing() {
@@ -63,16 +66,23 @@ class Tail {
     if (isOn) this.toEnd();
   }
 
+  // Says whether that worked: else it is asked again.
   async ask() {
-    if (this.asking) return;
-    this.asking = true;
     try {
-      const response = await fetch(`${this.list.dataset.log}&after=${this.next}`, { credentials: "same-origin", headers: { Accept: "application/json" } });
-      if (response.ok) this.add(await response.json());
+      while (await this.askOnce());
+      return true;
     } catch {
-      // The next look finds the lines.
+      return false;
     }
-    this.asking = false;
+  }
+
+  // Says whether there may be more.
+  async askOnce() {
+    const response = await fetch(`${this.list.dataset.log}&after=${this.next}`, { credentials: "same-origin", headers: { Accept: "application/json" } });
+    if (!response.ok) throw new Error(`${response.status}`);
+    const part = await response.json();
+    this.add(part);
+    return part.lines.length >= FULL;
   }
 
   add({ lines, next }) {

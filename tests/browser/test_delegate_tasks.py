@@ -9,10 +9,10 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Page, expect
-from pytest_django.live_server_helper import LiveServer
 
-from delegates.models import Delegate, DelegateTask
+from delegates.models import DelegateTask
 from delegates.offers import route_waiting
+from delegates.operations.delegates import approve_delegate
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 
@@ -30,29 +30,29 @@ def aside(job: Callable[[], object]) -> None:
         thread.submit(done).result()
 
 
-def sign_in(page: Page, live_server: LiveServer, person: User) -> None:
+def sign_in(page: Page, url: str, person: User) -> None:
     client = Client()
     client.force_login(person)
     page.context.add_cookies(
-        [{"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()]
+        [{"name": name, "value": one.value, "url": url} for name, one in client.cookies.items()]
     )
 
 
 def test_a_queued_task_tells_what_changes_and_is_ended_from_its_page(
-    page: Page, complaints: list[str], live_server: LiveServer, project: Scope, admin: User
+    page: Page, complaints: list[str], live_broker: str, site: str, project: Scope, admin: User
 ) -> None:
     delegate = make_delegate(project, "eu", admission="PENDING_APPROVAL")
     make_instance(delegate)
     task = make_task(project, deadline=timezone.now() + timedelta(hours=1))
     aside(lambda: route_waiting(timezone.now()))
-    sign_in(page, live_server, admin)
-    page.goto(f"{live_server.url}/delegates/tasks/{task.pk}/")
+    sign_in(page, site, admin)
+    page.goto(f"{site}/delegates/tasks/{task.pk}/")
     expect(page.get_by_role("heading", name="Why no delegate yet?")).to_be_visible()
     row = page.locator(".why-table tbody").filter(has=page.get_by_role("rowheader", name="eu"))
     expect(row).to_contain_text("It waits for approval. Approve it.")
     expect(row.locator(".status").filter(has_text="No")).to_have_count(1)
 
-    Delegate.objects.filter(pk=delegate.pk).update(admission="ENABLED")
+    aside(lambda: approve_delegate(actor=admin, delegate=delegate))
     expect(row).to_contain_text("Comes first")
     expect(row.locator(".status").filter(has_text="No")).to_have_count(0)
 

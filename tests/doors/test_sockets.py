@@ -53,6 +53,7 @@ def test_the_socket_under_test_is_all_there_are() -> None:
         "ws/delegates/",
         "ws/services/<int:pk>/",
         "ws/approvals/",
+        "ws/news/",
     ]
 
 
@@ -61,9 +62,17 @@ async def test_no_query_breaks_a_socket(world: World, admin: User) -> None:
         await open_and_close(f"/ws/executions/{world.execution.pk}/", query, admin)
 
 
+async def test_no_topic_breaks_the_socket_of_news(world: World, admin: User) -> None:
+    mine = f"topic=executions:{world.scope.pk}&".encode()
+    for query in QUERIES:
+        await open_and_close("/ws/news/", mine + query.replace(b"after", b"age"), admin)
+        await open_and_close("/ws/news/", mine + query.replace(b"after=", b"topic=pipeline:"), admin)
+
+
 async def test_no_message_breaks_a_socket(world: World, admin: User) -> None:
     for message in SAID:
         await open_and_close(f"/ws/executions/{world.execution.pk}/", b"", admin, message)
+        await open_and_close("/ws/news/", f"topic=executions:{world.scope.pk}".encode(), admin, message)
 
 
 @pytest.mark.parametrize(

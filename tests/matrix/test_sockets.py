@@ -1,5 +1,6 @@
 """Every socket of browsers × everybody: it stays open for who may listen, and is closed for all others."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,13 +8,18 @@ from asgiref.sync import async_to_sync
 from asgiref.testing import ApplicationCommunicator
 from channels.routing import URLRouter
 from django.contrib.auth.models import AnonymousUser
+from django.utils import timezone
 
 from config.urls import websocket_urlpatterns
+from delegates.models import Inquiry
+from deployments.models import PreviewQuestion
 from rbac.models import Scope, User
 from tests.api.needs import ADMIN, EVERY_STANDING, HERE, Standing
-from tests.api.world import make_world
+from tests.api.world import World, make_world
+from tests.delegates.making import make_task
 from tests.fixtures.sockets import session_of
 from tests.matrix.people import make_people
+from web.news.subjects import topic_names
 
 UNKNOWN, REFUSED = 4401, 4403
 
@@ -36,11 +42,67 @@ def may_watch_a_service(who: Standing) -> bool:
     return who.has("core_service_view", HERE)
 
 
+def may_hear_of_nothing(who: Standing) -> bool:
+    """Without a topic there is nothing to hear; with one, the rows below say who may."""
+    return False
+
+
+def belongs_here(who: Standing) -> bool:
+    """Each change has its own audience besides: tests/web/test_news.py."""
+    return who.is_member(HERE)
+
+
+def sees_delegates_here(who: Standing) -> bool:
+    return who.has("core_delegate_view", HERE)
+
+
+def is_who_asked(who: Standing) -> bool:
+    """What somebody asks through a delegate is answered to nobody else."""
+    return who == ADMIN
+
+
+def an_inquiry(world: World) -> Inquiry:
+    return Inquiry.objects.create(
+        connector=world.connector,
+        kind=Inquiry.Kind.TEST,
+        region="us-east-1",
+        asked_by=world.member,
+        asked_at=timezone.now(),
+    )
+
+
+def a_preview(world: World) -> PreviewQuestion:
+    return PreviewQuestion.objects.create(
+        pipeline=world.pipeline, version=1, asked_by=world.member, asked_at=timezone.now()
+    )
+
+
 SOCKETS = {
     "ws/executions/<uuid:pk>/": may_watch_an_execution,
     "ws/delegates/": may_listen_to_delegates,
     "ws/services/<int:pk>/": may_watch_a_service,
     "ws/approvals/": may_count_approvals,
+    "ws/news/": may_hear_of_nothing,
+}
+# What a page may name in the socket of news, with the key of the world's thing.
+TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
+    "executions": (lambda world: world.scope.pk, belongs_here),
+    "pipeline": (lambda world: world.pipeline.pk, lambda who: who.has("core_pipeline_view", HERE)),
+    "delegates": (lambda world: world.scope.pk, belongs_here),
+    "delegates-at": (lambda world: world.scope.pk, belongs_here),
+    "delegate-tasks": (lambda world: world.scope.pk, belongs_here),
+    "delegate-tasks-at": (lambda world: world.scope.pk, belongs_here),
+    "delegate-task": (lambda world: make_task(world.scope).pk, sees_delegates_here),
+    "delegate-log": (lambda world: world.delegate.pk, sees_delegates_here),
+    "inquiry": (lambda world: an_inquiry(world).pk, is_who_asked),
+    "approval": (lambda world: world.approval.pk, lambda who: who.has("core_pipeline_view", HERE)),
+    "preview": (lambda world: a_preview(world).pk, is_who_asked),
+    "instances": (lambda world: world.scope.pk, belongs_here),
+    "instances-of": (lambda world: world.service.pk, lambda who: who.has("core_service_view", HERE)),
+    "infrastructure": (
+        lambda world: world.infrastructure.pk,
+        lambda who: who.has("core_environment_view", HERE),
+    ),
 }
 
 
@@ -62,6 +124,22 @@ def test_a_socket_opens_for_who_may_listen(project: Scope) -> None:
         assert async_to_sync(close_code_of)(AnonymousUser(), address) == UNKNOWN
 
 
+def test_every_topic_has_a_row() -> None:
+    assert topic_names() == set(TOPICS)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_topic_is_for_who_may_see_what_it_is_about(project: Scope) -> None:
+    people = make_people()
+    world = make_world(project, people[ADMIN], people[ADMIN])
+    for topic, (key_in, may_listen) in TOPICS.items():
+        address = f"/ws/news/?topic={topic}:{key_in(world)}"
+        expected = {str(who): None if may_listen(who) else REFUSED for who in EVERY_STANDING}
+        found = async_to_sync(close_codes)(people, address)
+        assert {str(who): found[who] for who in EVERY_STANDING} == expected, topic
+        assert async_to_sync(close_code_of)(AnonymousUser(), address) == UNKNOWN
+
+
 async def close_codes(people: dict[Standing, User], address: str) -> dict[Standing, int | None]:
     return {who: await close_code_of(person, address) for who, person in people.items()}
 
@@ -70,8 +148,8 @@ async def close_code_of(person: User | AnonymousUser, address: str) -> int | Non
     """Open a socket and return the code it is closed with, None where it stays open."""
     scope: dict[str, Any] = {
         "type": "websocket",
-        "path": address,
-        "query_string": b"",
+        "path": address.partition("?")[0],
+        "query_string": address.partition("?")[2].encode(),
         "headers": [],
         "session": await session_of(person),
     }

@@ -71,7 +71,7 @@ def test_a_queued_task_shows_its_place_and_what_would_help(project: Scope, viewe
     assert "Place 2 in the queue" in text
     assert "Why no delegate yet?" in text
     assert "It waits for approval. Approve it." in text
-    assert "data-open" in text
+    assert f"delegate-task:{task.pk} delegate-tasks:{project.pk}" in text
     delegate.admission = "ENABLED"
     delegate.save()
     assert "Comes first" in page_of(viewer, f"/delegates/tasks/{task.pk}/")

@@ -301,7 +301,7 @@ def test_what_a_delegate_cannot_fetch_for_the_page_is_told_with_the_next_step(
     one.serve()
     page = client.get(f"{place}?fetch=1").content.decode()
     assert "could not be fetched from the branch gone of shop" in page
-    assert "data-open" not in page
+    assert "data-topics" not in page
 
 
 def test_a_preview_asks_a_delegate_for_the_files(drive: Drive, git_server: GitServer, move: Move) -> None:

@@ -1,0 +1,213 @@
+"""Lists in a browser: nothing is asked while nothing changes, and what changes is seen all the same."""
+
+import json
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.db import connection
+from django.test import Client
+from playwright.sync_api import Page, Request, Route, WebSocketRoute, expect
+
+from deployments.models import Execution, Pipeline
+from deployments.operations import run_pipeline
+from rbac.models import User
+from tests.browser.conftest import Visit
+from tests.fixtures.processes import wait_until
+
+pytestmark = pytest.mark.browser
+
+
+class News:
+    """The server's end of the socket in the hand of a test, and what the page asked besides."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.sockets: list[WebSocketRoute] = []
+        self.connected: list[dict[str, list[str]]] = []
+        self.asked: list[str] = []
+        self.refuses_with = 0
+        self.is_stale = False
+        page.route_web_socket(re.compile("/ws/news/"), self._open)
+        page.on("request", self._note)
+
+    def _open(self, socket: WebSocketRoute) -> None:
+        self.connected.append(parse_qs(urlsplit(socket.url).query))
+        if self.refuses_with:
+            socket.close(code=self.refuses_with)
+            return
+        self.sockets.append(socket)
+        socket.send(json.dumps({"type": "watching", "stale": self.is_stale}))
+
+    def _note(self, request: Request) -> None:
+        if request.headers.get("hx-request"):
+            self.asked.append(request.url)
+
+    def changed(self, *topics: str) -> None:
+        self.sockets[-1].send(json.dumps({"type": "changed", "topics": topics}))
+
+    def wait_for(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait while the browser goes on."""
+
+        def looked() -> bool:
+            self.page.evaluate("0")
+            return is_so()
+
+        wait_until(looked, what)
+
+
+@pytest.fixture
+def news(page: Page, complaints: list[str]) -> News:
+    """A page whose clock the test moves."""
+    page.clock.install()
+    return News(page)
+
+
+def run(person: User, pipeline: Pipeline, tag: str) -> Execution:
+    return run_pipeline(actor=person, pipeline=pipeline, artifact_tag=tag)
+
+
+def topic_of(news: News) -> str:
+    return news.connected[-1]["topic"][0]
+
+
+@pytest.mark.parametrize("place", ["/", "/deployments/", "pipeline"])
+def test_a_page_asks_nothing_until_it_hears_of_a_change(
+    page: Page, news: News, visit: Visit, demo: Pipeline, deployer: User, place: str
+) -> None:
+    run(deployer, demo, "1.27")
+    visit(f"/pipelines/{demo.pk}/" if place == "pipeline" else place)
+    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    page.clock.run_for(60_000)
+    assert news.asked == []
+    run(deployer, demo, "1.28")
+    topics = news.connected[-1]["topic"]
+    news.changed(next(one for one in topics if one.startswith(("executions:", "pipeline:"))))
+    page.clock.run_for(1000)
+    expect(page.get_by_role("link", name="Rolling demo #2")).to_be_visible()
+    assert len(news.asked) == 1
+
+
+def test_a_page_that_hears_of_many_changes_asks_once_a_second(
+    page: Page, news: News, visit: Visit, demo: Pipeline
+) -> None:
+    visit("/deployments/")
+    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    for second in range(1, 4):
+        for _ in range(50):
+            news.changed(topic_of(news))
+        page.clock.run_for(1000)
+        news.wait_for(lambda: len(news.asked) == second, "the question of this second")  # noqa: B023
+    assert len(news.asked) == 3
+
+
+def test_what_changes_while_an_answer_is_under_way_is_asked_for_after_it(
+    page: Page, news: News, visit: Visit, demo: Pipeline, deployer: User
+) -> None:
+    held: list[Route] = []
+    visit("/deployments/")
+    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    page.route("**/deployments/", lambda route: route.continue_() if held else held.append(route))
+    news.changed(topic_of(news))
+    page.clock.run_for(1000)
+    news.wait_for(lambda: len(held) == 1, "the first question")
+    news.changed(topic_of(news))
+    page.clock.run_for(3000)
+    assert len(held) == 1
+    held[0].continue_()
+    run(deployer, demo, "1.27")
+    news.wait_for(lambda: page.clock.run_for(1000) is None and len(news.asked) == 2, "the second question")
+    expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()
+
+
+def test_a_lost_socket_comes_back_and_says_how_old_the_page_is(
+    page: Page, news: News, visit: Visit, demo: Pipeline, deployer: User
+) -> None:
+    visit("/deployments/")
+    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    page.clock.run_for(40_000)
+    run(deployer, demo, "1.27")
+    news.is_stale = True
+    news.sockets[-1].close(code=1012)
+    expect(page.locator("[data-news]")).to_have_text("Reconnecting…")
+    page.clock.run_for(1000)
+    news.wait_for(lambda: len(news.sockets) == 2, "the next socket")
+    assert int(news.connected[-1]["age"][0]) > 40
+    page.clock.run_for(1000)
+    expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()
+    expect(page.locator("[data-news]")).to_be_hidden()
+
+
+def test_a_page_without_a_socket_looks_every_few_seconds_and_says_so(
+    page: Page, news: News, visit: Visit, demo: Pipeline, deployer: User
+) -> None:
+    news.refuses_with = 1013
+    visit("/deployments/")
+    for tries in range(1, 4):
+        news.wait_for(lambda: len(news.connected) >= tries, "another try")  # noqa: B023
+        page.clock.run_for(4000)
+    expect(page.locator("[data-news]")).to_have_text("Looks every 5 s")
+    run(deployer, demo, "1.27")
+    page.clock.run_for(6000)
+    expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()
+
+    news.refuses_with = 0
+    news.wait_for(lambda: page.clock.run_for(5000) is None and bool(news.sockets), "a socket")
+    expect(page.locator("[data-news]")).to_be_hidden()
+    news.wait_for(lambda: True, "the answers under way")
+    page.clock.run_for(2000)
+    asked = len(news.asked)
+    page.clock.run_for(60_000)
+    assert len(news.asked) <= asked + 1
+
+
+def test_a_socket_that_has_fallen_silent_is_given_up(
+    page: Page, news: News, visit: Visit, demo: Pipeline
+) -> None:
+    visit("/deployments/")
+    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    page.clock.run_for(80_000)
+    news.wait_for(lambda: len(news.sockets) == 2, "the next socket")
+
+
+def test_who_may_not_listen_is_told_and_does_not_try_again(
+    page: Page, news: News, visit: Visit, demo: Pipeline
+) -> None:
+    news.refuses_with = 4403
+    visit("/deployments/")
+    expect(page.locator("[data-news]")).to_have_text("Not live: load the page again")
+    page.clock.run_for(60_000)
+    assert len(news.connected) == 1
+    assert news.asked == []
+
+
+@pytest.fixture
+def watching(
+    page: Page, complaints: list[str], live_broker: str, site: str, demo: Pipeline, deployer: User
+) -> str:
+    """The address of a web server that has sockets, where the deployer is signed in."""
+    client = Client()
+    client.force_login(deployer)
+    cookies = [{"name": name, "value": one.value, "url": site} for name, one in client.cookies.items()]
+    page.context.add_cookies(cookies)
+    return site
+
+
+def test_a_run_of_somebody_else_appears_by_itself(
+    page: Page, watching: str, demo: Pipeline, deployer: User
+) -> None:
+    page.goto(f"{watching}/deployments/")
+    expect(page.get_by_role("heading", name="To a first deployment")).to_be_visible()
+
+    def runs() -> None:
+        run(deployer, demo, "1.27")
+        connection.close()
+
+    with page.expect_event("websocket", lambda socket: "/ws/news/" in socket.url):
+        page.reload()
+    # Django takes the loop of Playwright for one of its own.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(runs).result()
+    expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()

@@ -1,0 +1,315 @@
+"""The socket of pages that show what changes by itself: who hears what, and how seldom anything is read."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from asgiref.sync import sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from channels.routing import URLRouter
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from config.urls import websocket_urlpatterns
+from deployments.models import Execution, Pipeline
+from deployments.news import EXECUTIONS, execution_looks
+from deployments.states import Status
+from rbac.changes import access_changed
+from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User
+from rbac.policy import Principal
+from tests.fixtures.people import make_person
+from tests.fixtures.sockets import session_of
+from web.news import changed
+from web.news.hub import news_hub
+from web.news.subjects import _by_topic as BY_TOPIC
+from web.news.subjects import subject_named
+
+# How long an answer may take on a machine that is busy with other things.
+PATIENCE = 60
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("live_broker")]
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("web.news.hub.CHANGES_EVERY_SECONDS", 0.05)
+
+
+@pytest.fixture
+def pipeline(project: Scope) -> Pipeline:
+    return Pipeline.objects.create(scope=project, identifier="one", name="One", yaml="")
+
+
+class Socket(ApplicationCommunicator):
+    """A page's end of the socket."""
+
+    def __init__(self, person: Principal, *topics: str, age: int | None = None) -> None:
+        query = [("topic", one) for one in topics] + ([("age", str(age))] if age is not None else [])
+        scope = {
+            "type": "websocket",
+            "path": "/ws/news/",
+            "query_string": urlencode(query).encode(),
+            "headers": [],
+        }
+        super().__init__(URLRouter(websocket_urlpatterns), scope)
+        self.person = person
+
+    async def open(self) -> dict[str, Any]:
+        """The first message after the server took the socket."""
+        self.scope["session"] = await session_of(self.person)
+        await self.send_input({"type": "websocket.connect"})
+        assert (await self.receive_output(PATIENCE))["type"] == "websocket.accept"
+        return dict(await self.receive_output(PATIENCE))
+
+    async def leave(self) -> None:
+        await self.send_input({"type": "websocket.disconnect", "code": 1000})
+        await self.wait(PATIENCE)
+
+
+async def opened(person: Principal, *topics: str) -> Socket:
+    socket = Socket(person, *topics)
+    assert json.loads((await socket.open())["text"])["type"] == "watching"
+    return socket
+
+
+async def heard(socket: Socket) -> list[str]:
+    message = json.loads((await socket.receive_output(PATIENCE))["text"])
+    assert message["type"] == "changed"
+    return list(message["topics"])
+
+
+def made(pipeline: Pipeline, status: str = Status.RUNNING) -> Execution:
+    """A run, told as the engine does it."""
+    found = Execution.objects.create(
+        pipeline=pipeline,
+        scope=pipeline.scope,
+        number=Execution.objects.count() + 1,
+        yaml="",
+        status=status,
+        look_at=timezone.now(),
+    )
+    changed("executions", found.pk)
+    return found
+
+
+def moved(execution: Execution, status: str) -> None:
+    Execution.objects.filter(pk=execution.pk).update(status=status)
+    changed("executions", execution.pk)
+
+
+make, move = sync_to_async(made), sync_to_async(moved)
+
+
+async def test_a_run_is_heard_of_in_its_project_above_it_and_at_its_pipeline(
+    pipeline: Pipeline, project: Scope, admin: User
+) -> None:
+    above = await sync_to_async(project.ancestors_and_self)()
+    sockets = {f"executions:{one.pk}": await opened(admin, f"executions:{one.pk}") for one in above}
+    sockets[f"pipeline:{pipeline.pk}"] = await opened(admin, f"pipeline:{pipeline.pk}")
+    execution = await make(pipeline)
+    for topic, socket in sockets.items():
+        assert await heard(socket) == [topic]
+    await move(execution, Status.SUCCESS)
+    for topic, socket in sockets.items():
+        assert await heard(socket) == [topic]
+    await asyncio.gather(*(one.leave() for one in sockets.values()))
+
+
+async def test_one_page_hears_of_several_topics_at_once(pipeline: Pipeline, admin: User) -> None:
+    topics = [f"executions:{pipeline.scope_id}", f"pipeline:{pipeline.pk}"]
+    socket = await opened(admin, *topics)
+    await make(pipeline)
+    assert await heard(socket) == topics
+    await socket.leave()
+
+
+async def test_who_sees_one_pipeline_hears_of_its_runs_alone(
+    pipeline: Pipeline, project: Scope, viewer: User
+) -> None:
+    other = await Pipeline.objects.acreate(scope=project, identifier="two", name="Two", yaml="")
+    person = await sync_to_async(sees_only)(other)
+    topic = f"executions:{project.pk}"
+    mine, theirs = await opened(viewer, topic), await opened(person, topic)
+    await make(pipeline)
+    await heard(mine)
+    # The two share a hub: what was told to the one would have been told to the other by now.
+    assert await theirs.receive_nothing(0.3)
+    await make(other)
+    assert await heard(theirs) == [topic]
+    assert (await Socket(person, f"pipeline:{pipeline.pk}").open())["code"] == 4403
+    await asyncio.gather(mine.leave(), theirs.leave())
+
+
+def sees_only(pipeline: Pipeline) -> User:
+    person = make_person("narrow")
+    group = ResourceGroup.objects.create(scope=pipeline.scope, identifier="narrow", name="Narrow")
+    group.entries.create(resource="pipeline", identifier=pipeline.identifier)
+    role = Role.objects.get(scope=None, identifier="viewer")
+    RoleAssignment.objects.create(user=person, role=role, scope=pipeline.scope, resource_group=group)
+    return person
+
+
+async def test_a_neighbour_hears_nothing_and_asks_in_vain(
+    pipeline: Pipeline, project: Scope, other_project: Scope, viewer: User, stranger: User
+) -> None:
+    theirs = await opened(stranger, f"executions:{other_project.pk}", f"executions:{project.pk}")
+    mine = await opened(viewer, f"executions:{project.pk}")
+    await make(pipeline)
+    await heard(mine)
+    assert await theirs.receive_nothing(0.3)
+    assert (await Socket(stranger, f"executions:{project.pk}").open())["code"] == 4403
+    await asyncio.gather(mine.leave(), theirs.leave())
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [(), ("",), ("executions",), ("executions:",), ("executions:0",), ("executions:x",), ("nothing:1",)]
+    + [(f"executions:{10**30}",), ("pipeline:-1",), ("executions:1\0",), ("executions:" + "1" * 9999,)],
+)
+async def test_what_is_no_topic_is_refused(topics: tuple[str, ...], admin: User) -> None:
+    assert (await Socket(admin, *topics).open())["code"] == 4403
+
+
+async def test_who_loses_a_role_hears_no_more(pipeline: Pipeline, project: Scope, viewer: User) -> None:
+    topic = f"executions:{project.pk}"
+    socket = await opened(viewer, topic)
+    await sync_to_async(taken_from)(viewer)
+    await make(pipeline)
+    assert await socket.receive_output(PATIENCE) == {"type": "websocket.close", "code": 4403}
+
+
+def taken_from(person: User) -> None:
+    RoleAssignment.objects.filter(user=person).delete()
+    access_changed(person.pk)
+
+
+async def test_who_keeps_one_topic_hears_of_that_alone(
+    pipeline: Pipeline, project: Scope, other_project: Scope, viewer: User
+) -> None:
+    role = await Role.objects.aget(scope=None, identifier="viewer")
+    await RoleAssignment.objects.acreate(user=viewer, role=role, scope=other_project)
+    elsewhere = await Pipeline.objects.acreate(scope=other_project, identifier="e", name="E", yaml="")
+    kept, lost = f"executions:{other_project.pk}", f"executions:{project.pk}"
+    socket = await opened(viewer, kept, lost)
+    await sync_to_async(lose)(viewer, project)
+    await make(pipeline)
+    assert await socket.receive_nothing(0.5)
+    await make(elsewhere)
+    assert await heard(socket) == [kept]
+    await socket.leave()
+
+
+def lose(person: User, scope: Scope) -> None:
+    RoleAssignment.objects.filter(user=person, scope=scope).delete()
+    access_changed(person.pk)
+
+
+async def test_commits_that_show_nothing_new_wake_nobody(pipeline: Pipeline, viewer: User) -> None:
+    execution = await make(pipeline)
+    socket = await opened(viewer, f"pipeline:{pipeline.pk}")
+    reads: list[Any] = []
+    async with counted(reads):
+        for _ in range(200):
+            await sync_to_async(changed)("executions", execution.pk)
+        await move(execution, Status.SUCCESS)
+        assert await heard(socket) == [f"pipeline:{pipeline.pk}"]
+        assert await socket.receive_nothing(0.3)
+    # Told once a fifth of a second at most, however many commits there are.
+    assert len(reads) < 20
+    await socket.leave()
+
+
+class counted:
+    """Notes what the hub of executions reads, while the block lasts."""
+
+    def __init__(self, reads: list[Any]) -> None:
+        self.reads = reads
+
+    async def __aenter__(self) -> None:
+        self.hub = news_hub([EXECUTIONS])
+        self.shared = await self.hub.__aenter__()
+        self.read = self.shared._read
+
+        async def noted(subject: Any, keys: Any) -> Any:
+            self.reads.append(keys)
+            return await self.read(subject, keys)
+
+        self.shared._read = noted  # type: ignore[method-assign]
+
+    async def __aexit__(self, *_: object) -> None:
+        self.shared._read = self.read  # type: ignore[method-assign]
+        await self.hub.__aexit__(None, None, None)
+
+
+async def test_a_change_is_read_once_for_any_number_of_pages(pipeline: Pipeline, viewer: User) -> None:
+    sockets = [await opened(viewer, f"pipeline:{pipeline.pk}") for _ in range(5)]
+    reads: list[Any] = []
+    async with counted(reads):
+        execution = await make(pipeline)
+        for one in sockets:
+            await heard(one)
+    assert reads == [{str(execution.pk)}]
+    await asyncio.gather(*(one.leave() for one in sockets))
+
+
+async def test_what_nobody_told_is_found_all_the_same(
+    pipeline: Pipeline, viewer: User, looks_often: Callable[[str], None]
+) -> None:
+    looks_often("executions")
+    topic = f"pipeline:{pipeline.pk}"
+    execution = await make(pipeline)
+    socket = await opened(viewer, topic)
+    await Execution.objects.filter(pk=execution.pk).aupdate(status=Status.PAUSED)
+    assert await heard(socket) == [topic]
+    await Execution.objects.filter(pk=execution.pk).aupdate(status=Status.SUCCESS, ended_at=timezone.now())
+    assert await heard(socket) == [topic]
+    await Execution.objects.acreate(
+        pipeline=pipeline, scope_id=pipeline.scope_id, number=9, yaml="", look_at=timezone.now()
+    )
+    assert await heard(socket) == [topic]
+    assert await socket.receive_nothing(0.5)
+    await socket.leave()
+
+
+@pytest.fixture
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Has all of a subject looked at again ten times a second."""
+
+    def often(name: str) -> None:
+        one = replace(subject_named(name), look_every_seconds=0.1)
+        for topic in one.topics:
+            monkeypatch.setitem(BY_TOPIC, topic, one)
+
+    return often
+
+
+async def test_a_page_is_told_what_changed_since_it_was_drawn_and_else_nothing(
+    pipeline: Pipeline, viewer: User
+) -> None:
+    topic = f"pipeline:{pipeline.pk}"
+    first = Socket(viewer, topic, age=0)
+    # Nobody listened before: something may have been missed.
+    assert json.loads((await first.open())["text"]) == {"type": "watching", "stale": True}
+    await asyncio.sleep(1.1)
+    second = Socket(viewer, topic, age=0)
+    assert json.loads((await second.open())["text"]) == {"type": "watching", "stale": False}
+    await make(pipeline)
+    await heard(first)
+    await heard(second)
+    third = Socket(viewer, topic, age=0)
+    assert json.loads((await third.open())["text"]) == {"type": "watching", "stale": False}
+    assert await heard(third) == [topic]
+    await asyncio.gather(first.leave(), second.leave(), third.leave())
+
+
+def test_many_executions_are_looked_at_in_one_query(pipeline: Pipeline) -> None:
+    keys = [str(made(pipeline).pk) for _ in range(5)]
+    for asked in (keys, keys[:1], None):
+        with CaptureQueriesContext(connection) as queries:
+            found = execution_looks(asked)
+        assert set(found) == set(asked or keys)
+        assert len(queries) <= 2
