@@ -208,6 +208,8 @@ def event_document(one: SeenEvent) -> dict[str, Any]:
         "at": one.at,
         "kind": one.kind,
         "message": one.message,
+        "count": one.count,
+        "count_before": one.before,
         "ecs_service": seen.name,
         "service": seen.service.identifier if seen.service else None,
         "environment": place.environment.identifier if place else None,

@@ -25,6 +25,9 @@ SHORT_DIGEST: Final = 12
 USAGE: Final = "GetMetricData"
 
 
+Key = tuple[int, str, str, str]
+
+
 @dataclass(frozen=True)
 class Version:
     """Tasks of one image and one revision of a task definition."""
@@ -149,7 +152,7 @@ def _count(places: Mapping[int, Place], *, by_zone: bool) -> None:
     columns = ("seen_id", "image", "digest", "task_definition")
     looks = ("zone", "last_status", "health") if by_zone else ()
     live = ServiceInstance.objects.filter(seen__in=list(places), stopped_at=None).order_by()
-    versions: Counter[tuple[int, str, str, str]] = Counter()
+    versions: Counter[Key] = Counter()
     zones: defaultdict[int, dict[str, Zone]] = defaultdict(dict)
     for pk, image, digest, definition, *look, number in live.values_list(*columns, *looks).annotate(
         count=Count("pk")
@@ -159,8 +162,20 @@ def _count(places: Mapping[int, Place], *, by_zone: bool) -> None:
             zone = zones[pk].setdefault(look[0], Zone(look[0]))
             is_old = definition != places[pk].seen.task_definition
             zone.count(number, status=look[1], health=look[2], is_old=is_old)
+    _join_what_pulls(versions)
     ranked = sorted(versions.items(), key=lambda one: (-one[1], *one[0][1:]))
     for (pk, image, digest, definition), number in ranked:
         places[pk].versions.append(Version(image, digest, definition, number))
     for pk, named in zones.items():
         places[pk].zones = [named[name] for name in sorted(named)]
+
+
+def _join_what_pulls(versions: Counter[Key]) -> None:
+    """Count tasks that have pulled no image yet to the only digest that others of the same revision run."""
+    digests: defaultdict[tuple[int, str, str], set[str]] = defaultdict(set)
+    for pk, image, digest, definition in versions:
+        digests[pk, image, definition].add(digest)
+    for (pk, image, definition), found in digests.items():
+        if "" in found and len(found) == 2:
+            known = next(filter(None, found))
+            versions[pk, image, known, definition] += versions.pop((pk, image, "", definition))

@@ -64,13 +64,17 @@ def _last_look(cluster: SyncedCluster, now: datetime) -> datetime:
     return cluster.synced_at - timedelta(seconds=cluster.seconds or 0)
 
 
+def changed_counts(cluster: SyncedCluster, now: datetime) -> list[SeenEvent]:
+    """The counts that changed since the last look; what that one found is told already."""
+    found_before = cluster.synced_at or now - _AT_FIRST
+    rows = SeenEvent.objects.filter(seen__cluster=cluster, kind=Kind.COUNT, at__gt=found_before)
+    return list(rows.select_related("seen").defer("seen__answered").order_by("at", "pk"))
+
+
 def tell_who_scaled(cluster: SyncedCluster, now: datetime) -> None:
     """Say of new tasks, and of counts that changed, who set the count that they come of."""
     since = _last_look(cluster, now)
-    # Those that were found by a look before are told already.
-    found_before = cluster.synced_at or since
-    changed = SeenEvent.objects.filter(seen__cluster=cluster, kind=Kind.COUNT, at__gt=found_before)
-    changes = list(changed.select_related("seen").defer("seen__answered").order_by("at", "pk"))
+    changes = changed_counts(cluster, now)
     tasks = unexplained(cluster, now)
     services = {one.seen_id: one.seen for one in changes}
     services |= {one.seen.pk: one.seen for one in tasks if one.seen}
@@ -147,11 +151,11 @@ def _explained(event: SeenEvent, known: Sequence[CountSet]) -> CountSet | None:
 
 
 def _may_be_auto_scaling(event: SeenEvent, cluster: SyncedCluster) -> bool:
-    """Whether auto scaling may have done it unseen: its activities are only asked for where tasks came."""
-    if not (event.seen.scaling or {}).get("max") and event.seen.scaling is not None:
-        return False
-    shrank = event.count is not None and event.count < (event.before or 0)
-    return shrank or event.seen.scaling is None or lacking.names(cluster.lacking, "DescribeScalingActivities")
+    """Whether auto scaling may have done it unseen."""
+    if event.seen.scaling is None:
+        return True
+    is_kept_back = lacking.names(cluster.lacking, "DescribeScalingActivities")
+    return bool(event.seen.scaling.get("max")) and is_kept_back
 
 
 def _tell(event: SeenEvent, known: Sequence[CountSet], cluster: SyncedCluster) -> None:

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from aws.scaling import resource_id
 from instances.columns import row_of
-from instances.keeping.growth import STARTS_WITHIN, unexplained
+from instances.keeping.growth import STARTS_WITHIN, changed_counts, unexplained
 from instances.keeping.services import add_events
 from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from instances.told import Told, rows_of
@@ -66,7 +66,8 @@ def doubtful(cluster: SyncedCluster, now: datetime) -> list[ServiceInstance]:
 
 def activities_to_ask(cluster: SyncedCluster, now: datetime) -> list[str]:
     """Whose activities to ask for: of a few services one by one, of many those of the region at once."""
-    names = sorted({one.seen.name for one in doubtful(cluster, now) if one.seen})
+    changed = {one.seen.name for one in changed_counts(cluster, now) if (one.seen.scaling or {}).get("max")}
+    names = sorted(changed | {one.seen.name for one in doubtful(cluster, now) if one.seen})
     if len(names) > _ONE_BY_ONE:
         return [""]
     return [resource_id(cluster.cluster, name) for name in names]

@@ -249,6 +249,10 @@ class EventDocument(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     kind = serializers.ChoiceField(choices=SeenEvent.Kind.choices)
     message = serializers.CharField()
+    count = serializers.IntegerField(
+        allow_null=True, help_text="The desired count that auto scaling set, or to which it changed."
+    )
+    count_before = serializers.IntegerField(allow_null=True, help_text="The one that it changed from.")
     ecs_service = serializers.CharField()
     service = serializers.CharField(allow_null=True)
     environment = serializers.CharField(allow_null=True)

@@ -1,5 +1,6 @@
 """The overview: what goes on in the chosen scope, and how deployments went."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from django.http import HttpResponse
@@ -64,7 +65,15 @@ def charts(found: Figures) -> dict[str, object]:
         "lead": line([one.lead_time for one in numbers]),
         "failure": line([one.failure_rate for one in numbers], most=1),
         "restore": line([one.restore_time for one in numbers]),
+        "tops": {
+            "lead": _largest(one.lead_time for one in numbers),
+            "restore": _largest(one.restore_time for one in numbers),
+        },
     }
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((one for one in values if one is not None), default=None)
 
 
 def _spelled(counts: dict[str, int]) -> str:

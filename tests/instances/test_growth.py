@@ -90,6 +90,23 @@ def test_what_a_person_changed_in_aws_is_told_from_what_ecs_replaced(
     assert len(changes()) == 1
 
 
+def test_a_count_that_auto_scaling_set_is_told_also_where_no_task_came_of_it(
+    drive: Drive, deployed: Execution
+) -> None:
+    place = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
+    place["ScalableDimension"] = "ecs:service:DesiredCount"
+    for least, most in ((3, 9), (1, 2)):
+        bounds = {**place, "MinCapacity": least, "MaxCapacity": most}
+        drive.call("application-autoscaling", "RegisterScalableTarget", bounds)
+        drive.pass_time(120, step=20)
+        sync()
+    assert changes() == [
+        "The desired count went from 1 to 3, set by auto scaling.",
+        "The desired count went from 3 to 2, set by auto scaling.",
+    ]
+    assert [origin for origin, _ in origins()][1:] == ["AUTO_SCALED"]
+
+
 def test_where_auto_scaling_may_have_done_it_unseen_nobody_is_blamed(
     drive: Drive, deployed: Execution
 ) -> None:

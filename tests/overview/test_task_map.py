@@ -105,3 +105,19 @@ def test_the_api_tells_all_of_them_page_by_page(world: World, admin: User) -> No
         told += [one["task_id"] for one in answer["results"]]
         address = answer["next"]
     assert len(told) == len(set(told)) == 250
+
+
+def test_a_task_that_still_pulls_its_image_is_counted_to_the_version_of_the_others(
+    world: World, admin: User
+) -> None:
+    run(3, digest="sha256:aa")
+    run(2, last_status="PENDING")
+    (place,) = places_of(admin, [world.service], detailed=True, drawn=True)
+    assert [(one.digest, one.count) for one in place.versions] == [("sha256:aa", 5)]
+    run(1, digest="sha256:bb")
+    (place,) = places_of(admin, [world.service])
+    assert [(one.digest, one.count) for one in place.versions] == [
+        ("sha256:aa", 3),
+        ("", 2),
+        ("sha256:bb", 1),
+    ], "nobody knows which"
