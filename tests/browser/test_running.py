@@ -47,7 +47,7 @@ def with_everything(world: World) -> World:
         "unhealthy": [target("10.0.0.1", "unhealthy")], "unhealthy_total": 1,
         "others": [target("10.0.0.2", "draining"), target("10.0.0.3", "initial")], "read_at": now.isoformat(),
     }  # fmt: skip
-    SeenService.objects.update(
+    SeenService.objects.filter(service=world.service).update(
         answered={"loadBalancers": [{"targetGroupArn": GROUP}]},
         targets=[group], targets_read_at=now, usage=usage, usage_read_at=now, looked_at=now,
         desired=TASKS, running=TASKS - 40, pending=40, task_definition="app:2",
@@ -56,7 +56,7 @@ def with_everything(world: World) -> World:
         lacking=[DENIED], failure="AWS denied ecs:ListTasks.", failure_step="Allow it."
     )
     _tasks(ServiceInstance.objects.get(), now)
-    seen = SeenService.objects.get()
+    seen = SeenService.objects.get(service=world.service)
     SeenEvent.objects.create(
         seen=seen,
         kind="COUNT",
@@ -123,7 +123,7 @@ def addresses(world: World) -> list[str]:
         "/events/?since=all",
         "/events/?q=nothing-is-called-like-this",
         "/drift/",
-        f"/drift/{Comparison.objects.get().pk}/",
+        f"/drift/{Comparison.objects.get(seen__service=world.service).pk}/",
     ]
 
 
@@ -178,7 +178,7 @@ def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
     assert memory.locator(".value-axis li").all_inner_texts() == ["150 %", "75 %", "0 %"]
     assert len(cpu.locator(".time-axis li").all_inner_texts()) == 4
     expect(page.get_by_role("img", name="CPU of")).to_have_accessible_name(
-        f"CPU of {SeenService.objects.get().name} in per cent of what is reserved, the last three hours:"
+        f"CPU of {SeenService.objects.get(service=world.service).name} in per cent of what is reserved, the last three hours:"
         " now 49.0 %, from 20.0 % to 49.0 %; the table below has the numbers"
     )
     middle = cpu.locator("rect.gap").bounding_box()

@@ -48,7 +48,7 @@ def world(project: Scope, admin: User) -> World:
         "others": [target("10.0.0.2", "draining"), target("10.0.0.3", "initial")],
         "read_at": timezone.now().isoformat(),
     }
-    SeenService.objects.update(
+    SeenService.objects.filter(service=world.service).update(
         answered={"loadBalancers": [{"targetGroupArn": GROUP}]}, targets=[group], looked_at=timezone.now()
     )
     return world
@@ -96,7 +96,7 @@ def test_the_api_tells_the_same(world: World, reader: Client) -> None:
 
 @pytest.mark.django_db
 def test_whose_targets_are_takes_one_query_however_many(world: World, reader: Client) -> None:
-    seen = list(SeenService.objects.all())
+    seen = list(SeenService.objects.filter(service=world.service))
     more_tasks(30, "a:1", "a:1", address="10.0.0.2")
     with CaptureQueriesContext(connection) as found:
         assert len(tasks_behind(seen)[seen[0].pk]) == 2
@@ -106,7 +106,7 @@ def test_whose_targets_are_takes_one_query_however_many(world: World, reader: Cl
     with CaptureQueriesContext(connection) as found:
         reader.get(address)
     assert len(found) < MOST_QUERIES
-    SeenService.objects.update(targets=[])
+    SeenService.objects.filter(service=world.service).update(targets=[])
     with CaptureQueriesContext(connection) as found:
         assert tasks_behind(SeenService.objects.all()) == {}
     assert len(found) == 1, "only that of the services"
@@ -115,8 +115,8 @@ def test_whose_targets_are_takes_one_query_however_many(world: World, reader: Cl
 @pytest.mark.django_db
 def test_of_a_machine_with_several_tasks_nobody_knows_whose_the_target_is(world: World) -> None:
     group = {"arn": GROUP, "unhealthy": [target("i-0a", "unhealthy")]}
-    SeenService.objects.update(targets=[group])
-    (seen,) = SeenService.objects.all()
+    SeenService.objects.filter(service=world.service).update(targets=[group])
+    seen = SeenService.objects.get(service=world.service)
     assert tasks_behind([seen]) == {seen.pk: {"i-0a": "0123456789abcdef0123"}}
     more_tasks(1, "a:1", "a:1")
     assert tasks_behind([seen]) == {seen.pk: {"i-0a": ""}}
