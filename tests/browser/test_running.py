@@ -177,8 +177,9 @@ def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
     memory = page.locator("figure.measure", has_text="Memory")
     assert memory.locator(".value-axis li").all_inner_texts() == ["150 %", "75 %", "0 %"]
     assert len(cpu.locator(".time-axis li").all_inner_texts()) == 4
+    name = SeenService.objects.get(service=world.service).name
     expect(page.get_by_role("img", name="CPU of")).to_have_accessible_name(
-        f"CPU of {SeenService.objects.get(service=world.service).name} in per cent of what is reserved, the last three hours:"
+        f"CPU of {name} in per cent of what is reserved, the last three hours:"
         " now 49.0 %, from 20.0 % to 49.0 %; the table below has the numbers"
     )
     middle = cpu.locator("rect.gap").bounding_box()
