@@ -12,11 +12,12 @@ from connectors.operations import save_file
 from deployments.authoring import save_pipeline
 from deployments.engine import quota
 from deployments.models import Artifact, Manifest, Pipeline, Service
-from ops.demo import SandboxFacts, seed_demo
+from ops.demo import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.blue_green.world import World
 from tests.deployments.driving import Drive
+from tests.fixtures.demo import fill_in_demo
 
 FOLDER = "/Shop"
 
@@ -57,7 +58,7 @@ def shop(transactional_db: None, sandbox: SandboxProcess, settings: Settings, ac
     """Two listeners, two target groups, nothing deployed yet."""
     settings.SANDBOX_URL = sandbox.url
     seed = sandbox.seed()
-    seed_demo(SandboxFacts.from_wire(seed))
+    fill_in_demo(SandboxFacts.from_wire(seed))
     project = Scope.objects.get(identifier="demo")
     admin = User.objects.get(username="admin")
     values = {

@@ -10,9 +10,10 @@ from pytest_django.live_server_helper import LiveServer
 
 from deployments.models import Execution, Pipeline
 from deployments.operations import run_pipeline
-from ops.demo import SandboxFacts, seed_demo
+from ops.demo import SandboxFacts
 from rbac.models import User
 from tests.browser.wire import Wire
+from tests.fixtures.demo import fill_in_demo
 
 FACTS = SandboxFacts(
     region="us-east-1",
@@ -34,7 +35,7 @@ def loop_of_playwright() -> Iterator[None]:
 
 @pytest.fixture
 def demo(transactional_db: None, account: object) -> Pipeline:
-    seed_demo(FACTS)
+    fill_in_demo(FACTS)
     return Pipeline.objects.get(identifier="rolling_demo")
 
 

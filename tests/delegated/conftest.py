@@ -12,12 +12,13 @@ from connectors.models import Connector
 from delegates.models import DelegateInstance, account_id
 from delegates.operations.tokens import create_token
 from deployments.engine import quota
-from ops.demo import SandboxFacts, seed_demo
+from ops.demo import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.delegated.work import Work
 from tests.faults.part import Part
 from tests.fixtures.agents import Manager
+from tests.fixtures.demo import fill_in_demo
 from tests.fixtures.processes import ROOT, wait_until
 from tests.watching.marker import planted
 
@@ -38,7 +39,7 @@ def work(
     quota.forget()
     pretend_aws.reset()
     settings.SANDBOX_URL = pretend_aws.url
-    seed_demo(SandboxFacts.from_wire(pretend_aws.seed()))
+    fill_in_demo(SandboxFacts.from_wire(pretend_aws.seed()))
     connector = Connector.objects.get(identifier="sandbox_aws")
     connector.spec = {
         "credentials": "Delegate",

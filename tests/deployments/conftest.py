@@ -5,10 +5,11 @@ from pytest_django import Settings
 
 from deployments.engine import quota
 from deployments.models import Pipeline
-from ops.demo import SandboxFacts, seed_demo
+from ops.demo import SandboxFacts
 from rbac.models import User
 from sandbox.process import SandboxProcess
 from tests.deployments.driving import Drive
+from tests.fixtures.demo import fill_in_demo
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,7 @@ def _full_buckets() -> None:
 def drive(transactional_db: None, sandbox: SandboxProcess, settings: Settings, account: object) -> Drive:
     """The demo, ready to run."""
     settings.SANDBOX_URL = sandbox.url
-    seed_demo(SandboxFacts.from_wire(sandbox.seed()))
+    fill_in_demo(SandboxFacts.from_wire(sandbox.seed()))
     return Drive(
         sandbox=sandbox,
         deployer=User.objects.get(username="deployer"),

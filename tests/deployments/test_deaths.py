@@ -14,7 +14,6 @@ from deployments.engine.failpoints import FAILPOINTS, set_hook
 from deployments.log import all_lines
 from deployments.models import Execution, Pipeline
 from deployments.operations import run_pipeline
-from ops.demo import seed_demo
 from rbac.models import User
 from tests.deployments.driving import Drive
 from tests.deployments.dying import KILLED, Countdown, in_a_fork
@@ -23,6 +22,7 @@ from tests.deployments.simulator.fake_ecs import FakeEcs
 from tests.deployments.simulator.schedule import Death, Odds, Schedule
 from tests.deployments.simulator.verdict import violations
 from tests.deployments.test_simulator import FACTS, _deploy_before
+from tests.fixtures.demo import fill_in_demo
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,7 +54,7 @@ def killed_at(
     branches.register(monkeypatch)
     monkeypatch.setattr("tests.deployments.simulator.fake_ecs.ROLLOUT", SHORT_ROLLOUT)
     monkeypatch.setattr("tests.deployments.simulator.fake_ecs.FAILS_EVERY", SHORT_ROLLOUT / 3)
-    seed_demo(FACTS)
+    fill_in_demo(FACTS)
     deployer = User.objects.get(username="deployer")
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
     numbers = iter(range(1, 10_000))

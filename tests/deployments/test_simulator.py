@@ -10,12 +10,13 @@ from pytest_django import Settings
 from deployments.engine import quota
 from deployments.models import Execution, Pipeline
 from deployments.operations import run_pipeline
-from ops.demo import SandboxFacts, seed_demo
+from ops.demo import SandboxFacts
 from rbac.models import User
 from tests.deployments.simulator import branches
 from tests.deployments.simulator.fake_ecs import FakeEcs
 from tests.deployments.simulator.schedule import Odds, Schedule
 from tests.deployments.simulator.verdict import violations
+from tests.fixtures.demo import fill_in_demo
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,7 +34,7 @@ def simulate(
     """Run one schedule by its seed; gives back the promises it broke. Nobody watches."""
     branches.register(monkeypatch)
     settings.CHANNEL_LAYERS = {}
-    seed_demo(FACTS)
+    fill_in_demo(FACTS)
     deployer = User.objects.get(username="deployer")
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
 

@@ -1,4 +1,4 @@
-"""Django's `flush`, tried again where a process of the test's own stood in its way."""
+"""Django's `flush`, tried again where a process of the test's own stood in its way; on SQLite a quick one."""
 
 import time
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 from django.core.management.commands import flush
-from django.db import connections, transaction
+from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from rbac.append_only import triggers_to_add, triggers_to_drop
+from tests.flushing.rows import empty
 from web.outages import is_outage
 
 TRIES = 8
@@ -22,34 +22,37 @@ class Command(flush.Command):
     def handle(self, **options: Any) -> None:
         for tried in range(1, TRIES + 1):
             try:
-                with _unguarded(connections[options["database"]]):
-                    super().handle(**options)
-            except CommandError as error:
-                if tried == TRIES or not is_outage(error.__cause__):
+                self._empty(connections[options["database"]], options)
+            except (CommandError, OperationalError) as error:
+                if tried == TRIES or not is_outage(
+                    error.__cause__ if isinstance(error, CommandError) else error
+                ):
                     raise
                 time.sleep(0.1 * tried)
             else:
                 return
 
+    def _empty(self, connection: BaseDatabaseWrapper, options: dict[str, Any]) -> None:
+        if connection.vendor == "sqlite":
+            empty()
+            return
+        with _unguarded(connection):
+            super().handle(**options)
+
 
 @contextmanager
 def _unguarded(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Let the audit trail be emptied: it refuses to be, for the product."""
-    if connection.vendor == "postgresql":
-        # For this session alone, and without a lock on the table; only a superuser may.
-        _run(connection, ["SET session_replication_role = replica"])
-        try:
-            yield
-        finally:
-            _run(connection, ["SET session_replication_role = origin"])
-        return
-    with transaction.atomic(using=connection.alias):
-        _run(connection, triggers_to_drop(connection))
+    """Let the audit trail be emptied: it refuses to be, for the product.
+
+    For this session alone, and without a lock on the table; only a superuser may.
+    """
+    _run(connection, "SET session_replication_role = replica")
+    try:
         yield
-        _run(connection, triggers_to_add(connection))
+    finally:
+        _run(connection, "SET session_replication_role = origin")
 
 
-def _run(connection: BaseDatabaseWrapper, statements: list[str]) -> None:
+def _run(connection: BaseDatabaseWrapper, statement: str) -> None:
     with connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
+        cursor.execute(statement)

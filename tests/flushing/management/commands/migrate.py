@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.commands import migrate
 from django.db import connections
 
+from tests.flushing.rows import remember_migrated
 from tests.template import fill
 
 
@@ -24,3 +25,4 @@ class Command(migrate.Command):
 
         connection.close()
         fill(Path(connection.settings_dict["NAME"]), migrated)
+        remember_migrated()
