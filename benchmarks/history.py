@@ -1,17 +1,16 @@
 """Fills a database with what a busy year leaves behind: projects, people, pipelines and their executions."""
 
-import copy
 import random
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F, Max
 from django.utils import timezone
 
+from benchmarks.copies import like
 from connectors.models import FileNode
 from deployments import log
 from deployments.models import (
@@ -79,13 +78,13 @@ def settle() -> Site:
 
 def _pipeline(world: World, scope: Scope, number: int) -> Pipeline:
     """A pipeline with a service and an environment of its own, in `scope`."""
-    service = _like(world.service, scope=scope, identifier=f"service{number}", name=f"Service {number}")
+    service = like(world.service, scope=scope, identifier=f"service{number}", name=f"Service {number}")
     service.save()
     Artifact.objects.create(service=service, image="registry/app", tag="v1")
-    environment = _like(world.environment, scope=scope, identifier=f"env{number}", name=f"Env {number}")
+    environment = like(world.environment, scope=scope, identifier=f"env{number}", name=f"Env {number}")
     environment.save()
-    _like(world.infrastructure, environment=environment).save()
-    pipeline = _like(world.pipeline, scope=scope, identifier=f"pipeline{number}", name=f"Pipeline {number}")
+    like(world.infrastructure, environment=environment).save()
+    pipeline = like(world.pipeline, scope=scope, identifier=f"pipeline{number}", name=f"Pipeline {number}")
     pipeline.save()
     return pipeline
 
@@ -126,7 +125,7 @@ def write(site: Site, count: int) -> None:
             run.number, run.started_by = numbers[pipeline.pk], dice.choice(people)
             rows.append(run)
         _store(plan, rows)
-    _analyze()
+    analyze()
 
 
 def _chosen(site: Site, numbers: dict[int, int], dice: random.Random) -> Pipeline:
@@ -145,7 +144,7 @@ def _status(dice: random.Random, *, left: int) -> Status:
 
 def _execution(template: Execution, pipeline: Pipeline, at: datetime, status: Status) -> Execution:
     failed = status in (Status.FAILED, Status.EXPIRED)
-    return _like(
+    return like(
         template,
         pk=uuid.uuid4(),
         pipeline=pipeline,
@@ -186,7 +185,7 @@ def _store(plan: _Plan, rows: list[Execution]) -> None:
         Execution.objects.bulk_create(rows)
         # Each row gets the time of its making when it is stored; a history lies in the past.
         Execution.objects.filter(pk__in=[row.pk for row in rows]).update(created_at=F("started_at"))
-        stages = [_like(stage, execution=row) for row in rows for stage in plan.stages]
+        stages = [like(stage, execution=row, status=row.status) for row in rows for stage in plan.stages]
         StageExecution.objects.bulk_create(stages)
         AuditEntry.objects.bulk_create(_audited(rows))
         chosen = {row.pk for row in rows[::DETAILED]}
@@ -194,17 +193,17 @@ def _store(plan: _Plan, rows: list[Execution]) -> None:
 
 
 def _store_details(plan: _Plan, stages: list[StageExecution]) -> None:
-    steps = [(step.pk, _like(step, stage=stage)) for stage in stages for step in plan.steps]
+    steps = [(step.pk, like(step, stage=stage)) for stage in stages for step in plan.steps]
     StepExecution.objects.bulk_create(step for _, step in steps)
     actions = [
-        _like(action, step=step) for of, step in steps for action in plan.actions if action.step_id == of
+        like(action, step=step) for of, step in steps for action in plan.actions if action.step_id == of
     ]
     ActionRun.objects.bulk_create(actions)
     Call.objects.bulk_create(
         _call(action.step.stage.execution, action, number) for action in actions for number in range(3)
     )
     LogChunk.objects.bulk_create(
-        _like(chunk, execution=stage.execution) for stage in stages for chunk in plan.chunks
+        like(chunk, execution=stage.execution) for stage in stages for chunk in plan.chunks
     )
 
 
@@ -242,18 +241,7 @@ def _audited(rows: Iterable[Execution]) -> Iterator[AuditEntry]:
         )
 
 
-def _like(row: Any, **changes: Any) -> Any:
-    """A new row, not stored yet, that differs from `row` in `changes` only."""
-    made = copy.copy(row)
-    made._state = copy.copy(row._state)
-    made._state.adding, made._state.fields_cache = True, {}
-    made.pk = None
-    for name, value in changes.items():
-        setattr(made, name, value)
-    return made
-
-
-def _analyze() -> None:
+def analyze() -> None:
     """What the database does by itself in a quiet minute."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")

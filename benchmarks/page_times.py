@@ -11,44 +11,29 @@ django.setup()
 
 import statistics
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from urllib.parse import quote
+from dataclasses import dataclass
 
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from psycopg import sql
 
 from benchmarks import first_load
-from benchmarks.history import Site, settle, write
+from benchmarks.cases import Case, cases, signed_in
+from benchmarks.history import Site, analyze, settle, write
+from benchmarks.remains import leave
 from benchmarks.running import INSTANCES, lengthen_logs, run_everywhere
-from deployments.models import Execution, Pipeline
-from deployments.states import Status
-from deployments.views.executions import FILTERS
-from overview.figures import RANGES
-from rbac.models import AuditEntry, Scope, User
-from tests.routes import addresses
-from web.paging import Cursor
+from deployments.models import StepExecution
+from rbac.models import Scope
 
 FEW, MANY = 1_000, int(os.environ.get("BENCH_EXECUTIONS", "100000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "30"))
 GOAL_MS = 60
 # Only pages with one of these words in their names.
 ONLY = os.environ.get("BENCH_PAGES", "").split()
-
-
-@dataclass(frozen=True)
-class Case:
-    """One page as one person reads it."""
-
-    name: str
-    path: str
-    reader: Client = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -66,74 +51,6 @@ class Found:
     @property
     def p95(self) -> float:
         return statistics.quantiles(self.times, n=20)[-1]
-
-
-def signed_in(person: User, scope: Scope) -> Client:
-    """A browser of `person` that has chosen `scope`."""
-    reader = Client(SERVER_NAME="127.0.0.1")
-    reader.force_login(person)
-    reader.get("/deployments/", {"scope": scope.path})
-    return reader
-
-
-def cases(site: Site) -> Iterator[Case]:
-    """Every address, read by an administrator of the whole account; then lists, by whoever has it hardest."""
-    account = signed_in(site.admin, Scope.objects.account())
-    for address in addresses(site.world):
-        if address.status == 200:
-            yield Case(address.name, address.path, account)
-    yield from _pages_of_executions(site, account)
-    yield from _pages_of_the_overview(site, account)
-    yield from _lists_of_the_api(site, account)
-
-
-def _pages_of_executions(site: Site, account: Client) -> Iterator[Case]:
-    path, deep = "/deployments/", _deep(Execution, "created_at")
-    for word, _, _ in FILTERS:
-        yield Case(f"executions, {word or 'all'}", f"{path}?status={word}", account)
-        yield Case(f"executions, {word or 'all'}, deep", f"{path}?status={word}&cursor={deep}", account)
-    for what, text in (("name", "pipeline 1"), ("number", "#77"), ("tag", "v1"), ("nothing", "nowhere")):
-        yield Case(f"executions, search for a {what}", f"{path}?q={quote(text)}", account)
-    organization = site.world.scope.parent or site.world.scope
-    yield Case("executions of an organization", path, signed_in(site.admin, organization))
-    yield Case("executions of a project", path, signed_in(site.admin, site.world.scope))
-    yield Case("executions, reader of 3 projects", path, signed_in(site.member, site.world.scope))
-    quiet = signed_in(site.quiet, site.quiet_project)
-    yield Case("executions of a quiet project", path, quiet)
-    yield Case("executions of a quiet project, failed", f"{path}?status=failed", quiet)
-
-
-def _pages_of_the_overview(site: Site, account: Client) -> Iterator[Case]:
-    quiet = signed_in(site.quiet, site.quiet_project)
-    for days in RANGES:
-        yield Case(f"overview, {days} days", f"/?days={days}", account)
-    yield Case("overview of a quiet project", "/?days=90", quiet)
-    for word, query in (("a text", "q=steady"), ("nothing", "q=nowhere"), ("a service", "service=service1")):
-        yield Case(f"events, search for {word}", f"/events/?since=all&{query}", account)
-
-
-def _lists_of_the_api(site: Site, account: Client) -> Iterator[Case]:
-    path, deep = "/api/v1/executions", _deep(Execution, "created_at")
-    yield Case("api-executions, deep", f"{path}?cursor={deep}", account)
-    for status in (Status.FAILED, Status.APPROVAL_REJECTED, Status.PAUSED):
-        yield Case(f"api-executions, {status}", f"{path}?status={status}", account)
-    rare = site.pipelines[-1]
-    yield Case("api-executions, pipeline", f"{path}?pipeline={site.world.pipeline.pk}", account)
-    yield Case("api-executions, rare pipeline", f"{path}?pipeline={rare.pk}", account)
-    yield Case("api-executions, identifier", f"{path}?identifier={rare.identifier}", account)
-    yield Case("api-executions, org", f"{path}?org=default", account)
-    yield Case("api-executions, project", f"{path}?org=default&project=quiet", account)
-    quiet = signed_in(site.quiet, site.quiet_project)
-    yield Case("api-executions, reader of a quiet project", path, quiet)
-    yield Case("api-audit, deep", f"/api/v1/audit?cursor={_deep(AuditEntry, 'pk')}", account)
-    yield Case("api-pipelines, deep", f"/api/v1/pipelines?cursor={_deep(Pipeline, 'pk')}", account)
-
-
-def _deep(model: type[Execution | AuditEntry | Pipeline], order: str) -> str:
-    """The cursor of a place nine tenths down the list."""
-    rows = model.objects.order_by(f"-{order}")
-    row = rows[rows.count() * 9 // 10]
-    return Cursor(False, getattr(row, order), row.pk).encoded()
 
 
 def measured(found: list[Case]) -> dict[str, Found]:
@@ -160,6 +77,18 @@ def measured(found: list[Case]) -> dict[str, Found]:
     return {name: Found(count, *zip(*times[name], strict=True)) for name, count in queries.items()}
 
 
+def fill(site: Site) -> int:
+    """Write all of the larger database; how many lines its logs have."""
+    write(site, MANY)
+    run_everywhere(site.world.service)
+    leave()
+    steps = StepExecution.objects.exclude(stage__execution=site.world.execution)
+    longest = steps.filter(stage__execution__ended_at__isnull=False).latest("pk").stage.execution
+    lines = lengthen_logs(longest)
+    analyze()
+    return lines
+
+
 def _wanted(site: Site) -> list[Case]:
     return [one for one in cases(site) if not ONLY or any(word in one.name for word in ONLY)]
 
@@ -182,9 +111,7 @@ def main() -> None:
     write(site, FEW)
     few = measured(_wanted(site))
     began = time.perf_counter()
-    write(site, MANY)
-    run_everywhere(site.world.service)
-    lines = lengthen_logs()
+    lines = fill(site)
     written = time.perf_counter() - began
     many = measured(_wanted(site))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())

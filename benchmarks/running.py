@@ -1,98 +1,135 @@
 """Fills a database with what sync sees: ECS services, their tasks and events; and with long logs."""
 
-import copy
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
-from itertools import count, islice
-from typing import Any
+from itertools import count, cycle
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F, Sum
 from django.utils import timezone
 
-from deployments.models import Infrastructure, LogChunk, Service
+from benchmarks.copies import like, store
+from deployments import log
+from deployments.models import Execution, Infrastructure, LogChunk, Service, StepExecution
 from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 
 INSTANCES, LINES, EVENTS_EACH = 50_000, 5_000_000, 100
+# ECS services that Slipway deploys, and those of the same cluster that it does not.
+SERVICES, UNKNOWN = 500, 200
+# Environments of a project that something runs in.
+ENVIRONMENTS = 3
 # The service that one looks at has this many of the tasks.
 LARGEST = 2_000
-BATCH = 5_000
+# Tasks that have stopped, over the month that they are kept.
+STOPPED, DAYS = 20_000, 30
+# Lines of the longest log.
+LONGEST_LOG, COMMIT = 200_000, 500
 
 
 def run_everywhere(service: Service) -> None:
-    """Let every service run in an infrastructure of its scope, `service` with the most tasks."""
+    """Let every service run in infrastructures of its scope, `service` with the most tasks."""
     cluster, task = SyncedCluster.objects.earliest("pk"), ServiceInstance.objects.earliest("pk")
-    places = dict(Infrastructure.objects.values_list("environment__scope", "pk"))
-    first = SeenService.objects.earliest("pk")
-    others = Service.objects.exclude(pk=service.pk).filter(scope__in=places)
+    first, places = SeenService.objects.earliest("pk"), _places()
+    others = cycle(Service.objects.exclude(pk=service.pk).filter(scope__in=places).order_by("pk"))
     made = SeenService.objects.bulk_create(
-        _like(first, name=f"ecs{one.pk}", service=one, infrastructure_id=places[one.scope_id])
-        for one in others
+        like(first, name=f"ecs{number}", service=one, infrastructure_id=next(places[one.scope_id]))
+        for number, one in zip(range(1, SERVICES), others, strict=False)
     )
-    _tasks(task, [first, *made], cluster)
-    _events(first, made)
+    SeenService.objects.bulk_create(
+        like(first, name=f"unknown{number}", service=None, infrastructure=None) for number in range(UNKNOWN)
+    )
+    store(ServiceInstance, _running(task, [first, *made], cluster))
+    store(ServiceInstance, _stopped(task, [first, *made], cluster))
+    store(SeenEvent, _events([first, *made]))
 
 
-def _tasks(task: ServiceInstance, services: list[SeenService], cluster: SyncedCluster) -> None:
+def _places() -> dict[int, Iterator[int]]:
+    """By scope its infrastructures, some of them, round and round."""
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for scope, pk in Infrastructure.objects.order_by("pk").values_list("environment__scope", "pk"):
+        found[scope].append(pk)
+    return {scope: cycle(keys[:ENVIRONMENTS]) for scope, keys in found.items()}
+
+
+def _running(
+    task: ServiceInstance, services: list[SeenService], cluster: SyncedCluster
+) -> Iterator[ServiceInstance]:
     numbers, each = count(1), (INSTANCES - LARGEST) // max(len(services) - 1, 1)
-    rows = (
-        _like(
-            task,
-            seen=one,
-            cluster=cluster,
-            arn=f"{task.arn}/{number}",
-            task_id=f"{number:032x}",
-            image=f"registry/app:{number % 3}",
-            zone=f"us-east-1{'abc'[number % 3]}",
-        )
-        for one in services
-        for number in (next(numbers) for _ in range(LARGEST if one == services[0] else each))
-    )
-    for some in _batched(rows, BATCH):
-        ServiceInstance.objects.bulk_create(some)
+    for one in services:
+        for number in (next(numbers) for _ in range(LARGEST if one == services[0] else each)):
+            yield _task(task, one, cluster, number)
 
 
-def _events(first: SeenService, made: list[SeenService]) -> None:
+def _stopped(
+    task: ServiceInstance, services: list[SeenService], cluster: SyncedCluster
+) -> Iterator[ServiceInstance]:
+    """They stopped one after the other, each an hour after it was made."""
     now = timezone.now()
-    rows = (
-        SeenEvent(
-            seen=one,
-            event=f"{number}",
-            at=now - timedelta(hours=number * 12 + one.pk / 1000),
-            message=f"(service {one.name}) has reached a steady state.",
-        )
-        for one in [first, *made]
-        for number in range(1, EVENTS_EACH)
+    for number, one in zip(range(STOPPED), cycle(services), strict=False):
+        at = now - timedelta(days=DAYS) * (1 - number / STOPPED)
+        told = {
+            "last_status": "STOPPED",
+            "desired_status": "STOPPED",
+            "stop_code": "ServiceSchedulerInitiated",
+        }
+        reason = f"Scaling activity initiated by (deployment ecs-svc/{number:019d})"
+        times = {
+            "created_at": at - timedelta(hours=1),
+            "started_at": at - timedelta(hours=1),
+            "stopped_at": at,
+        }
+        yield like(_task(task, one, cluster, INSTANCES + number), stopped_reason=reason, **told, **times)
+
+
+def _task(task: ServiceInstance, seen: SeenService, cluster: SyncedCluster, number: int) -> ServiceInstance:
+    return like(
+        task,
+        seen=seen,
+        cluster=cluster,
+        arn=f"{task.arn}/{number}",
+        task_id=f"{number:032x}",
+        image=f"registry/app:{number % 3}",
+        zone=f"us-east-1{'abc'[number % 3]}",
+        created_at=task.created_at + timedelta(milliseconds=number),
     )
-    for some in _batched(rows, BATCH):
-        SeenEvent.objects.bulk_create(some)
 
 
-def lengthen_logs() -> int:
-    """Copy the blocks of logs behind themselves until there are 5 million lines; how many there are."""
-    length = F("last") - F("first") + 1
-    shift = 1_000_000
+def _events(services: list[SeenService]) -> Iterator[SeenEvent]:
+    now = timezone.now()
+    for number in range(1, EVENTS_EACH):
+        for one in services:
+            yield SeenEvent(
+                seen=one,
+                event=f"{number}",
+                at=now - timedelta(hours=number * 12 + one.pk / 1000),
+                message=f"(service {one.name}) has reached a steady state.",
+            )
+
+
+def lengthen_logs(longest: Execution) -> int:
+    """Give one execution a log of its own length, the others 5 million lines in all; how many there are."""
+    _lengthen(longest)
+    length, shift = F("last") - F("first") + 1, 1_000_000
     while (lines := LogChunk.objects.aggregate(lines=Sum(length))["lines"] or 0) and lines < LINES:
         table = connection.ops.quote_name(LogChunk._meta.db_table)
         with connection.cursor() as cursor:
+            # The same blocks behind themselves.
             cursor.execute(
                 f"INSERT INTO {table} (execution_id, first, last, packed, is_packed) "
-                f"SELECT execution_id, first + {shift}, last + {shift}, packed, is_packed FROM {table}"
+                f"SELECT execution_id, first + {shift}, last + {shift}, packed, is_packed FROM {table} "
+                "WHERE execution_id <> %s",
+                [longest.pk.hex if connection.vendor == "sqlite" else longest.pk],
             )
         shift *= 2
     return lines
 
 
-def _batched(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    while some := list(islice(rows, size)):
-        yield some
-
-
-def _like(row: Any, **changes: Any) -> Any:
-    """A new row, not stored yet, that differs from `row` in `changes` only."""
-    made = copy.copy(row)
-    made._state = copy.copy(row._state)
-    made._state.adding, made._state.fields_cache, made.pk = True, {}, None
-    for name, value in changes.items():
-        setattr(made, name, value)
-    return made
+def _lengthen(execution: Execution) -> None:
+    step = StepExecution.objects.filter(stage__execution=execution).earliest("position")
+    line = log.NewLine(
+        at=timezone.now(), step_id=step.pk, step=step.identifier, unit="Deploy", level="info", text="x" * 140
+    )
+    for _ in range(LONGEST_LOG // COMMIT):
+        with transaction.atomic():
+            log.store(execution.pk, [line] * COMMIT)

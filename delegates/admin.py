@@ -109,6 +109,5 @@ class DelegateEventAdmin(LookedAt):
 
     permission = "core_delegate_view"
     list_display = ("at", "name", "kind", "text", "address", "scope")
-    list_filter = ("kind",)
-    date_hierarchy = "at"
+    list_filter = ("at", "kind")
     search_fields = ("name",)

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from drift.models import Adoption, ComparedCluster, Comparison, Drift
 from guards.limits import DRIFT_FIELDS
+from instances.queries import UNSHOWN
 from rbac.policy import Principal, visible_to
 
 VIEW: Final = "core_environment_view"
@@ -17,10 +19,19 @@ MOST_EARLIER: Final = 50
 
 def with_places(rows: QuerySet[Comparison]) -> QuerySet[Comparison]:
     """The same rows, read together with what a list says of each."""
-    differs = Count("drifts", filter=Q(drifts__ended_at=None))
-    return rows.select_related(
-        "seen__service", "seen__cluster", "seen__infrastructure__environment__scope", "execution__pipeline"
-    ).annotate(fields=differs)
+    # Counted for the rows of a page, not for all that are then left out.
+    differing = Drift.objects.filter(comparison=OuterRef("pk"), ended_at=None).order_by()
+    counted = differing.values("comparison").annotate(many=Count("pk")).values("many")
+    return (
+        rows.select_related(
+            "seen__service",
+            "seen__cluster",
+            "seen__infrastructure__environment__scope",
+            "execution__pipeline",
+        )
+        .defer("execution__yaml", "execution__pipeline__yaml", *(f"seen__{name}" for name in UNSHOWN))
+        .annotate(fields=Coalesce(Subquery(counted), 0))
+    )
 
 
 def open_fields(comparison: Comparison) -> list[Drift]:

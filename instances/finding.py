@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from guards.limits import NAME_CHARACTERS
 from guards.text import text_fault
-from instances.models import ServiceInstance
+from instances.models import ContainerInstance, SeenService, ServiceInstance
 from web.problems import BadInput
 
 # What is asked for by its name, and the column that holds it.
@@ -67,8 +67,9 @@ def _search(text: str) -> Q:
     return (
         Q(image__icontains=text)
         | Q(task_id__startswith=text)
-        | Q(seen__name__icontains=text)
-        | Q(container_instance__ec2_instance=text)
+        # Asked of the few services and machines first, not of each task with its own joined to it.
+        | Q(seen__in=SeenService.objects.filter(name__icontains=text).values("pk"))
+        | Q(container_instance__in=ContainerInstance.objects.filter(ec2_instance=text).values("pk"))
         | Q(stopped_reason__icontains=text)
     )
 

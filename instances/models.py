@@ -199,7 +199,17 @@ class ServiceInstance(models.Model):
         constraints = [models.UniqueConstraint(fields=["cluster", "arn"], name="instance_once")]
         indexes = [
             models.Index(fields=["seen", "stopped_at", "-created_at"], name="instance_of_service"),
-            models.Index(fields=["-created_at", "-id"], name="instance_newest"),
+            # Lists are of those that run, or of those that stopped.
+            models.Index(
+                fields=["-created_at", "-id"],
+                name="instance_newest_live",
+                condition=models.Q(stopped_at__isnull=True),
+            ),
+            models.Index(
+                fields=["-created_at", "-id"],
+                name="instance_newest_stopped",
+                condition=models.Q(stopped_at__isnull=False),
+            ),
             models.Index(
                 fields=["cluster"], name="instance_live", condition=models.Q(stopped_at__isnull=True)
             ),

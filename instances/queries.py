@@ -13,6 +13,8 @@ from rbac.policy import Principal, visible_to
 
 VIEW_SERVICE: Final = "core_service_view"
 VIEW_ENVIRONMENT: Final = "core_environment_view"
+# The long columns of an ECS service, which no list reads.
+UNSHOWN: Final = ("answered", "targets", "usage")
 
 
 def instances_of(
@@ -31,7 +33,7 @@ def with_places(rows: QuerySet[ServiceInstance]) -> QuerySet[ServiceInstance]:
         "cluster",
         "container_instance",
         "execution__pipeline",
-    )
+    ).defer("execution__yaml", "execution__pipeline__yaml", *(f"seen__{name}" for name in UNSHOWN))
 
 
 def cluster_of(infrastructure: Infrastructure) -> SyncedCluster | None:

@@ -1,37 +1,24 @@
 """How deployments went, day by day: how many, how they ended, how long they took, how soon all was well.
 
-A day is one of UTC. Every number comes out of the database's own counting, whatever the number of executions.
+A day is one of UTC.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from statistics import median
+from itertools import chain
+from statistics import median, median_low
 from typing import Any, Final
 
-from django.db.models import (
-    BooleanField,
-    Case,
-    Count,
-    DateTimeField,
-    F,
-    Min,
-    Q,
-    QuerySet,
-    RowRange,
-    Value,
-    When,
-    Window,
-)
-from django.db.models.fields import CharField, DurationField
-from django.db.models.functions import Lag, RowNumber, TruncDate
+from django.db.models import Case, Func, IntegerField, Q, QuerySet, Value, When
+from django.db.models.fields import CharField
 
 from deployments.models import Execution
 from deployments.states import TERMINAL, Outcome, Status
 
 RANGES: Final = (7, 14, 30, 90)
 USUAL_RANGE: Final = 14
+DAY_SECONDS: Final = 24 * 3600
 
 SUCCEEDED, FAILED, ROLLED_BACK, ABORTED = "succeeded", "failed", "rolled_back", "aborted"
 ENDINGS: Final = (SUCCEEDED, FAILED, ROLLED_BACK, ABORTED)
@@ -78,85 +65,81 @@ class Figures:
     all: Numbers
 
 
+class _Seconds(Func):
+    """A moment as whole seconds since 1970: what a database hands over fastest, many at once."""
+
+    template = "FLOOR(EXTRACT(EPOCH FROM %(expressions)s))::bigint"
+    output_field = IntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        template = "CAST(strftime('%%%%s', %(expressions)s) AS INTEGER)"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+
 def figures(executions: QuerySet[Execution], now: datetime, days: int) -> Figures:
-    """Count how `executions` ended in the `days` up to `now`; three queries."""
+    """Tell how `executions` ended in the `days` up to `now`; one query, which an index alone answers."""
     today = now.astimezone(UTC).date()
     first = today - timedelta(days=days - 1)
     since = datetime(first.year, first.month, first.day, tzinfo=UTC)
-    ended = executions.filter(status__in=TERMINAL, ended_at__gte=since).order_by()
-    ended = ended.annotate(day=TruncDate("ended_at", tzinfo=UTC), result=_result())
+    ended = executions.filter(status__in=TERMINAL, ended_at__gte=since).order_by("ended_at", "pk")
+    columns = (_result(), _Seconds("ended_at"), _Seconds("created_at"), _Seconds("started_at"))
     found = Figures({first + timedelta(days=number): Numbers() for number in range(days)}, Numbers())
-    for day, result, number in ended.values_list("day", "result").annotate(number=Count("pk")):
-        for numbers in (found.all, found.days.get(day)):
-            if numbers:
-                numbers.counts[result] += number
-    for day, is_of_all, lead in _lead_times(ended):
-        numbers = found.all if is_of_all else found.days.get(day)
-        if numbers:
-            numbers.lead_time = lead
-    _note_restore_times(found, ended)
+    counted = _Counted(found, _day_of(since.timestamp()))
+    for row in ended.values_list("pipeline_id", *columns):
+        counted.take(*row)
+    counted.settle()
     return found
 
 
-def _lead_times(ended: QuerySet[Execution]) -> Iterator[tuple[date, bool, float]]:
-    """The median time from the start of a run to its good end: of each day, and of all (True) at any day."""
-    took = F("ended_at") - F("created_at")
-    rows = ended.filter(Q(result=SUCCEEDED)).annotate(
-        took=Case(When(pk__isnull=False, then=took), output_field=DurationField()),
-    )
-    numbered = rows.annotate(
-        of_day=Window(RowNumber(), partition_by="day", order_by="took"),
-        in_day=Window(Count("pk"), partition_by="day"),
-        of_all=Window(RowNumber(), order_by="took"),
-        in_all=Window(Count("pk")),
-    )
+def _day_of(seconds: float) -> int:
+    return int(seconds // DAY_SECONDS)
+
+
+class _Counted:
+    """Adds up executions in the order of their ends."""
+
+    def __init__(self, found: Figures, first_day: int) -> None:
+        self._all, self._days = found.all, list(found.days.values())
+        self._first_day = first_day
+        self._lead: list[list[int]] = [[] for _ in self._days]
+        self._restore: list[list[int]] = [[] for _ in self._days]
+        # Of each pipeline what its last run came to, and when what failed since the last success was started.
+        self._last: dict[int, str] = {}
+        self._failing: defaultdict[int, list[int]] = defaultdict(list)
+
+    def take(self, pipeline: int, result: str, ended: int, created: int, started: int | None) -> None:
+        """Count one. What ends after the last day, by a clock that is ahead, counts for no day."""
+        day = _day_of(ended) - self._first_day
+        self._all.counts[result] += 1
+        if day >= len(self._days):
+            return
+        self._days[day].counts[result] += 1
+        if result == SUCCEEDED:
+            self._lead[day].append(ended - created)
+        if started is not None and result != ABORTED:
+            self._restored(day, pipeline, result, ended, started)
+
+    def _restored(self, day: int, pipeline: int, result: str, ended: int, started: int) -> None:
+        """Each time that a pipeline began to fail ends as that is rolled back or another run succeeds.
+
+        It begins with the start of the first that failed.
+        """
+        if result == ROLLED_BACK:
+            self._restore[day].append(ended - started)
+        elif result == FAILED and self._last.get(pipeline) != FAILED:
+            self._failing[pipeline].append(started)
+        elif result == SUCCEEDED and pipeline in self._failing:
+            self._restore[day] += [ended - began for began in self._failing.pop(pipeline)]
+        self._last[pipeline] = result
+
+    def settle(self) -> None:
+        """Work out the times in the middle: of each day, and of all days."""
+        for numbers, lead, restore in zip(self._days, self._lead, self._restore, strict=True):
+            _set_times(numbers, lead, restore)
+        _set_times(self._all, list(chain(*self._lead)), list(chain(*self._restore)))
+
+
+def _set_times(numbers: Numbers, lead: list[int], restore: list[int]) -> None:
     # The lower of the two in the middle: an execution that was, not one between two.
-    middle_of_day, middle = Q(of_day=(F("in_day") + 1) / 2), Q(of_all=(F("in_all") + 1) / 2)
-    columns = ("day", "took", "of_day", "in_day", "of_all", "in_all")
-    for day, length, of_day, in_day, of_all, in_all in numbered.filter(middle_of_day | middle).values_list(
-        *columns
-    ):
-        if of_day == (in_day + 1) // 2:
-            yield day, False, length.total_seconds()
-        if of_all == (in_all + 1) // 2:
-            yield day, True, length.total_seconds()
-
-
-def _note_restore_times(found: Figures, ended: QuerySet[Execution]) -> None:
-    by_day: defaultdict[date, list[float]] = defaultdict(list)
-    for day, seconds in _restored(ended):
-        by_day[day].append(seconds)
-    for day, times in by_day.items():
-        if day in found.days:
-            found.days[day].restore_time = median(times)
-    every = [seconds for times in by_day.values() for seconds in times]
-    found.all.restore_time = median(every) if every else None
-
-
-def _restored(ended: QuerySet[Execution]) -> Iterator[tuple[date, float]]:
-    """For each time that a pipeline began to fail: the day it was well again, and after how long.
-
-    It begins with the start of the first that failed, and ends as that is rolled back or another succeeds.
-    """
-    of_pipeline: dict[str, Any] = {"partition_by": "pipeline_id", "order_by": ("ended_at", "pk")}
-    succeeded_at = Case(When(result=SUCCEEDED, then=F("ended_at")), output_field=DateTimeField(null=True))
-    judged = (
-        ended.exclude(Q(result=ABORTED)).filter(started_at__isnull=False).annotate(succeeded_at=succeeded_at)
-    )
-    rows = judged.annotate(
-        before=Window(Lag("result"), **of_pipeline),
-        next_success=Window(Min("succeeded_at"), frame=RowRange(start=0, end=None), **of_pipeline),
-    )
-    began = Case(
-        When(result=ROLLED_BACK, then=Value(True)),
-        When(Q(result=FAILED) & (Q(before__isnull=True) | ~Q(before=FAILED)), then=Value(True)),
-        default=Value(False),
-        output_field=BooleanField(),
-    )
-    columns = ("result", "started_at", "ended_at", "next_success")
-    for result, started, ended_at, next_success in (
-        rows.annotate(began=began).filter(began=True).values_list(*columns)
-    ):
-        well_at = ended_at if result == ROLLED_BACK else next_success
-        if well_at is not None:
-            yield well_at.astimezone(UTC).date(), (well_at - started).total_seconds()
+    numbers.lead_time = float(median_low(lead)) if lead else None
+    numbers.restore_time = float(median(restore)) if restore else None

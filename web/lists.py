@@ -7,7 +7,7 @@ from django.db.models import Model, Q, QuerySet
 
 from rbac.models import Scope
 from rbac.permissions import SHARED_VIEWS
-from rbac.policy import Principal, at_or_below, visible_to
+from rbac.policy import Principal, at_or_below, visible_below, visible_to
 from web.pages import PageRequest
 
 Thing = TypeVar("Thing", bound=Model)
@@ -27,6 +27,18 @@ def visible_here(request: PageRequest, permission: str, queryset: QuerySet[Thing
     if permission in SHARED_VIEWS:
         here |= Q(**{f"{path}__in": keys_above(scope)})
     return visible_to(principal, permission, queryset).filter(here)
+
+
+def visible_on_long_list(request: PageRequest, permission: str, queryset: QuerySet[Thing]) -> QuerySet[Thing]:
+    """This will narrow as `visible_here` does, in one or two queries more: for tables that grow all the time.
+
+    The scopes are asked for first, so that the database knows how many rows to expect.
+    """
+    scope = request.current_scope
+    if scope is None:
+        return queryset.none()
+    above = keys_above(scope) if permission in SHARED_VIEWS else []
+    return visible_below(request.user, permission, queryset, scope, above)
 
 
 def keys_above(scope: Scope) -> list[int]:

@@ -16,7 +16,7 @@ from delegates.operations.tasks import abort_task
 from delegates.queries import tasks as queries
 from delegates.queries.why import decision_rows
 from guards.limits import CHECKED_URL_CHARACTERS
-from rbac.policy import require, visible_to
+from rbac.policy import require, visible_below
 from web.asked import number_in
 from web.problems import BadInput
 from web.rest import ORG, PAGED, PROJECT, Route, narrowed
@@ -132,9 +132,8 @@ class DelegateTasks(Route):
         parameters=[ORG, PROJECT, STATUS, DELEGATE, *PAGED], responses=DelegateTaskSummary(many=True)
     )
     def get(self, request: Request) -> Response:
-        found = narrowed(
-            request, visible_to(self.principal, VIEW, queries.shown_tasks()), by_identifier=False
-        )
+        visible = visible_below(self.principal, VIEW, queries.shown_tasks())
+        found = narrowed(request, visible, by_identifier=False)
         if status := request.GET.get("status"):
             if status not in DelegateTask.Status.values:
                 raise _bad("status", f"must be one of {', '.join(DelegateTask.Status.values)}")

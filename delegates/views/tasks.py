@@ -16,7 +16,7 @@ from delegates.queries import tasks as queries
 from delegates.queries.why import decisions_of, why_now
 from delegates.task_news import SUBJECT
 from rbac.policy import can, visible_to
-from web.lists import topics_here, visible_here
+from web.lists import topics_here, visible_on_long_list
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import Problem
@@ -41,7 +41,7 @@ def tasks(request: PageRequest) -> HttpResponse:
     """This will list delegate tasks, newest first, of one delegate or of all."""
     chosen = request.GET.get("status", "")
     statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
-    found = visible_here(request, VIEW, queries.shown_tasks())
+    found = visible_on_long_list(request, VIEW, queries.shown_tasks())
     if statuses:
         found = found.filter(status__in=statuses)
     delegate = _delegate_of(request)

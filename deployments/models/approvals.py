@@ -54,7 +54,10 @@ class Approval(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["step", "attempt"], name="approval_once_per_attempt"),
         ]
-        indexes = [models.Index(fields=["status", "-asked_at", "-id"], name="approval_newest_with_status")]
+        indexes = [
+            models.Index(fields=["-asked_at", "-id"], name="approval_newest"),
+            models.Index(fields=["status", "-asked_at", "-id"], name="approval_newest_with_status"),
+        ]
 
     def __str__(self) -> str:
         return f"approval {self.step.identifier} of {self.execution}"

@@ -92,8 +92,23 @@ class Execution(models.Model):
             models.Index(fields=["scope", "-created_at", "-id"], name="execution_newest_in_scope"),
             models.Index(fields=["pipeline", "-created_at", "-id"], name="execution_newest_of_pipeline"),
             models.Index(fields=["status", "-created_at", "-id"], name="execution_newest_with_status"),
-            # What has just come to its end.
-            models.Index(fields=["ended_at"], name="execution_ended", condition=Q(ended_at__isnull=False)),
+            # What is open in a scope: a few of many.
+            models.Index(fields=["scope"], name="execution_open_in_scope", condition=~Q(status__in=TERMINAL)),
+            # What has just come to its end; and all that figures count of it, so that no row has to be read.
+            models.Index(
+                fields=[
+                    "ended_at",
+                    "status",
+                    "outcome",
+                    "pipeline",
+                    "scope",
+                    "created_at",
+                    "started_at",
+                    "id",
+                ],
+                name="execution_ended",
+                condition=Q(ended_at__isnull=False),
+            ),
             # What people search by.
             models.Index(fields=["number"], name="execution_number"),
             models.Index(fields=["tag"], name="execution_tag"),
@@ -162,6 +177,10 @@ class StageExecution(models.Model):
                 fields=["cluster", "ecs_service"], name="stage_ecs_service", condition=~Q(ecs_service="")
             ),
             models.Index(fields=["deployment_id"], name="stage_deployment", condition=~Q(deployment_id="")),
+            # What is being deployed of a service: a few of many.
+            models.Index(
+                fields=["service", "-id"], name="stage_open_of_service", condition=~Q(status__in=TERMINAL)
+            ),
         ]
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ from instances.models import ServiceInstance
 from instances.pictures import pictures
 from instances.pruning import STOPPED_KEPT
 from rbac.policy import visible_to
-from web.lists import granted, topics_here, visible_here
+from web.lists import granted, topics_here, visible_here, visible_on_long_list
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import BadInput, Conflict
@@ -36,7 +36,7 @@ VIEW_PIPELINE: Final = "core_pipeline_view"
 def instances(request: PageRequest) -> HttpResponse:
     """This will list the service instances of the chosen scope, newest first."""
     rows = ServiceInstance.objects.filter(stopped_at__isnull=not _is_stopped(request))
-    found = visible_here(request, queries.VIEW_ENVIRONMENT, queries.with_places(rows))
+    found = visible_on_long_list(request, queries.VIEW_ENVIRONMENT, queries.with_places(rows))
     places = visible_here(request, queries.VIEW_ENVIRONMENT, Infrastructure.objects.all())
     return _shown(request, found, places, service=None)
 

@@ -1,5 +1,6 @@
 """The questions about one permission: for one thing, and for many."""
 
+from collections.abc import Collection
 from typing import TypeVar
 
 from django.core.exceptions import PermissionDenied
@@ -55,16 +56,21 @@ def visible_to(principal: Principal, permission: str, queryset: QuerySet[Thing])
 
 
 def visible_below(
-    principal: Principal, permission: str, queryset: QuerySet[Thing], scope: Scope | None = None
+    principal: Principal,
+    permission: str,
+    queryset: QuerySet[Thing],
+    scope: Scope | None = None,
+    above: Collection[int] = (),
 ) -> QuerySet[Thing]:
     """Narrow a long list as `visible_to` does, and to what hangs at or below `scope`; asks for scopes first.
 
-    A planner that is told the scopes knows how many rows to expect and takes the index that fits.
+    A planner that is told the scopes knows how many rows to expect and takes the index that fits. `above` has
+    the keys of scopes that count too, where what hangs there is shared downwards.
     """
     path, identity = scope_path(queryset.model), identity_path(queryset.model, permission)
     scopes = scopes_where(principal, permission)
     if scope is not None:
-        scopes = scopes.filter(at_or_below(scope, "pk"))
+        scopes = scopes.filter(at_or_below(scope, "pk") | Q(pk__in=above))
     granted = Q(**{f"{path}__in": list(scopes.values_list("pk", flat=True))})
     if identity is None or not key_allows(principal, permission):
         return queryset.filter(granted)
@@ -72,7 +78,9 @@ def visible_below(
     if not names:
         return queryset.filter(granted)
     called = _called(principal, permission, queryset.model, identity, names)
-    return queryset.filter(granted | (called if scope is None else called & at_or_below(scope, path)))
+    if scope is not None:
+        called &= at_or_below(scope, path) | Q(**{f"{path}__in": above})
+    return queryset.filter(granted | called)
 
 
 def require(principal: Principal, permission: str, thing: Scoped) -> None:

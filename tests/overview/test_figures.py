@@ -104,7 +104,7 @@ def test_the_success_of_another_pipeline_restores_nothing(pipeline: Pipeline) ->
     assert figures(Execution.objects.all(), NOW, 7).all.restore_time is None
 
 
-def test_the_figures_take_three_queries(pipeline: Pipeline, django_assert_num_queries: object) -> None:
+def test_the_figures_take_one_query(pipeline: Pipeline, django_assert_num_queries: object) -> None:
     ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED)
-    with django_assert_num_queries(3):  # type: ignore[operator]
+    with django_assert_num_queries(1):  # type: ignore[operator]
         figures(Execution.objects.all(), NOW, 90)

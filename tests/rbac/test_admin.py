@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from rbac.audit import record
 from rbac.keys import key_of_token
 from rbac.models import (
     ApiKey,
@@ -303,11 +304,30 @@ def test_no_list_answers_guesses_about_what_it_does_not_show(admin: User, browse
         "/admin/rbac/scope/?kind__exact=PROJECT",
         "/admin/rbac/user/?is_active__exact=1",
         "/admin/rbac/roleassignment/?role__id__exact=1",
-        "/admin/rbac/auditentry/?action__exact=x&at__year=2026&at__month=1",
+        "/admin/rbac/auditentry/?source=page&at__gte=2026-01-01+00%3A00%3A00%2B00%3A00",
     ],
 )
 def test_the_filters_that_a_list_offers_work(admin: User, browse: Browse, address: str):
     assert browse(admin).get(address).status_code == 200
+
+
+def test_the_audit_trail_is_narrowed_to_what_came_one_way(admin: User, browse: Browse):
+    for source in ("page", "api"):
+        record(actor=admin, action=f"made.by_{source}", thing=Scope.objects.account(), source=source)
+    shown = browse(admin).get("/admin/rbac/auditentry/?source=api").content.decode()
+    assert "made.by_api" in shown
+    assert "made.by_page" not in shown
+
+
+def test_a_long_list_is_counted_no_further_than_people_leaf(
+    admin: User, browse: Browse, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("rbac.gated_admin.MOST_COUNTED", 3)
+    for number in range(5):
+        record(actor=admin, action=f"count.{number}", thing=Scope.objects.account())
+    shown = browse(admin).get("/admin/rbac/auditentry/").content.decode()
+    assert "3 audit entries" in shown
+    assert "count.4" in shown, "the newest are there"
 
 
 def test_what_an_operation_refuses_is_said_in_the_form(admin: User, project: Scope, browse: Browse):

@@ -12,7 +12,10 @@ from tests.fixtures.people import make_project
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
-LISTS = ("/deployments/", "/pipelines/", "/services/", "/environments/", "/connectors/", "/files/")
+LISTS = (
+    *("/deployments/", "/pipelines/", "/services/", "/environments/", "/connectors/", "/files/"),
+    *("/instances/", "/events/", "/drift/", "/delegates/tasks/"),
+)
 Browse = Callable[[User], Client]
 
 
@@ -52,6 +55,15 @@ def test_what_hangs_above_the_chosen_scope_is_there_too_and_says_so(
     above = browse(admin).get(path, {"scope": "account/default"}).content.decode()
     assert CANARY in above
     assert "Shared with everything" not in above
+
+
+def test_what_runs_in_an_environment_above_the_chosen_scope_is_listed_too(
+    project: Scope, viewer: User, admin: User, browse: Browse
+):
+    assert project.parent is not None
+    make_world(project.parent, admin, admin)
+    shown = browse(viewer).get("/instances/", {"scope": "account/default/demo"}).content.decode()
+    assert CANARY in shown
 
 
 @pytest.mark.parametrize("resource", SHARED_LISTS.values())
