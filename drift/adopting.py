@@ -27,6 +27,7 @@ from drift.documents.shape import (
     TASK_DEFINITION,
 )
 from drift.models import Adoption, KnownRevision
+from drift.news import adoption_changed
 from drift.pairs import groups_to_read, is_half, pair_of, partner_of
 from drift.reading import Reading
 from drift.running import running_documents
@@ -118,6 +119,7 @@ def _settle(
     row.state = Adoption.State.REFUSED if reasons else Adoption.State.READY
     row.reason = "\n".join(reasons)
     row.save()
+    adoption_changed(row.pk)
 
 
 def _read(row: Adoption, reading: Reading, task_definition: Mapping[str, Any]) -> list[str]:

@@ -22,3 +22,9 @@ class DriftConfig(AppConfig):
         also_counted(BADGE, drifted_counts)
         also_owned(owners)
         register_owner(OWNER, DriftOwner(look_soon))
+
+        # What the page of an adoption hears while it is read back.
+        from drift.news import ADOPTIONS
+        from web.news import enter
+
+        enter(ADOPTIONS)

@@ -14,6 +14,7 @@ from config.urls import websocket_urlpatterns
 from delegates.models import Inquiry
 from deployments.models import PreviewQuestion
 from rbac.models import Scope, User
+from tests.api.asked_things import adoption
 from tests.api.needs import ADMIN, EVERY_STANDING, HERE, Standing
 from tests.api.world import World, make_world
 from tests.delegates.making import make_task
@@ -99,6 +100,10 @@ TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
     "preview": (lambda world: a_preview(world).pk, is_who_asked),
     "instances": (lambda world: world.scope.pk, belongs_here),
     "instances-of": (lambda world: world.service.pk, lambda who: who.has("core_service_view", HERE)),
+    "adoption": (
+        lambda world: adoption(world)["pk"],
+        lambda who: who.has("core_environment_view", HERE),
+    ),
     "infrastructure": (
         lambda world: world.infrastructure.pk,
         lambda who: who.has("core_environment_view", HERE),

@@ -84,6 +84,11 @@ def enter(subject: Subject) -> None:
     _by_topic.update(dict.fromkeys(subject.topics, subject))
 
 
+def subjects() -> list[Subject]:
+    """All that pages can hear of."""
+    return list(_subjects.values())
+
+
 def subject_named(name: str) -> Subject:
     """The subject with this name."""
     return _subjects[name]
