@@ -14,14 +14,15 @@ class DriftConfig(AppConfig):
         from delegates.owners import register_owner
         from deployments.watching.badges import also_counted
         from drift.badge import BADGE, drifted_counts
-        from drift.delegated import OWNER, DriftOwner
         from drift.ownership import owners
+        from drift.progress import Look
         from drift.tasks import look_soon
+        from instances.chains.delegated import ChainOwner
         from instances.owning import also_owned
 
         also_counted(BADGE, drifted_counts)
         also_owned(owners)
-        register_owner(OWNER, DriftOwner(look_soon))
+        register_owner(Look.OWNER, ChainOwner(Look, look_soon))
 
         # What the page of an adoption hears while it is read back.
         from drift.news import ADOPTIONS

@@ -1,11 +1,16 @@
 """Which clusters are looked at: those that sync has seen whole, and where there is something to compare."""
 
 from datetime import datetime
+from typing import Final
 
 from django.db.models import Exists, F, OuterRef, Q
 
 from drift.models import Adoption, ComparedCluster
 from instances.models import SeenService, SyncedCluster
+from instances.pausing import end_pause, try_now
+
+# Of the chains that look for drift, as delegate tasks and shared pauses name them.
+DRIFT: Final = "drift"
 
 
 def enter_new(now: datetime) -> int:
@@ -31,8 +36,21 @@ def due(now: datetime, most: int) -> list[int]:
     return list(rows.values_list("pk", flat=True)[:most])
 
 
+def let_all_go_on(compared: ComparedCluster, now: datetime) -> None:
+    """A look went well: those that rested with it go on at once."""
+    cluster = compared.cluster
+    if not end_pause(cluster, DRIFT):
+        return
+    same = Q(cluster__connector=cluster.connector_id)
+    if cluster.account:
+        same |= Q(cluster__account=cluster.account)
+    resting = ComparedCluster.objects.filter(same, cluster__region=cluster.region, claimed_until=None)
+    resting.filter(failures__gt=0, due_at__gt=now).update(due_at=now)
+
+
 def ask_for(cluster: SyncedCluster, now: datetime) -> ComparedCluster:
     """Bring the next look at a cluster forward: the rows are compared as they are."""
+    try_now(cluster, now, DRIFT)
     compared, is_new = ComparedCluster.objects.get_or_create(cluster=cluster, defaults={"due_at": now})
     if not is_new:
         ComparedCluster.objects.filter(pk=compared.pk, reading__isnull=True).update(

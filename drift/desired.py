@@ -1,52 +1,60 @@
-"""What was deployed to ECS services last: manifests of the step that succeeded, or those taken over."""
+"""What ECS services should be: what was last deployed to them with success and stands, or was taken over."""
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
-
-from django.db.models import Max, Q, QuerySet
 
 from aws.types import tags_from_aws
 from deployments.actions.scaling.state import POLICIES, TARGETS
-from deployments.models import Execution, Memory, StageExecution, StepExecution
-from deployments.states import TERMINAL, Status
+from deployments.models import Execution, Memory
+from drift.changes import Change, Changes
 from drift.documents.comparing import Documents
 from drift.documents.shape import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
 from drift.models import Adoption
 from instances.models import SeenService, SyncedCluster
 
-DEPLOYING: Final = ("EcsRollingDeploy", "EcsBlueGreenCreateService")
-SCALES: Final = "EcsScale"
-_SUCCEEDED: Final = (Status.SUCCESS, Status.IGNORE_FAILED)
-_REMEMBERED: Final = ("task definition", "service definition", TARGETS, POLICIES)
+_TASK_DEFINITION_MEMORY: Final = "task definition"
+_SERVICE_DEFINITION_MEMORY: Final = "service definition"
+_REMEMBERED: Final = (_TASK_DEFINITION_MEMORY, _SERVICE_DEFINITION_MEMORY, TARGETS, POLICIES)
 # The ECS services that a deployment makes beside the one of its manifest.
 _BESIDE: Final = re.compile(r"(__[12]|__?[Cc]anary)\Z")
 
 
 @dataclass(frozen=True)
 class Desired:
-    """What an ECS service should be; `key` tells one deployment from the next.
+    """What an ECS service should be since `at`; `key` tells one deployment from the next.
 
-    `revision` is the ARN of the task definition that was registered.
+    `revision` is the ARN of the task definition that was registered, `change` what made it so, if a step did.
     """
 
     documents: Documents
     revision: str
     key: str
-    execution: Execution | None = None
+    at: datetime
+    change: Change | None = None
+
+    @property
+    def execution(self) -> Execution | None:
+        return self.change.step.stage.execution if self.change else None
 
 
 @dataclass(frozen=True)
 class Wanted:
     """What is known of the ECS services of one cluster, by their names.
 
-    `deploying` are those that an execution is changing now.
+    `deploying` are those that an execution is changing now, `settling` those that sync has not looked at
+    since one has. `latest` is the last change that stands of a slot, also where it made another ECS service
+    than this one; `left` the last that did not end well, or was not taken back wholly, where it came later.
     """
 
     desired: Mapping[str, Desired]
     deploying: frozenset[str]
+    settling: frozenset[str]
+    latest: Mapping[str, Change]
+    left: Mapping[str, Change]
 
 
 def base_of(name: str) -> str:
@@ -54,62 +62,87 @@ def base_of(name: str) -> str:
     return _BESIDE.sub("", name)
 
 
+def slots_of(name: str) -> frozenset[str]:
+    """Under which names executions claim an ECS service: its own, and that of its manifest."""
+    return frozenset({name, base_of(name)})
+
+
 def wanted_of(cluster: SyncedCluster, seen: Sequence[SeenService]) -> Wanted:
     """What was deployed last to each of these ECS services; a fixed number of queries for all of them."""
-    names = {one.name for one in seen}
-    bases = names | {base_of(name) for name in names}
-    stages = StageExecution.objects.filter(
-        connector=cluster.connector_id, region=cluster.region, cluster=cluster.cluster, ecs_service__in=bases
-    )
-    deployed = _deployed(stages)
-    found = {**_adopted(seen, {base_of(name) for name in deployed}), **deployed}
-    under_way = stages.exclude(execution__status__in=TERMINAL).values_list("ecs_service", flat=True)
-    busy = set(under_way.distinct())
+    slots = {one.name: slots_of(one.name) for one in seen}
+    changes = Changes.of(cluster, sorted({name for both in slots.values() for name in both}), seen)
+    latest = {name: found for name in slots if (found := _last(changes.deployed, slots[name], stands=True))}
+    made = [change for name, change in latest.items() if change.ecs_service == name]
+    # Of a pair that was taken over, the first deployment leaves that one behind.
+    adopted = {name: one for name, one in _adopted(seen).items() if not _is_passed(one, latest.get(name))}
+    desired = {**_deployed(made), **adopted}
+    left = {name: found for name in slots if (found := _last(changes.deployed, slots[name], stands=False))}
     return Wanted(
-        {name: one for name, one in found.items() if name in names},
-        frozenset(name for name in names if name in busy or base_of(name) in busy),
+        {name: _scaled(name, one, changes, slots[name]) for name, one in desired.items()},
+        frozenset(name for name in slots if slots[name] & changes.busy),
+        frozenset(one.name for one in seen if _is_settling(one, changes, slots[one.name])),
+        latest,
+        {name: one for name, one in left.items() if name not in latest or latest[name].order < one.order},
     )
 
 
-def _deployed(stages: QuerySet[StageExecution]) -> dict[str, Desired]:
-    steps = StepExecution.objects.filter(
-        stage__in=stages.filter(status__in=_SUCCEEDED), status__in=_SUCCEEDED
-    )
-    latest = (
-        steps.filter(type__in=DEPLOYING)
-        .values("stage__ecs_service")
-        .annotate(latest=Max("pk"))
-        .values_list("latest", flat=True)
-    )
-    rows = list(
-        StepExecution.objects.filter(pk__in=list(latest)).select_related("stage__execution__pipeline")
-    )
-    memories = _memories(rows)
-    scaled = _scaled(steps, rows)
-    found = {}
-    for step in rows:
-        name = str(step.outputs.get("serviceName", ""))
-        kept = memories.get(step.pk, {})
-        if name and SERVICE_DEFINITION_MEMORY in kept:
-            count = scaled.get((step.pk, name), step.outputs.get("desiredCount"))
-            found[name] = _of_step(step, kept, count)
-    return found
+def _last(changes: Mapping[str, Sequence[Change]], slots: Iterable[str], *, stands: bool) -> Change | None:
+    found = [one for slot in slots for one in changes.get(slot, ()) if one.stands == stands]
+    return max(found, key=lambda one: one.order, default=None)
 
 
-SERVICE_DEFINITION_MEMORY: Final = "service definition"
+def _is_passed(adopted: Desired, latest: Change | None) -> bool:
+    """Whether something was deployed at that slot since it was taken over."""
+    return latest is not None and latest.ended_at >= adopted.at
 
 
-def _of_step(step: StepExecution, kept: Mapping[str, Any], count: Any) -> Desired:
-    targets, policies = kept.get(TARGETS) or (), kept.get(POLICIES) or ()
+def _is_settling(seen: SeenService, changes: Changes, slots: Iterable[str]) -> bool:
+    """Whether what sync has seen may be from the middle of a deployment, or of its rollback."""
+    return any(changes.let_go[slot] > seen.seen_at for slot in slots if slot in changes.let_go)
+
+
+def _deployed(made: Sequence[Change]) -> dict[str, Desired]:
+    memories = _memories(made)
+    return {
+        one.ecs_service: _of_change(one, kept)
+        for one in made
+        if _SERVICE_DEFINITION_MEMORY in (kept := memories.get(one.step.pk, {}))
+    }
+
+
+def _of_change(change: Change, kept: Mapping[str, Any]) -> Desired:
+    step, targets, policies = change.step, kept.get(TARGETS) or (), kept.get(POLICIES) or ()
     documents = documents_of(
-        kept.get("task definition"),
-        kept[SERVICE_DEFINITION_MEMORY],
+        kept.get(_TASK_DEFINITION_MEMORY),
+        kept[_SERVICE_DEFINITION_MEMORY],
         targets[-1] if targets else None,
         policies,
     )
-    documents = replace(documents, count=int(count) if count is not None else documents.count)
     revision = str(step.outputs.get("taskDefinitionArn", ""))
-    return Desired(documents, revision, f"step {step.pk} {step.run}", step.stage.execution)
+    found = Desired(documents, revision, f"step {step.pk} {step.run}", change.ended_at, change)
+    return _with_count(found, step.outputs.get("desiredCount"))
+
+
+def _with_count(desired: Desired, count: Any) -> Desired:
+    if count is None:
+        return desired
+    return replace(desired, documents=replace(desired.documents, count=int(count)))
+
+
+def _scaled(name: str, desired: Desired, changes: Changes, slots: Iterable[str]) -> Desired:
+    """With the count that a step has given the ECS service since."""
+    later = [
+        one
+        for slot in slots
+        for one in changes.scaled.get(slot, ())
+        if one.stands and one.ecs_service == name and _is_later(one, desired)
+    ]
+    last = max(later, key=lambda one: one.order, default=None)
+    return _with_count(desired, last.step.outputs.get("desiredCount")) if last else desired
+
+
+def _is_later(change: Change, desired: Desired) -> bool:
+    return change.order > desired.change.order if desired.change else change.ended_at > desired.at
 
 
 def documents_of(
@@ -130,8 +163,8 @@ def documents_of(
     )
 
 
-def _memories(steps: Sequence[StepExecution]) -> dict[int, dict[str, Any]]:
-    runs = {step.pk: step.run for step in steps}
+def _memories(made: Sequence[Change]) -> dict[int, dict[str, Any]]:
+    runs = {one.step.pk: one.step.run for one in made}
     found: dict[int, dict[str, Any]] = {}
     for one in Memory.objects.filter(step__in=runs, name__in=_REMEMBERED):
         if one.run == runs[one.step_id]:
@@ -139,37 +172,10 @@ def _memories(steps: Sequence[StepExecution]) -> dict[int, dict[str, Any]]:
     return found
 
 
-def _scaled(steps: QuerySet[StepExecution], deploying: Sequence[StepExecution]) -> dict[tuple[int, str], int]:
-    """The counts that steps have given ECS services since they were deployed."""
-    if not deploying:
-        return {}
-    since = min(step.pk for step in deploying)
-    # A step that scales may stand in a stage of another ECS service of the same cluster.
-    here = deploying[0].stage
-    rows = StepExecution.objects.filter(
-        Q(pk__gt=since),
-        type=SCALES,
-        status__in=_SUCCEEDED,
-        stage__connector=here.connector_id,
-        stage__region=here.region,
-        stage__cluster=here.cluster,
-    ).order_by("pk")
-    found = {}
-    for row in rows:
-        for step in deploying:
-            name = step.outputs.get("serviceName")
-            if row.pk > step.pk and row.outputs.get("serviceName") == name and "desiredCount" in row.outputs:
-                found[step.pk, str(name)] = int(row.outputs["desiredCount"])
-    return found
-
-
-def _adopted(seen: Sequence[SeenService], deployed: Collection[str]) -> dict[str, Desired]:
-    """What was taken over; of a pair until the first deployment, which leaves that one behind."""
+def _adopted(seen: Sequence[SeenService]) -> dict[str, Desired]:
     rows = Adoption.objects.filter(seen__in=seen, state=Adoption.State.ADOPTED).select_related("seen")
     found = {}
     for row in rows:
-        if base_of(row.seen.name) != row.seen.name and base_of(row.seen.name) in deployed:
-            continue
         kept = json.loads(row.documents)
         documents = documents_of(
             kept[TASK_DEFINITION],
@@ -177,5 +183,6 @@ def _adopted(seen: Sequence[SeenService], deployed: Collection[str]) -> dict[str
             kept.get(SCALABLE_TARGET),
             kept.get(SCALING_POLICY) or (),
         )
-        found[row.seen.name] = Desired(documents, row.task_definition, f"adoption {row.pk}")
+        at = row.adopted_at or row.asked_at
+        found[row.seen.name] = Desired(documents, row.task_definition, f"adoption {row.pk}", at)
     return found

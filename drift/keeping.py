@@ -1,77 +1,86 @@
 """Compares what a look has read with what was deployed, and keeps what differs for as long as it does."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
-
-from django.utils.crypto import salted_hmac
+from typing import Final
 
 from deployments.watching.badges import badges_changed
-from drift.desired import Desired, Wanted, wanted_of
-from drift.documents.comparing import Difference, Documents, choices, differences, is_value
-from drift.documents.shape import SERVICE_DEFINITION
+from drift.desired import Desired, wanted_of
+from drift.documents.comparing import Difference
+from drift.hiding import Hiding, mark_of, path_of, shown
+from drift.judging import Look, Verdict, is_news, judge
 from drift.models import Comparison, Drift, KnownRevision
 from drift.notifying import drift_found, drift_gone
 from drift.reading import Reading
-from drift.running import running_documents
-from drift.telling import told
+from drift.telling import Teller
 from drift.wanted import compared_services
-from guards.limits import DRIFT_VALUE_CHARACTERS
-from guards.text import clean
+from guards.masks import Mask
 from instances.models import SeenService, SyncedCluster
-from notifications.facts import Fact
 from notifications.outbox import notify
 from rbac.audit import record
 
-HIDDEN: Final = "(hidden)"
 _STATE_FIELDS: Final = ("state", "reason", "execution", "chosen", "chosen_for", "compared_at")
 """What a look changes of a comparison."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """All that is known of one cluster as it is compared."""
+class Left:
+    """Whether there are ECS services that this look could not judge.
 
-    cluster: SyncedCluster
-    reading: Reading
-    wanted: Wanted
-    revisions: Mapping[str, KnownRevision]
-    now: datetime
-    # What is told of it, all at once.
-    facts: list[Fact] = field(default_factory=list)
+    `is_news`: sync has seen since what the look has not read; `is_settling`: an execution has changed since
+    what sync has seen.
+    """
+
+    is_news: bool
+    is_settling: bool
 
 
-def keep_comparisons(cluster: SyncedCluster, reading: Reading, now: datetime) -> bool:
+@dataclass(frozen=True)
+class Found:
+    """What is new about one ECS service."""
+
+    comparison: Comparison
+    desired: Desired
+    rows: Sequence[Drift]
+
+
+@dataclass
+class Outcome:
+    """What a look found of all ECS services: what differs newly, what no more, and where nothing does now."""
+
+    found: list[Found] = field(default_factory=list)
+    over: list[Drift] = field(default_factory=list)
+    gone: list[Comparison] = field(default_factory=list)
+
+
+def keep_comparisons(cluster: SyncedCluster, reading: Reading, now: datetime) -> Left:
     """Compare every ECS service that Slipway deploys in this cluster; inside the commit that ends a look.
 
-    Says whether all of it was as it was when the look began: what sync has changed since waits for the next.
+    Says what of it waits for the next look.
     """
     seen = [one for one in compared_services(cluster) if one.service_id is not None]
     arns = {one.task_definition for one in seen}
     revisions = {one.arn: one for one in KnownRevision.objects.filter(arn__in=arns)}
     look = Look(cluster, reading, wanted_of(cluster, seen), revisions, now)
-    known = _comparisons(seen)
-    open_drifts = _open_drifts(known)
-    ready = [one for one in seen if not _is_news(look, one)]
+    settled = [one for one in seen if one.name not in look.wanted.settling]
+    ready = [one for one in settled if not is_news(look, one)]
+    _keep(look, ready, _comparisons(seen))
+    KnownRevision.objects.filter(arn__in=arns).update(used_at=now)
+    return Left(is_news=len(ready) < len(settled), is_settling=len(settled) < len(seen))
+
+
+def _keep(look: Look, ready: Sequence[SeenService], known: Mapping[int, Comparison]) -> None:
     before = {one.pk: one.state for one in known.values()}
+    open_drifts, outcome, hiding = _open_drifts(known), Outcome(), Hiding()
     for one in ready:
-        _compare(look, one, known[one.pk], open_drifts.get(known[one.pk].pk, {}))
+        comparison = known[one.pk]
+        verdict = judge(look, one, comparison)
+        _settle(look, comparison, verdict, open_drifts.get(comparison.pk, {}), outcome, hiding)
+    _write(look, outcome)
     Comparison.objects.bulk_update(known.values(), _STATE_FIELDS)
     if any(one.state != before[one.pk] for one in known.values()):
         badges_changed()
-    KnownRevision.objects.filter(arn__in=arns).update(used_at=now)
-    notify(*look.facts)
-    return len(ready) == len(seen)
-
-
-def _is_news(look: Look, seen: SeenService) -> bool:
-    """Whether it runs a revision that the look did not know of when it began."""
-    desired = look.wanted.desired.get(seen.name)
-    arn = seen.task_definition
-    is_ours = desired is None or arn == desired.revision
-    return not is_ours and arn not in look.revisions and arn not in look.reading.wanted
 
 
 def _comparisons(seen: list[SeenService]) -> dict[int, Comparison]:
@@ -80,7 +89,7 @@ def _comparisons(seen: list[SeenService]) -> dict[int, Comparison]:
         [Comparison(seen=one) for one in seen if one.pk not in known], ignore_conflicts=True
     )
     rows = Comparison.objects.filter(seen__in=seen).select_related(
-        "seen__cluster", "seen__infrastructure__environment__scope"
+        "seen__cluster__connector__scope", "seen__infrastructure__environment__scope"
     )
     return {row.seen_id: row for row in rows}
 
@@ -92,145 +101,84 @@ def _open_drifts(known: Mapping[int, Comparison]) -> dict[int, dict[tuple[str, s
     return found
 
 
-def _compare(
-    look: Look, seen: SeenService, comparison: Comparison, known: Mapping[tuple[str, str], Drift]
-) -> None:
-    comparison.compared_at, comparison.reason = look.now, ""
-    if seen.name in look.wanted.deploying:
-        comparison.state = Comparison.State.DEPLOYING
-        return
-    desired = look.wanted.desired.get(seen.name)
-    if desired is None:
-        comparison.state = Comparison.State.NOT_COMPARED
-        comparison.reason = "Nothing that Slipway has deployed with success runs here under this name."
-        _end(known.values(), look.now)
-        return
-    found, expected = _found(look, seen, desired)
-    if comparison.chosen_for != desired.key:
-        comparison.chosen, comparison.chosen_for = choices(expected, found), desired.key
-    comparison.execution = desired.execution
-    different = [*differences(expected, found, chosen=comparison.chosen)]
-    if not different and seen.task_definition != desired.revision:
-        # The same document as another revision: nothing else would tell.
-        different.append(
-            Difference(SERVICE_DEFINITION, "taskDefinition", desired.revision, seen.task_definition)
-        )
-    drifts = _keep(look, comparison, desired, different, known)
-    comparison.state = _state_of(drifts)
-    comparison.reason = look.reading.scaling_unread[:512]
-
-
-def _found(look: Look, seen: SeenService, desired: Desired) -> tuple[Documents, Documents]:
-    """What runs, and what should, of which both are known."""
-    revision = look.revisions.get(seen.task_definition)
-    is_foreign = seen.task_definition != desired.revision and revision is not None
-    definition = json.loads(revision.content) if revision is not None and is_foreign else None
-    found = running_documents(
-        seen,
-        task_definition=definition,
-        target=look.reading.targets.get(seen.name),
-        policies=look.reading.policies.get(seen.name, {}),
-    )
-    expected = desired.documents
-    if look.reading.scaling_unread:
-        expected = Documents(expected.task_definition, expected.service, tags=expected.tags)
-    elif found.target is not None or expected.target is not None:
-        # The count is auto scaling's.
-        expected = Documents(
-            expected.task_definition,
-            expected.service,
-            None,
-            expected.target,
-            expected.policies,
-            expected.tags,
-        )
-    return found, expected
-
-
-def _keep(
+def _settle(
     look: Look,
     comparison: Comparison,
-    desired: Desired,
-    different: list[Difference],
+    verdict: Verdict,
     known: Mapping[tuple[str, str], Drift],
-) -> list[Drift]:
-    """Rows for what differs now; those of what differs no more are ended."""
-    kept: list[Drift] = []
-    fresh: list[Drift] = []
-    for one in different:
-        row = known.get((one.document, one.path[:512]))
-        mark = mark_of(one)
-        if row is None or row.mark != mark:
-            if row is not None:
-                _end([row], look.now)
-            row = _row(look, comparison, one, mark)
+    outcome: Outcome,
+    hiding: Hiding,
+) -> None:
+    """Say of one comparison what was found, and note which rows come and go."""
+    comparison.compared_at, comparison.reason = look.now, verdict.reason
+    if verdict.desired is None:
+        comparison.state = verdict.state
+        if verdict.state == Comparison.State.NOT_COMPARED:
+            outcome.over += known.values()
+        return
+    comparison.execution = verdict.desired.execution
+    mask = hiding.mask_for(comparison, verdict.desired) if verdict.different else None
+    kept, fresh = [], []
+    for one in verdict.different:
+        row = known.get((one.document, path_of(one, mask)))
+        if row is None or row.mark != mark_of(one):
+            row = _row(look, comparison, one, mask)
             fresh.append(row)
         kept.append(row)
-    places = {(row.document, row.path) for row in kept}
-    _end([row for place, row in known.items() if place not in places], look.now)
+    stays = {row.pk for row in kept if row.pk}
+    outcome.over += [row for row in known.values() if row.pk not in stays]
     if known and not kept:
-        look.facts.append(drift_gone(comparison))
+        outcome.gone.append(comparison)
     if fresh:
-        words = told(comparison.seen, [row.path for row in fresh], look.revisions, desired.revision)
-        for row in fresh:
-            row.told = words
-        Drift.objects.bulk_create(fresh)
-        _alert(comparison, fresh)
-        look.facts.append(drift_found(comparison, fresh))
-    return kept
+        outcome.found.append(Found(comparison, verdict.desired, fresh))
+    comparison.state = _state_of(kept)
 
 
-def _alert(comparison: Comparison, fresh: list[Drift]) -> None:
-    """Write down that something was changed outside, where the changes of people are written too."""
-    fields = [f"{row.document} {row.path}".strip() for row in fresh]
-    record(
-        actor=None, action="drift.found", thing=comparison, after={"fields": fields, "told": fresh[0].told}
-    )
-
-
-def _row(look: Look, comparison: Comparison, one: Difference, mark: str) -> Drift:
+def _row(look: Look, comparison: Comparison, one: Difference, mask: Mask | None) -> Drift:
     return Drift(
         comparison=comparison,
         document=one.document,
-        path=clean(one.path)[:512],
-        desired=shown(one.path, one.desired),
-        found=shown(one.path, one.found),
-        mark=mark,
+        path=path_of(one, mask),
+        desired=shown(one.path, one.desired, mask),
+        found=shown(one.path, one.found, mask),
+        mark=mark_of(one),
         found_at=look.now,
     )
 
 
-def _end(rows: Any, now: datetime) -> None:
-    Drift.objects.filter(pk__in=[row.pk for row in rows], ended_at=None).update(ended_at=now)
-
-
-def _state_of(drifts: list[Drift]) -> Comparison.State:
-    if not drifts:
+def _state_of(drifts: Iterable[Drift]) -> Comparison.State:
+    rows = list(drifts)
+    if not rows:
         return Comparison.State.IN_STEP
-    if all(row.accepted_at for row in drifts):
+    if all(row.accepted_at for row in rows):
         return Comparison.State.ACCEPTED
     return Comparison.State.DRIFTED
 
 
-def shown(path: str, value: Any) -> Any:
-    """A value as it is kept and shown: what may be secret is hidden, what is long is cut."""
-    hidden = _hidden(path, value)
-    text = clean(json.dumps(hidden, ensure_ascii=False, sort_keys=True, default=str))
-    return json.loads(text) if len(text) <= DRIFT_VALUE_CHARACTERS else f"{text[:DRIFT_VALUE_CHARACTERS]}…"
+def _write(look: Look, outcome: Outcome) -> None:
+    """End the rows of what differs no more, then write those of what differs newly, with who did it."""
+    ended = [row.pk for row in outcome.over]
+    if ended:
+        Drift.objects.filter(pk__in=ended, ended_at=None).update(ended_at=look.now)
+    notify(*map(drift_gone, outcome.gone))
+    if outcome.found:
+        _write_found(look, outcome.found)
 
 
-def _hidden(path: str, value: Any) -> Any:
-    if value is not None and is_value(path):
-        return HIDDEN
-    if isinstance(value, Mapping):
-        is_named = path.endswith((".environment", ".environmentFiles"))
-        return {key: HIDDEN if is_named else _hidden(f"{path}.{key}", inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_hidden(path, inner) for inner in value]
-    return value
+def _write_found(look: Look, found: Sequence[Found]) -> None:
+    teller = Teller.of(look, [(one.comparison.seen, one.desired) for one in found])
+    for one in found:
+        words = teller.told(one.comparison.seen, one.desired, [row.path for row in one.rows])
+        for row in one.rows:
+            row.told = words
+    Drift.objects.bulk_create(row for one in found for row in one.rows)
+    for one in found:
+        _alert(one)
+    notify(*(drift_found(one.comparison, one.rows) for one in found))
 
 
-def mark_of(one: Difference) -> str:
-    """A word for both values that tells nobody what they are: another word if one of them changed."""
-    text = json.dumps([one.desired, one.found], sort_keys=True, default=str)
-    return salted_hmac("drift.mark", text, algorithm="sha256").hexdigest()
+def _alert(found: Found) -> None:
+    """Write down that something was changed outside, where the changes of people are written too."""
+    fields = [f"{row.document} {row.path}".strip() for row in found.rows]
+    after = {"fields": fields, "told": found.rows[0].told}
+    record(actor=None, action="drift.found", thing=found.comparison, after=after)

@@ -30,6 +30,9 @@ class ComparedCluster(models.Model):
     failures = models.PositiveIntegerField(default=0)
     failed_at = models.DateTimeField(null=True)
     failure = models.TextField(blank=True, default="")
+    # What AWS or Slipway calls the failure, and what somebody can do about it.
+    failure_code = models.CharField(max_length=128, blank=True, default="")
+    failure_step = models.TextField(blank=True, default="")
     # Why nothing is known of auto scaling, where it may not be read.
     scaling_unread = models.TextField(blank=True, default="")
 

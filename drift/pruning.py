@@ -7,8 +7,8 @@ from django.db.models import QuerySet
 
 from delegates.models import DelegateTask
 from delegates.protocol.pruning import delete_in_parts
-from drift.delegated import OWNER
 from drift.models import Adoption, Drift, KnownRevision
+from drift.progress import Look
 
 ENDED_KEPT = timedelta(days=90)
 REVISIONS_KEPT = timedelta(days=30)
@@ -23,7 +23,7 @@ def prune(now: datetime) -> int:
 
 
 def _old(now: datetime) -> list[QuerySet[Any]]:
-    asked = DelegateTask.objects.filter(owner=OWNER).exclude(status__in=DelegateTask.OPEN)
+    asked = DelegateTask.objects.filter(owner=Look.OWNER).exclude(status__in=DelegateTask.OPEN)
     return [
         asked.filter(finished_at__lt=now - TASKS_KEPT),
         Drift.objects.filter(ended_at__lt=now - ENDED_KEPT),

@@ -6,6 +6,8 @@ from typing import Any, Final
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from delegates.clock import database_now
+from drift.freshness import Freshness
 from drift.models import Adoption, ComparedCluster, Comparison, Drift
 from guards.limits import DRIFT_FIELDS
 from instances.queries import UNSHOWN
@@ -59,11 +61,6 @@ def earlier_drifts(comparison: Comparison) -> list[Drift]:
     return list(rows.select_related("accepted_by").order_by("-ended_at", "-pk")[:MOST_EARLIER])
 
 
-def compared_cluster(comparison: Comparison) -> ComparedCluster | None:
-    """How the looks at the cluster of an ECS service go."""
-    return ComparedCluster.objects.filter(cluster=comparison.seen.cluster_id).first()
-
-
 def trouble_of(adoption: Adoption) -> str:
     """Why what somebody waits for has not been read yet: the last look since then has failed."""
     if adoption.state != Adoption.State.READING:
@@ -102,8 +99,13 @@ def comparison_document(row: Comparison) -> dict[str, Any]:
 
 
 def whole_document(row: Comparison) -> dict[str, Any]:
-    """A comparison with all that differs."""
-    return {**comparison_document(row), "drifts": [drift_document(one) for one in open_fields(row)]}
+    """A comparison with all that differs, and how fresh that is."""
+    return {
+        **comparison_document(row),
+        "look": Freshness.of(row).document(database_now()),
+        "drifts": [drift_document(one) for one in open_fields(row)],
+        "earlier": [drift_document(one) for one in earlier_drifts(row)],
+    }
 
 
 def drift_document(row: Drift) -> dict[str, Any]:
@@ -116,6 +118,7 @@ def drift_document(row: Drift) -> dict[str, Any]:
         "found": row.found,
         "told": row.told,
         "found_at": row.found_at,
+        "ended_at": row.ended_at,
         "accepted": row.accepted_at is not None,
         "accepted_at": row.accepted_at,
         "accepted_by": row.accepted_by.get_username() if row.accepted_by else None,

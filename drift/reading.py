@@ -9,22 +9,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
 from aws.errors import AwsError, Denied, NotFound
-from aws.scaling import DIMENSION, NAMESPACE, resource_id
+from aws.scaling import DIMENSION, NAMESPACE, TARGETS_PER_CALL, resource_id
 from drift.traffic.reading import TrafficReading
+from instances.chains.paging import next_page
+from instances.columns import document
+from instances.reading import Question
+from instances.told import Told, rows_of
 
 SCALING: Final = "application-autoscaling"
-# DescribeScalableTargets takes 50 resource ids, and both answer 50 rows to a page.
-TARGETS_PER_CALL: Final = 50
 TARGETS, POLICIES, REVISIONS, TRAFFIC = "targets", "policies", "revisions", "traffic"
-
-
-@dataclass(frozen=True)
-class Question:
-    """One call; all of them only read."""
-
-    service: str
-    operation: str
-    params: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -80,16 +73,13 @@ class Reading:
         if self.phase == TARGETS:
             ids = [resource_id(cluster, name) for name in self.services[:TARGETS_PER_CALL]]
             asked = {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION, "ResourceIds": ids}
-            return Question(SCALING, "DescribeScalableTargets", {**asked, **page})
+            return _asks(SCALING, "DescribeScalableTargets", {**asked, **page})
         if self.phase == POLICIES:
-            return Question(
-                SCALING,
-                "DescribeScalingPolicies",
-                {"ServiceNamespace": NAMESPACE, **self._which(cluster), **page},
-            )
+            asked = {"ServiceNamespace": NAMESPACE, **self._which(cluster), **page}
+            return _asks(SCALING, "DescribeScalingPolicies", asked)
         if self.phase == TRAFFIC:
-            return Question(*self.traffic.question())
-        return Question("ecs", "DescribeTaskDefinition", {"taskDefinition": self.revisions[0]})
+            return _asks(*self.traffic.question())
+        return _asks("ecs", "DescribeTaskDefinition", {"taskDefinition": self.revisions[0]})
 
     def _which(self, cluster: str) -> dict[str, Any]:
         """One resource, or the whole region at once, which is fewer calls than one for each."""
@@ -98,16 +88,15 @@ class Reading:
         return {"ResourceId": resource_id(cluster, next(iter(self.targets)))}
 
     def answered(self, cluster: str, answer: Mapping[str, Any]) -> Self:
-        """After an answer."""
+        """After an answer. Raises `NoSense` for a page after which no other can be asked for."""
         if self.phase == TRAFFIC:
             traffic = self.traffic.answered(answer)
             return replace(self, calls=self.calls + 1, traffic=traffic)._settled()
-        token = str(answer.get("NextToken") or "")
-        token = "" if token == self.token else token
+        token = next_page(answer, "NextToken", before=self.token, calls=self.calls)
         one_more = replace(self, calls=self.calls + 1, token=token)
         if self.phase == TARGETS:
             left = self.services if token else self.services[TARGETS_PER_CALL:]
-            found = {**self.targets, **_by_service(cluster, answer.get("ScalableTargets"))}
+            found = {**self.targets, **_by_service(cluster, rows_of(answer, "ScalableTargets"))}
             return replace(one_more, services=left, targets=found)._settled()
         if self.phase == POLICIES:
             return replace(one_more, policies=self._with_policies(cluster, answer))._settled(
@@ -117,10 +106,10 @@ class Reading:
 
     def _with_policies(self, cluster: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         found = {name: dict(policies) for name, policies in self.policies.items()}
-        for one in answer.get("ScalingPolicies") or ():
+        for one in rows_of(answer, "ScalingPolicies"):
             name = _service_of(cluster, one)
             if name in self.targets:
-                found.setdefault(name, {})[str(one.get("PolicyName", ""))] = dict(one)
+                found.setdefault(name, {})[one.text("PolicyName")] = document(one.raw) or {}
         return found
 
     def without(self, error: AwsError) -> Self | None:
@@ -155,13 +144,18 @@ class Reading:
         return found
 
 
-def _by_service(cluster: str, rows: Any) -> dict[str, Any]:
-    return {_service_of(cluster, one): dict(one) for one in rows or () if _service_of(cluster, one)}
+def _asks(service: str, operation: str, params: Mapping[str, Any]) -> Question:
+    return Question(operation, params, lists=False, service=service)
 
 
-def _service_of(cluster: str, row: Mapping[str, Any]) -> str:
+def _by_service(cluster: str, rows: Sequence[Told]) -> dict[str, Any]:
+    found = {_service_of(cluster, one): document(one.raw) or {} for one in rows}
+    return {name: one for name, one in found.items() if name}
+
+
+def _service_of(cluster: str, row: Told) -> str:
     """The ECS service of this cluster that a row is about; empty for others."""
-    kind, _, rest = str(row.get("ResourceId", "")).partition("/")
+    kind, _, rest = row.text("ResourceId").partition("/")
     where, _, name = rest.partition("/")
     is_here = kind == "service" and where == cluster.rsplit("/", 1)[-1]
-    return name if is_here and row.get("ScalableDimension", DIMENSION) == DIMENSION else ""
+    return name if is_here and row.raw.get("ScalableDimension", DIMENSION) == DIMENSION else ""

@@ -17,6 +17,7 @@ from deployments.engine.parking import quota_of
 from instances import columns
 from instances.models import SyncedCluster, SyncPause
 
+SYNC: Final = "sync"
 FIRST_PAUSE: Final = timedelta(minutes=1)
 LONGEST_PAUSE: Final = timedelta(hours=1)
 # How long one may try for all before another does.
@@ -35,14 +36,18 @@ class Failure:
     step: str = ""
 
 
-def keys_of(cluster: SyncedCluster) -> tuple[str, str]:
-    """What a cluster shares with others: its account and region, and its connector there."""
-    return quota_of(cluster), f"{door_key(cluster.connector)}/{cluster.region}"
+def keys_of(cluster: SyncedCluster, who: str = SYNC) -> tuple[str, str]:
+    """What a cluster shares with others: its account and region, and its connector there.
+
+    `who` is the kind of chain: sync does not rest because something above it was refused.
+    """
+    mine = "" if who == SYNC else f"{who}:"
+    return f"{mine}{quota_of(cluster)}", f"{mine}{door_key(cluster.connector)}/{cluster.region}"
 
 
-def key_for(cluster: SyncedCluster, error: AwsError) -> str:
+def key_for(cluster: SyncedCluster, error: AwsError, who: str = SYNC) -> str:
     """Whose failure this is: of an account in a region, of a connector there; empty for the cluster's own."""
-    account, way = keys_of(cluster)
+    account, way = keys_of(cluster, who)
     if isinstance(error, Throttled):
         return account
     return way if isinstance(error, _OF_THE_WAY) else ""
@@ -72,9 +77,9 @@ def pause(key: str, failure: Failure, now: datetime) -> datetime:
     return until if again else found.until
 
 
-def held_back(cluster: SyncedCluster, now: datetime) -> datetime | None:
+def held_back(cluster: SyncedCluster, now: datetime, who: str = SYNC) -> datetime | None:
     """Until when a cluster rests with others; None if it may go on, perhaps as the one that tries for all."""
-    found = list(SyncPause.objects.filter(key__in=_kept(cluster)).order_by("pk"))
+    found = list(SyncPause.objects.filter(key__in=_kept(cluster, who)).order_by("pk"))
     if ahead := [rest.until for rest in found if rest.until > now]:
         return max(ahead)
     free = Q(tried_until__isnull=True) | Q(tried_until__lte=now)
@@ -84,9 +89,14 @@ def held_back(cluster: SyncedCluster, now: datetime) -> datetime | None:
     return None
 
 
+def end_pause(cluster: SyncedCluster, who: str) -> bool:
+    """Let nobody rest any more for what this cluster shares; whether anybody did."""
+    return bool(SyncPause.objects.filter(key__in=_kept(cluster, who)).delete()[0])
+
+
 def lift(cluster: SyncedCluster, now: datetime) -> None:
     """A call went well: who rested with this cluster goes on at once."""
-    if not SyncPause.objects.filter(key__in=_kept(cluster)).delete()[0]:
+    if not end_pause(cluster, SYNC):
         return
     same = Q(connector=cluster.connector_id)
     if cluster.account:
@@ -95,18 +105,18 @@ def lift(cluster: SyncedCluster, now: datetime) -> None:
     resting.exclude(synced_at__gt=now - FIRST_PAUSE).update(due_at=now)
 
 
-def try_now(cluster: SyncedCluster, now: datetime) -> None:
+def try_now(cluster: SyncedCluster, now: datetime, who: str = SYNC) -> None:
     """Somebody asks for a look at once: it may have been mended."""
-    SyncPause.objects.filter(key__in=_kept(cluster)).update(until=now, tried_until=None)
+    SyncPause.objects.filter(key__in=_kept(cluster, who)).update(until=now, tried_until=None)
 
 
-def rests(clusters: Iterable[SyncedCluster]) -> dict[int, SyncPause]:
+def rests(clusters: Iterable[SyncedCluster], who: str = SYNC) -> dict[int, SyncPause]:
     """What holds these clusters back, by their keys; one query. `connector` must come with them."""
-    keys = {cluster.pk: _kept(cluster) for cluster in clusters}
+    keys = {cluster.pk: _kept(cluster, who) for cluster in clusters}
     asked = {key for both in keys.values() for key in both}
     found = {rest.key: rest for rest in SyncPause.objects.filter(key__in=asked)}
     return {pk: found[key] for pk, both in keys.items() for key in both if key in found}
 
 
-def _kept(cluster: SyncedCluster) -> list[str]:
-    return [key[:_KEY] for key in keys_of(cluster)]
+def _kept(cluster: SyncedCluster, who: str) -> list[str]:
+    return [key[:_KEY] for key in keys_of(cluster, who)]

@@ -1,25 +1,17 @@
-"""How far the sync of one cluster is: each answer is in the rows before the next is asked for.
-
-Who is killed loses one answer: the next worker goes on where the rows say. Time is the database's.
-"""
+"""How far the sync of one cluster is: a chain of calls about all that runs there."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Self
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import QuerySet
 
 from aws.errors import AwsError, NotFound, Throttled, Unanswered, Unauthenticated, Undelivered
-from connectors.aws_accounts import read_spec
 from delegates.clock import database_now
-from delegates.doors import DoorClosed
-from delegates.models import DelegateTask
-from delegates.next_steps import next_step
-from deployments.engine import quota
-from deployments.engine.parking import quota_of
-from instances import columns, lacking, pausing
+from instances import lacking, pausing
+from instances.chains.chain import Chain
 from instances.keeping.closing import close
 from instances.keeping.growth import tell_who_scaled
 from instances.keeping.health import groups_to_ask, keep_health
@@ -35,7 +27,6 @@ from instances.keeping.tasks import keep_tasks, known_stopped
 from instances.keeping.usage import keep_usage, usages_to_ask
 from instances.models import SyncedCluster
 from instances.news import cluster_changed
-from instances.pausing import Failure
 from instances.reading import (
     ACTIVITIES,
     BESIDE,
@@ -51,11 +42,9 @@ from instances.reading import (
 from instances.told import account_of, arns_of
 
 INTERVAL: Final = timedelta(seconds=60)
-LEASE: Final = timedelta(seconds=60)
 NO_CLUSTER: Final = (
     "Create the cluster, or name the right one in the infrastructure: region and account count too."
 )
-MEND_CONNECTOR: Final = "Mend the connector and test it; the next look follows by itself."
 
 
 # What each phase asks for that no list tells.
@@ -68,27 +57,31 @@ _WANTED: Final[Mapping[str, Callable[[SyncedCluster, datetime], list[str]]]] = {
 }
 
 
-class TakenOver(Exception):
-    """Another worker has this cluster now."""
-
-
 @dataclass
-class Sync:
-    """One cluster in the hands of one worker; `fence` tells it from who had it before."""
+class Sync(Chain):
+    """The sync of one cluster; its row is that of the cluster."""
 
-    cluster: SyncedCluster
+    OWNER: ClassVar[str] = "sync"
+
+    row: SyncedCluster
     reading: Reading
 
+    @classmethod
+    def rows(cls) -> "QuerySet[SyncedCluster]":
+        return SyncedCluster.objects.select_related("connector__scope", "connector__secret")
+
+    @classmethod
+    def of_row(cls, row: SyncedCluster) -> Self:
+        kept = row.reading
+        return cls(row, Reading.from_row(kept) if kept else Reading(began=database_now().isoformat()))
+
     @property
-    def quota(self) -> str:
-        return quota_of(self.cluster)
+    def cluster(self) -> SyncedCluster:
+        return self.row
 
     @property
     def began(self) -> datetime:
         return datetime.fromisoformat(self.reading.began)
-
-    def question(self) -> Question:
-        return self.reading.question(self.cluster.cluster)
 
     def take(self, question: Question, answer: Mapping[str, Any]) -> None:
         """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`, `NoSense`."""
@@ -96,29 +89,14 @@ class Sync:
         is_first = not self.reading.calls
         with transaction.atomic():
             self.reading = self._listed(answer) if question.lists else self._described(question, answer, now)
-            self._go_on(now)
-            if is_first or self.reading.is_over:
+            self._fill(now)
+            if is_first:
                 pausing.lift(self.cluster, now)
 
-    def fail(self, failure: Failure, *, shared: str = "") -> None:
-        """Note why it does not go on, and when it is tried again: later each time. Raises `TakenOver`.
-
-        `shared` is the key of those that fail with it (`instances.pausing`); they rest together.
-        """
-        now = database_now()
-        alone = now + pausing.pause_for(self.cluster.failures)
-        until = pausing.pause(shared, failure, now) if shared else alone
-        self._update(
-            failures=F("failures") + 1,
-            failure=columns.text(failure.text),
-            failure_code=columns.text(failure.code, 128),
-            failure_step=columns.text(failure.step),
-            failed_at=now,
-            reading=None,
-            due_at=until,
-            claimed_until=None,
-            task=None,
-        )
+    def update(self, **fields: Any) -> None:
+        """Write columns of the cluster, and let pages hear of it. Raises `TakenOver`."""
+        super().update(**fields)
+        cluster_changed(self.cluster.pk)
 
     def skips(self, error: AwsError) -> bool:
         """Whether the picture is one without what this call would have told."""
@@ -132,27 +110,35 @@ class Sync:
             # Only this target group is gone.
             self._leave_group(question, now)
             return
-        if isinstance(error, Throttled):
-            quota.rest(self.quota, error, now)
-        else:
+        if not isinstance(error, Throttled):
             self.cluster.lacking = lacking.with_one(self.cluster.lacking, question, error, now)
         with transaction.atomic():
             self.reading = self.reading.skipped()
-            self._go_on(now)
+            self._fill(now)
+
+    def note_refusal(self, error: AwsError) -> str:
+        """Where there is no cluster, nothing runs."""
+        if not isinstance(error, NotFound):
+            return super().note_refusal(error)
+        now = database_now()
+        close(self.cluster, now, now)
+        return NO_CLUSTER
+
+    def close(self) -> None:
+        """Close what is gone, and say when the next sync is due. Raises `TakenOver`."""
+        now = database_now()
+        with transaction.atomic():
+            close(self.cluster, self.began, now)
+            tell_who_scaled(self.cluster, now)
+            seconds = (now - self.began).total_seconds()
+            self.end(now, INTERVAL, synced_at=now, seconds=seconds)
+            pausing.lift(self.cluster, now)
 
     def _leave_group(self, question: Question, now: datetime) -> None:
         with transaction.atomic():
             keep_health(self.cluster, question.params["TargetGroupArn"], None, now)
             self.reading = self.reading.described()
-            self._go_on(now)
-
-    def pause(self, until: datetime) -> None:
-        """Go on later from here. Raises `TakenOver`."""
-        self._update(due_at=until, claimed_until=None, task=None)
-
-    def wait_for(self, task: DelegateTask, until: datetime) -> None:
-        """Let a delegate make the next call. Raises `TakenOver`."""
-        self._update(task=task, claimed_until=until + LEASE, reading=self.reading.to_row())
+            self._fill(now)
 
     def _listed(self, answer: Mapping[str, Any]) -> Reading:
         known: set[str] = set()
@@ -184,7 +170,7 @@ class Sync:
             keep_tasks(cluster, answer, now)
         return self.reading.described()
 
-    def _go_on(self, now: datetime) -> None:
+    def _fill(self, now: datetime) -> None:
         """Fill in what the next phase asks for, and write how far it is."""
         while self.reading.wants_filling:
             is_kept_back = lacking.holds(self.cluster.lacking, self.reading.phase, now)
@@ -197,75 +183,4 @@ class Sync:
             "lacking": self.cluster.lacking,
             "scaling_read_at": self.cluster.scaling_read_at,
         }
-        if self.reading.is_over:
-            self._end(now, known)
-        else:
-            self._update(reading=self.reading.to_row(), claimed_until=now + LEASE, **known)
-
-    def _end(self, now: datetime, known: Mapping[str, Any]) -> None:
-        close(self.cluster, self.began, now)
-        tell_who_scaled(self.cluster, now)
-        self._update(
-            reading=None,
-            synced_at=now,
-            seconds=(now - self.began).total_seconds(),
-            calls=self.reading.calls,
-            failures=0,
-            failure="",
-            failure_code="",
-            failure_step="",
-            failed_at=None,
-            claimed_until=None,
-            task=None,
-            due_at=now + INTERVAL,
-            **known,
-        )
-
-    def _update(self, **fields: Any) -> None:
-        mine = SyncedCluster.objects.filter(pk=self.cluster.pk, fence=self.cluster.fence)
-        if not mine.update(**fields):
-            raise TakenOver
-        cluster_changed(self.cluster.pk)
-
-
-def claim(pk: int) -> Sync | None:
-    """Take a cluster that is due and in nobody's hands."""
-    now = database_now()
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
-    due = SyncedCluster.objects.filter(free, pk=pk, due_at__lte=now)
-    if not due.update(fence=F("fence") + 1, claimed_until=now + LEASE, task=None):
-        return None
-    cluster = SyncedCluster.objects.select_related("connector__scope", "connector__secret").get(pk=pk)
-    sync = held(cluster)
-    if (until := pausing.held_back(cluster, now)) is not None:
-        sync.pause(until)
-        return None
-    return sync
-
-
-def held(cluster: SyncedCluster) -> Sync:
-    """A cluster whose sync is under way, in the hands of whoever has it."""
-    row = cluster.reading
-    return Sync(cluster, Reading.from_row(row) if row else Reading(began=database_now().isoformat()))
-
-
-def refuse(sync: Sync, error: AwsError) -> None:
-    """What becomes of a sync whose call AWS refused. Raises `TakenOver`."""
-    now, cluster = database_now(), sync.cluster
-    if isinstance(error, Throttled):
-        quota.rest(sync.quota, error, now)
-    step = next_step(error, read_spec(cluster.connector.spec), cluster.region).text
-    failure = Failure(error.sentence, error.code, step)
-    with transaction.atomic():
-        if isinstance(error, NotFound):
-            # No cluster, so nothing runs there.
-            close(cluster, now, now)
-            failure = Failure(error.sentence, error.code, NO_CLUSTER)
-        sync.fail(failure, shared=pausing.key_for(cluster, error))
-
-
-def shut(sync: Sync, closed: DoorClosed) -> None:
-    """What becomes of a sync whose connector cannot be used. Raises `TakenOver`."""
-    _, way = pausing.keys_of(sync.cluster)
-    with transaction.atomic():
-        sync.fail(Failure(str(closed), "CONNECTOR_NOT_USABLE", MEND_CONNECTOR), shared=way)
+        self.go_on(now, **known)

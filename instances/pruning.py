@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from delegates.models import DelegateTask
 from delegates.protocol.pruning import delete_in_parts
 from instances.clusters import let_go
-from instances.delegated import OWNER
 from instances.models import ContainerInstance, SeenEvent, SeenService, ServiceInstance, SyncPause
+from instances.progress import Sync
 
 STOPPED_KEPT = timedelta(days=30)
 EVENTS_KEPT = timedelta(days=90)
@@ -25,7 +25,7 @@ def prune(now: datetime) -> int:
 
 
 def _old(now: datetime) -> list[QuerySet[Any]]:
-    asked = DelegateTask.objects.filter(owner=OWNER).exclude(status__in=DelegateTask.OPEN)
+    asked = DelegateTask.objects.filter(owner=Sync.OWNER).exclude(status__in=DelegateTask.OPEN)
     # A machine that nothing has run on for a day; it is described again as soon as something does.
     idle = ContainerInstance.objects.filter(instances=None, seen_at__lt=now - timedelta(days=1))
     return [

@@ -11,8 +11,7 @@ from typing import Any, Final, Self
 from aws.cloudwatch import METRICS_PER_CALL, metric_data
 from aws.ecs import MACHINES_PER_CALL, SERVICES_PER_CALL, TASKS_PER_CALL
 from aws.scaling import DIMENSION, NAMESPACE, TARGETS_PER_CALL
-from guards.limits import SYNC_CALLS
-from guards.text import control_fault
+from instances.chains.paging import next_page
 from instances.keeping.usage import METRICS, usage_metrics, window
 from instances.told import arns_of
 
@@ -44,11 +43,6 @@ _LIST: Final = {
     RUNNING: ("ListTasks", "taskArns", {"desiredStatus": "RUNNING"}),
     STOPPED: ("ListTasks", "taskArns", {"desiredStatus": "STOPPED"}),
 }
-_LONGEST_TOKEN: Final = 8192
-
-
-class NoSense(Exception):
-    """An answer by which nobody can go on; the message is a sentence."""
 
 
 @dataclass(frozen=True)
@@ -148,13 +142,7 @@ class Reading:
         return replace(self, pending=self.pending[size:], token=token, calls=self.calls + 1)._settled()
 
     def _following(self, answer: Mapping[str, Any], name: str = "nextToken") -> str:
-        """The token of the next page. A list cut short would end tasks that run."""
-        token = answer.get(name) or ""
-        if not isinstance(token, str) or len(token) > _LONGEST_TOKEN or control_fault(token):
-            raise NoSense("AWS named a next page by what is no token.")
-        if self.calls >= SYNC_CALLS or (token and token == self.token):
-            raise NoSense("The lists of this cluster come to no end.")
-        return token
+        return next_page(answer, name, before=self.token, calls=self.calls)
 
     @property
     def _is_batch_due(self) -> bool:

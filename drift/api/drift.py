@@ -45,16 +45,42 @@ class DriftedField(serializers.Serializer[Any]):
     found = serializers.JSONField(allow_null=True)
     told = serializers.CharField()
     found_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="When it was no more, or became another.")
     accepted = serializers.BooleanField()
     accepted_at = serializers.DateTimeField(allow_null=True)
     accepted_by = serializers.CharField(allow_null=True)
     reason = serializers.CharField()
 
 
-class ComparisonDocument(ComparisonSummary):
-    """The same with every field that differs."""
+class TroubleOfLook(serializers.Serializer[Any]):
+    """Why looks, or the syncs that they rest on, do not go on."""
 
+    of = serializers.ChoiceField(choices=["LOOK", "SYNC"])
+    failure = serializers.CharField()
+    code = serializers.CharField()
+    next_step = serializers.CharField(help_text="What somebody can do about it.")
+    failed_at = serializers.DateTimeField(allow_null=True)
+    again_at = serializers.DateTimeField(allow_null=True, help_text="When it is tried again.")
+
+
+class LookDocument(serializers.Serializer[Any]):
+    """How fresh this is: when its cluster was compared last, and what sync had seen of it."""
+
+    compared_at = serializers.DateTimeField(allow_null=True)
+    age_seconds = serializers.FloatField(allow_null=True)
+    synced_at = serializers.DateTimeField(allow_null=True)
+    due_at = serializers.DateTimeField(allow_null=True)
+    under_way = serializers.BooleanField()
+    calls = serializers.IntegerField(help_text="Calls of the last look, beside those of sync.")
+    troubles = TroubleOfLook(many=True)
+
+
+class ComparisonDocument(ComparisonSummary):
+    """The same with every field that differs, and how fresh that is."""
+
+    look = LookDocument()
     drifts = DriftedField(many=True)
+    earlier = DriftedField(many=True, help_text="What differed before, the latest first; fifty at most.")
 
 
 class WithdrawInput(serializers.Serializer[Any]):

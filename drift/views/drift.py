@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from drift import operations, queries
+from drift.freshness import Freshness
 from drift.models import Comparison, Drift
 from rbac.policy import can
 from web.lists import visible_here
@@ -92,13 +93,14 @@ def decide(request: PageRequest, pk: int) -> HttpResponse:
 
 
 def _detail(request: PageRequest, found: Comparison) -> dict[str, Any]:
-    fields = queries.open_fields(found)
+    fields, fresh = queries.open_fields(found), Freshness.of(found)
     return {
         "comparison": found,
         "rows": rows_of(fields),
         "told": sorted({one.told for one in fields if one.told and one.accepted_at is None}),
         "earlier": rows_of(queries.earlier_drifts(found)),
-        "compared": queries.compared_cluster(found),
+        "fresh": fresh,
+        "may_see_connector": can(request.user, "core_connector_view", fresh.cluster.connector),
         "may_accept": can(request.user, queries.EDIT, found),
         "may_look": can(request.user, queries.LOOK, found),
     }

@@ -1,11 +1,14 @@
 """One whole sync and one whole look for drift."""
 
+from django.db.models import Max
+
 from delegates.clock import database_now
 from deployments.engine import quota
+from deployments.models import Execution, StepExecution
 from drift import clusters, looking
 from drift.models import ComparedCluster, Comparison, Drift
 from instances.clusters import enter_new
-from instances.models import SyncedCluster
+from instances.models import SeenService, SyncedCluster
 from instances.syncing import go_on
 
 
@@ -19,12 +22,25 @@ def synced() -> SyncedCluster:
     go_on(cluster.pk)
     cluster.refresh_from_db()
     assert cluster.failure == ""
+    _after_the_story()
     return cluster
+
+
+def _after_the_story() -> None:
+    """Its clock is ahead: to this one, sync has looked before the last execution has ended."""
+    steps, executions = StepExecution.objects, Execution.objects
+    ends = [steps.aggregate(at=Max("ended_at"))["at"], executions.aggregate(at=Max("ended_at"))["at"]]
+    SeenService.objects.update(seen_at=max([database_now(), *(one for one in ends if one)]))
 
 
 def compared() -> ComparedCluster:
     """The only cluster after a whole sync and a whole look."""
-    cluster = synced()
+    return looked_at(synced())
+
+
+def looked_at(cluster: SyncedCluster) -> ComparedCluster:
+    """The same after a whole look at what sync has seen."""
+    quota.forget()
     clusters.enter_new(database_now())
     one = clusters.ask_for(cluster, database_now())
     looking.go_on(one.pk)

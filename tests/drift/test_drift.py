@@ -14,9 +14,9 @@ from tests.drift.looking import compared, drifts, state, synced
 STATES = Comparison.State
 
 
-def register(drive: Drive, **container: Any) -> str:
-    """Another revision of what runs, registered by somebody else."""
-    arn = drive.service()["taskDefinition"]
+def register(drive: Drive, task: dict[str, Any] | None = None, of: str = "", **container: Any) -> str:
+    """Another revision of what runs, or of `of`, registered by somebody else."""
+    arn = of or drive.service()["taskDefinition"]
     found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
     kept = (
         "family", "taskRoleArn", "executionRoleArn", "networkMode", "requiresCompatibilities", "cpu",
@@ -24,7 +24,7 @@ def register(drive: Drive, **container: Any) -> str:
     )  # fmt: skip
     definition = {key: found[key] for key in kept}
     definition["containerDefinitions"] = [{**found["containerDefinitions"][0], **container}]
-    answer = drive.call("ecs", "RegisterTaskDefinition", definition)
+    answer = drive.call("ecs", "RegisterTaskDefinition", {**definition, **(task or {})})
     return str(answer["taskDefinition"]["taskDefinitionArn"])
 
 
@@ -213,12 +213,12 @@ def test_what_sync_sees_while_a_look_is_under_way_waits_for_the_next(drive: Driv
     update(drive, enableExecuteCommand=True, taskDefinition=register(drive, stopTimeout=20))
     now = database_now()
     one = clusters.ask_for(SyncedCluster.objects.get(), now)
-    look = progress.claim(one.pk)
+    look = progress.Look.claim(one.pk)
     assert look is not None
     synced()
     while not look.reading.is_over:
         question = look.question()
-        look.take(drive.call(question.service, question.operation, dict(question.params)))
+        look.take(question, drive.call(question.service, question.operation, dict(question.params)))
     look.close()
     assert state() == STATES.IN_STEP, "half of it would be wrong"
     one.refresh_from_db()

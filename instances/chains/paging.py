@@ -1,0 +1,26 @@
+"""The next page of a list, as AWS names it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from guards.limits import SYNC_CALLS
+from guards.text import control_fault
+
+_LONGEST_TOKEN: Final = 8192
+
+
+class NoSense(Exception):
+    """An answer by which nobody can go on; the message is a sentence."""
+
+
+def next_page(answer: Mapping[str, Any], name: str, *, before: str, calls: int) -> str:
+    """The token of the next page, empty after the last. A list cut short would end what is still there.
+
+    `before` is the token by which this page was asked for, `calls` how many were made. Raises `NoSense`.
+    """
+    token = answer.get(name) or ""
+    if not isinstance(token, str) or len(token) > _LONGEST_TOKEN or control_fault(token):
+        raise NoSense("AWS named a next page by what is no token.")
+    if calls >= SYNC_CALLS or (token and token == before):
+        raise NoSense("The lists of this cluster come to no end.")
+    return token
