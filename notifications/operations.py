@@ -105,7 +105,7 @@ def send_test(*, actor: User, rule: NotificationRule) -> Notification:
         made = written(fact, rule, database_now())
         made.save(force_insert=True)
         NotificationRule.objects.filter(pk=rule.pk).update(held_until=None)
-        record(actor=actor, action="notificationrule.test", thing=rule)
+        record(actor=actor, action="notificationrule.test", thing=rule, after={"notification": str(made.pk)})
         transaction.on_commit(send_soon, robust=True)
     return made
 

@@ -114,7 +114,7 @@ def test_a_test_arrives_and_is_listed_with_its_answer(
     send_due()
     page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
     assert "It answered 500: Out of order" in page
-    assert "Waits for another attempt" in page
+    assert "Not taken yet" in page
     assert receiver.ids == [str(told.pk)] * 2
 
 
