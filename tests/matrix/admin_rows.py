@@ -45,6 +45,8 @@ TABLES: dict[str, Table] = {
         lambda world: world.delegate.instances.earliest("pk"), "core_delegate_view"
     ),
     "delegates.delegatetoken": Table(of("token"), "core_delegate_view"),
+    "notifications.notification": Table(of("notification"), "core_notificationrule_view"),
+    "notifications.notificationrule": Table(of("notification_rule"), "core_notificationrule_view"),
     "rbac.apikey": Table(of("key"), "core_user_view", "core_user_manage", "core_user_manage", at=ACCOUNT),
     "rbac.auditentry": Table(first_entry, "core_audit_view"),
     "rbac.resourcegroup": Table(
