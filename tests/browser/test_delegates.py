@@ -11,9 +11,11 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from delegates import telling
+from delegates.log_news import SUBJECT as LOG
 from delegates.models import Delegate, DelegateInstance, DelegateLogChunk
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance
+from web.news import changed
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -43,11 +45,14 @@ def open_list(
     return opened
 
 
-def tell(delegate: Delegate) -> None:
+def tell(delegate: Delegate, *, of_its_log: bool = False) -> None:
     """Say that a delegate changed, from a thread in which no loop of Playwright runs."""
 
     def said() -> None:
-        telling.tell(delegate.pk)
+        if of_its_log:
+            changed(LOG, delegate.pk)
+        else:
+            telling.tell(delegate.pk)
         connection.close()
 
     with ThreadPoolExecutor(1) as thread:
@@ -106,12 +111,14 @@ def test_the_page_of_a_delegate_follows_its_log_and_its_status(
     expect(page.get_by_role("log")).to_have_text("The <b>first</b> line")
     more = "\n".join(f"line {number}" for number in range(2, 202))
     DelegateLogChunk.objects.create(instance=instance, sequence=2, count=200, text=more)
+    tell(delegate, of_its_log=True)
     last = page.get_by_text("line 201", exact=True)
     expect(last).to_be_in_viewport()
     follow = page.get_by_role("button", name="Follow")
     follow.click()
     expect(follow).to_have_attribute("aria-pressed", "false")
     DelegateLogChunk.objects.create(instance=instance, sequence=202, count=3, text="more\nmore\nunseen")
+    tell(delegate, of_its_log=True)
     expect(page.get_by_text("unseen")).to_have_count(1)
     expect(page.get_by_text("unseen")).not_to_be_in_viewport()
     hear_nothing_from(delegate, seconds=200)
