@@ -92,5 +92,5 @@ def read(name: str) -> Adoption:
 def adopted(name: str, identifier: str = "taken", **choices: Any) -> Adoption:
     """The same, taken over."""
     admin, adoption = User.objects.get(username="admin"), read(name)
-    assert (adoption.state, adoption.reason) == (STATES.READY, "")
+    assert adoption.state == STATES.READY, adoption.reason
     return adopt(actor=admin, adoption=adoption, spec=AdoptionSpec(identifier, "Taken over", **choices))

@@ -8,7 +8,7 @@ from drift.models import Comparison
 from drift.taking_back import may_take_back, take_back, why_not
 from instances.models import SeenService
 from rbac.models import AuditEntry, User
-from rbac.policy import Forbidden
+from rbac.policy import NotVisible
 from tests.deployments.driving import Drive
 from tests.drift.foreign import STATES, adopted, make
 from tests.drift.looking import drifts, synced
@@ -73,6 +73,6 @@ def test_who_may_not_delete_what_was_made_may_not_take_it_back(drive: Drive) -> 
     adoption = adopted("legacy")
     stranger = User.objects.create_user(username="stranger")
     assert not may_take_back(stranger, adoption)
-    with pytest.raises(Forbidden):
+    with pytest.raises(NotVisible):
         take_back(actor=stranger, adoption=adoption)
     assert Service.objects.filter(identifier="taken").exists()
