@@ -11,7 +11,7 @@ from drift.freshness import Freshness
 from drift.models import Adoption, ComparedCluster, Comparison, Drift
 from guards.limits import DRIFT_FIELDS
 from instances.queries import UNSHOWN
-from rbac.policy import Principal, visible_to
+from rbac.policy import Principal, visible_below
 
 VIEW: Final = "core_environment_view"
 EDIT: Final = "core_environment_edit"
@@ -46,7 +46,7 @@ def comparisons(principal: Principal, state: str = "") -> QuerySet[Comparison]:
     """What was compared in environments that the reader may see; `state` narrows it."""
     rows = Comparison.objects.filter(seen__gone_at=None)
     rows = rows.filter(state=state) if state else rows
-    return visible_to(principal, VIEW, with_places(rows))
+    return visible_below(principal, VIEW, with_places(rows))
 
 
 def counted(rows: QuerySet[Comparison]) -> Mapping[str, int]:

@@ -14,7 +14,7 @@ from drift import operations, queries
 from drift.freshness import Freshness
 from drift.models import Comparison, Drift
 from rbac.policy import can
-from web.lists import visible_here
+from web.lists import visible_on_long_list
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import BadInput
@@ -45,7 +45,7 @@ def drift(request: PageRequest) -> HttpResponse:
     """This will list the ECS services of the chosen scope that differ from what was deployed."""
     chosen = request.GET.get("show", "")
     chosen = chosen if chosen in dict(CHOICES) else STATES.DRIFTED
-    mine = visible_here(request, queries.VIEW, Comparison.objects.filter(seen__gone_at=None))
+    mine = visible_on_long_list(request, queries.VIEW, Comparison.objects.filter(seen__gone_at=None))
     counts = {**queries.counted(mine)}
     counts[EVERYTHING] = sum(counts.values())
     found = mine if chosen == EVERYTHING else mine.filter(state=chosen)

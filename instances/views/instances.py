@@ -19,7 +19,7 @@ from instances.models import ServiceInstance
 from instances.pictures import pictures
 from instances.pruning import STOPPED_KEPT
 from rbac.policy import visible_to
-from web.lists import granted, topics_here, visible_here, visible_on_long_list
+from web.lists import granted, topics_here, visible_on_long_list
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 from web.problems import BadInput, Conflict
@@ -35,10 +35,12 @@ VIEW_PIPELINE: Final = "core_pipeline_view"
 @require_safe
 def instances(request: PageRequest) -> HttpResponse:
     """This will list the service instances of the chosen scope, newest first."""
-    rows = ServiceInstance.objects.filter(stopped_at__isnull=not _is_stopped(request))
-    found = visible_on_long_list(request, queries.VIEW_ENVIRONMENT, queries.with_places(rows))
-    places = visible_here(request, queries.VIEW_ENVIRONMENT, Infrastructure.objects.all())
-    return _shown(request, found, places, service=None)
+    # Who sees an environment sees what runs there: asked once for the list and all that stands around it.
+    here = _environments(request)
+    running = ServiceInstance.objects.filter(seen__infrastructure__environment__in=list(here))
+    found = queries.with_places(running.filter(stopped_at__isnull=not _is_stopped(request)))
+    places = Infrastructure.objects.filter(environment__in=list(here))
+    return _shown(request, found, places, here, service=None)
 
 
 @page
@@ -49,7 +51,7 @@ def instances_of_service(request: PageRequest, pk: int) -> HttpResponse:
     found = queries.instances_of(request.user, service, stopped=_is_stopped(request))
     used = Infrastructure.objects.filter(seen__service=service).distinct()
     places = visible_to(request.user, queries.VIEW_ENVIRONMENT, used)
-    return _shown(request, found, places, service=service)
+    return _shown(request, found, places, _environments(request), service=service)
 
 
 @page
@@ -79,6 +81,7 @@ def _shown(
     request: PageRequest,
     found: QuerySet[ServiceInstance],
     places: QuerySet[Infrastructure],
+    environments: Mapping[int, str],
     *,
     service: Service | None,
 ) -> HttpResponse:
@@ -101,7 +104,7 @@ def _shown(
         "problem": problem,
         "is_narrowed": any(typed.values()),
         "origins": ServiceInstance.Origin.choices,
-        "environments": _environments(request),
+        "environments": sorted(set(environments.values()))[:MOST_CHOICES],
         "kept_days": STOPPED_KEPT.days,
     }
     return render(request, "instances/list.html", context)
@@ -118,7 +121,7 @@ def _what_opens(request: PageRequest, rows: Iterable[ServiceInstance]) -> Mappin
     }
 
 
-def _environments(request: PageRequest) -> list[str]:
-    rows = visible_here(request, queries.VIEW_ENVIRONMENT, Environment.objects.all())
-    names = rows.order_by("identifier").values_list("identifier", flat=True).distinct()
-    return list(names[:MOST_CHOICES])
+def _environments(request: PageRequest) -> dict[int, str]:
+    """The environments that the reader sees in the chosen scope: their identifiers by key."""
+    rows = visible_on_long_list(request, queries.VIEW_ENVIRONMENT, Environment.objects.all())
+    return dict(rows.values_list("pk", "identifier"))
