@@ -10,6 +10,7 @@ from django.http import Http404
 from rbac.models import ResourceGroupEntry, RoleAssignment, RolePermission, Scope
 from rbac.permissions import PERMISSIONS, SHARED_VIEWS, view_permission
 from rbac.policy.principals import Principal, assignments_of, key_allows
+from rbac.policy.sealed import sealed
 from rbac.policy.things import Scoped, identity_of, identity_path, scope_id_of, scope_path
 from rbac.policy.tree import at_or_below, live
 from rbac.policy.where import is_granted, named, open_scopes, scopes_where
@@ -46,13 +47,14 @@ def visible_to(principal: Principal, permission: str, queryset: QuerySet[Thing])
 
     One query whatever the number of objects: assignments are looked up in uncorrelated `IN (SELECT …)`.
     """
-    scopes = scopes_where(principal, permission).values("pk")
+    scopes = sealed(scopes_where(principal, permission).values("pk"))
     granted = Q(**{f"{scope_path(queryset.model)}__in": scopes})
     identity = identity_path(queryset.model, permission)
     if identity is None or not key_allows(principal, permission):
         return queryset.filter(granted)
-    names = _names(principal, permission).values("identifier")
-    return queryset.filter(granted | _called(principal, permission, queryset.model, identity, names))
+    narrow = _narrow(principal, permission)
+    names = sealed(_names(narrow, permission).values("identifier"))
+    return queryset.filter(granted | _called(principal, permission, queryset.model, identity, narrow, names))
 
 
 def visible_below(
@@ -74,10 +76,11 @@ def visible_below(
     granted = Q(**{f"{path}__in": list(scopes.values_list("pk", flat=True))})
     if identity is None or not key_allows(principal, permission):
         return queryset.filter(granted)
-    names = list(_names(principal, permission).values_list("identifier", flat=True))
+    narrow = _narrow(principal, permission)
+    names = list(_names(narrow, permission).values_list("identifier", flat=True))
     if not names:
         return queryset.filter(granted)
-    called = _called(principal, permission, queryset.model, identity, names)
+    called = _called(principal, permission, queryset.model, identity, narrow, names)
     if scope is not None:
         called &= at_or_below(scope, path) | Q(**{f"{path}__in": above})
     return queryset.filter(granted | called)
@@ -102,14 +105,21 @@ def _narrow(principal: Principal, permission: str) -> QuerySet[RoleAssignment]:
     return assignments_of(principal).filter(role__in=roles, resource_group__isnull=False)
 
 
-def _names(principal: Principal, permission: str) -> QuerySet[ResourceGroupEntry]:
+def _names(narrow: QuerySet[RoleAssignment], permission: str) -> QuerySet[ResourceGroupEntry]:
     """What resource groups name, one by one, for assignments that give `permission`."""
-    groups = _narrow(principal, permission).values("resource_group_id")
+    groups = narrow.values("resource_group_id")
     kind = PERMISSIONS[permission].resource
     return ResourceGroupEntry.objects.filter(resource=kind, group__in=groups).exclude(identifier="")
 
 
-def _called(principal: Principal, permission: str, model: type[Model], identity: str, names: object) -> Q:
+def _called(
+    principal: Principal,
+    permission: str,
+    model: type[Model],
+    identity: str,
+    narrow: QuerySet[RoleAssignment],
+    names: object,
+) -> Q:
     """The condition that an assignment speaks of a row by its name, and reaches the scope of the row."""
     path, at, is_shared = scope_path(model), "group__assignments__scope", permission in SHARED_VIEWS
     reach = Q(**{at: OuterRef(path)}) | Q(**{at: OuterRef(f"{path}__parent")})
@@ -121,8 +131,8 @@ def _called(principal: Principal, permission: str, model: type[Model], identity:
         reach,
         resource=PERMISSIONS[permission].resource,
         identifier=OuterRef(identity),
-        group__assignments__in=_narrow(principal, permission).values("pk"),
+        group__assignments__in=sealed(narrow.values("pk")),
     )
-    scopes = open_scopes(principal, is_shared=is_shared).values("pk")
+    scopes = sealed(open_scopes(principal, is_shared=is_shared).values("pk"))
     # Few rows pass the first condition, which costs little; the last is asked row by row.
     return Q(Q(**{f"{identity}__in": names}), Q(**{f"{path}__in": scopes}), Exists(entries))

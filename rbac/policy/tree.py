@@ -3,6 +3,7 @@
 from django.db.models import Q, QuerySet
 
 from rbac.models import RoleAssignment, Scope
+from rbac.policy.sealed import sealed
 
 
 def at_or_below(scope: Scope, path: str = "scope") -> Q:
@@ -25,14 +26,15 @@ def live(path: str = "") -> Q:
 
 def covered_by(assignments: QuerySet[RoleAssignment]) -> Q:
     """Return the condition that a scope lies at or below that of an assignment."""
-    at = assignments.values("scope_id")
+    at = sealed(assignments.values("scope_id"))
     return Q(pk__in=at) | Q(parent__in=at) | Q(parent__parent__in=at)
 
 
 def above_of(assignments: QuerySet[RoleAssignment]) -> Q:
     """Return the condition that a scope lies above that of an assignment, which must be live itself."""
     alive = assignments.filter(live("scope__"))
-    return Q(pk__in=alive.values("scope__parent_id")) | Q(pk__in=alive.values("scope__parent__parent_id"))
+    parents, tops = alive.values("scope__parent_id"), alive.values("scope__parent__parent_id")
+    return Q(pk__in=sealed(parents)) | Q(pk__in=sealed(tops))
 
 
 def covers(scope: int) -> Q:
