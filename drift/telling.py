@@ -124,11 +124,10 @@ def _named(step: StepExecution) -> str:
 
 
 def _foreign(name: str, revision: KnownRevision | None) -> str:
-    if revision is None:
-        return f"It runs {name}, which no deployment of Slipway has registered."
-    by = f" by {revision.registered_by}" if revision.registered_by else ""
-    when = f" at {_at(revision.registered_at)}" if revision.registered_at else ""
-    return f"It runs {name}, which no deployment of Slipway has registered; it was registered{by}{when}."
+    by = f" by {revision.registered_by}" if revision and revision.registered_by else ""
+    when = f" at {_at(revision.registered_at)}" if revision and revision.registered_at else ""
+    known = f"; it was registered{by}{when}" if by or when else ""
+    return f"It runs {name}, which no deployment of Slipway has registered{known}."
 
 
 def _at(moment: datetime) -> str:
