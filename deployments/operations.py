@@ -75,7 +75,14 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
         return earlier
     text = yaml or (replays.yaml if replays else pipeline.yaml)
     told = {**replays.inputs, **replays.hidden_inputs} if replays else inputs or {}
-    asked = checked_run(actor=actor, pipeline=pipeline, yaml=text, artifact_tag=artifact_tag, inputs=told)
+    asked = checked_run(
+        actor=actor,
+        pipeline=pipeline,
+        yaml=text,
+        artifact_tag=artifact_tag,
+        inputs=told,
+        is_replay=replays is not None,
+    )
     places = [] if replays else freezes.places_of(asked.targets)
     overridden = freezes.let_through(actor, pipeline.scope, places, override=override_freeze)
     try:

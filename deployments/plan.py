@@ -12,15 +12,14 @@ from deployments.inputs import defaults
 from deployments.late import has_late, late_in, named_where
 from deployments.models import ActionRun, Artifact, Execution, StageExecution, StepExecution, StepGroup
 from deployments.pipelines import GroupSpec, PipelineSpec, StageSpec, StepSpec
+from deployments.replaying import bring_back, own_of
+from deployments.step_manifests import with_kept
 from deployments.steps.base import BadStepError, step_kind
 from deployments.store_connectors import settled
 from deployments.targets import Missing, Target
 from deployments.variables import expressions
 from rbac.models import Scope
 from rbac.policy import Principal
-
-# What a replay has of its own.
-_OF_A_RUN = ("pipeline", "stage", "infra")
 
 
 class CannotPlanError(ValueError):
@@ -48,25 +47,11 @@ def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Targe
         stage.save()
         for step, actions in planned_steps(stage, target.spec):
             _save_groups(step.group)
+            step.spec = with_kept(stage, step.type, step.spec)
             step.save()
             ActionRun.objects.bulk_create(_row(step, *numbered) for numbered in enumerate(actions))
     if execution.replays is not None:
-        _bring_back(execution, execution.replays)
-
-
-def _bring_back(execution: Execution, earlier: Execution) -> None:
-    """Let a planned run deploy what an earlier one did: its manifests as read then, its image by digest.
-
-    What the run is called and where it goes to stay as planned.
-    """
-    then = {one.identifier: one for one in earlier.stages.all()}
-    for stage in execution.stages.all():
-        if old := then.get(stage.identifier):
-            stage.sources = old.sources
-            stage.values = {**stage.values, **old.values, **{name: stage.values[name] for name in _OF_A_RUN}}
-            stage.save(update_fields=["sources", "values"])
-    execution.artifact = earlier.artifact
-    execution.save(update_fields=["artifact"])
+        bring_back(execution, execution.replays)
 
 
 def _save_groups(group: StepGroup | None) -> None:
@@ -112,9 +97,10 @@ def planned_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedSte
         (StepExecution.Section.EXECUTION, spec.steps, forward),
         (StepExecution.Section.ROLLBACK, spec.rollback_steps, back),
     )
+    then = own_of(stage)
     for section, steps, groups in sections:
         for position, unfilled in enumerate(steps):
-            step = _filled_in(stage, unfilled, stage.execution.scope)
+            step = _filled_in(stage, unfilled, then.get(unfilled.identifier, {}))
             # A rollback step has no actions of its own: the undos of its partners run there.
             units = step.units if section == StepExecution.Section.EXECUTION else ()
             actions = [(unit.title, action) for unit in units for action in unit.actions]
@@ -173,11 +159,12 @@ def bad_manifests(pipeline: PipelineSpec, scope: Scope, reader: Principal | None
     ]
 
 
-def _filled_in(stage: StageExecution, step: StepSpec, scope: Scope) -> StepSpec:
+def _filled_in(stage: StageExecution, step: StepSpec, then: Mapping[str, Any]) -> StepSpec:
     """The step with the expressions of its spec resolved: what it will do is settled when a run starts."""
     place = f"pipeline.stages.{stage.position}.stage.spec.execution"
     try:
-        filled = replace(step, spec=step_manifests.frozen(step.type, step.spec, stage.values, scope))
+        spec = step_manifests.frozen(step.type, step.spec, stage.values, stage.execution.scope, then)
+        filled = replace(step, spec=spec)
         step_kind(step.type).spec_from(filled.spec)
     except BadExpressionError as bad:
         named = named_where(step_kind(step.type), step.spec, bad.where)

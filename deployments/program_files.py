@@ -5,6 +5,7 @@ from typing import Any
 
 from connectors.files import FileMissing, read_files, split_reference
 from deployments.actions.terraform.configuration import CONFIGURATION
+from deployments.kept_texts import opened
 from deployments.manifests.stores import StoreError
 from deployments.step_sources import INLINE
 from rbac.models import Scope
@@ -34,4 +35,5 @@ def texts_of(source: Mapping[str, Any], scope: Scope) -> list[dict[str, str]]:
 
 def texts_by_path(rows: Iterable[Mapping[str, Any]], kind: str) -> dict[str, str]:
     """The texts among a step's own sources, by path; what was written in the step itself has an empty one."""
-    return {one["name"]: one["text"] for row in rows if row["kind"] == kind for one in row.get("texts") or ()}
+    found = opened([row for row in rows if row["kind"] == kind])
+    return {one["name"]: one["text"] for row in found for one in row.get("texts") or ()}

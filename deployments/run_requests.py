@@ -43,16 +43,17 @@ def checked_run(
     artifact_tag: str,
     inputs: Mapping[str, Any],
     is_preview: bool = False,
+    is_replay: bool = False,
 ) -> RunRequest:
     """Check what a run of this YAML is told, and that this person may use all that it uses.
 
-    A preview asks for no secrets and makes do without what is missing.
+    A preview asks for no secrets and makes do without what is missing; a replay has the files of its run.
 
     Raises `PipelineNotRunnable` when the pipeline cannot run, `BadInput` for a wrong tag or input.
     """
     require(actor, "core_pipeline_execute", pipeline)
     spec = read(yaml)
-    targets = targets_of(spec, pipeline.scope)
+    targets = targets_of(spec, pipeline.scope, has_manifests=is_replay)
     # R082: a person needs access to what the pipeline uses on their behalf.
     refuse_lacking(actor, needs_of_run(spec, targets, pipeline.scope))
     given = _checked_inputs(spec, inputs, is_preview=is_preview)
@@ -60,15 +61,18 @@ def checked_run(
     return RunRequest(spec, targets, artifact, given.plain, given.secrets, unknown_inputs(spec, inputs))
 
 
-def targets_of(spec: PipelineSpec, scope: Scope) -> list[Target]:
-    """Look up all that a pipeline names. Raises `PipelineNotRunnable` for what cannot run."""
+def targets_of(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = False) -> list[Target]:
+    """Look up all that a pipeline names. Raises `PipelineNotRunnable` for what cannot run.
+
+    Where an earlier run `has_manifests`, those of steps are not looked for: they may be gone by now.
+    """
     targets, missing = find_targets(spec, scope)
     refuse_missing(
         missing
         or [
             *missing_values(targets),
             *closed_to_delegates(targets),
-            *plan.bad_manifests(spec, scope),
+            *([] if has_manifests else plan.bad_manifests(spec, scope)),
             *bad_groups(spec, scope),
             *bad_connectors(spec, scope),
             *bad_secrets(spec, scope),

@@ -5,12 +5,14 @@ from typing import Any
 
 from connectors.files import FileMissing, owner_of
 from deployments.expressions import has_expression, resolve
+from deployments.kept_texts import put_away
 from deployments.late import filled_in, late_in
 from deployments.manifests.check import check_manifest
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.places import is_remote
 from deployments.manifests.stores import StoreError, fetch
 from deployments.manifests.templates import STACK_TEMPLATE
+from deployments.models import StageExecution
 from deployments.program_files import is_program, texts_of
 from deployments.step_sources import Fault, named_sources
 from deployments.steps.base import BadStepError, step_kind
@@ -37,17 +39,27 @@ def faults(
             yield from [Fault(field, unseen)] if unseen else _text_faults(field, source, scope)
 
 
-def frozen(type_: str, spec: Mapping[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+def frozen(
+    type_: str,
+    spec: Mapping[str, Any],
+    values: Mapping[str, Any],
+    scope: Scope,
+    then: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
     """The spec of a step as a run keeps it: expressions filled in, the texts of its manifests written down.
 
     The expressions inside a manifest stay, as do those that name what is only known when the step begins.
-    What lies in Git or S3 is fetched when the step comes to it. Raises `BadStepError` for a manifest that
+    What lies in Git or S3 is fetched when the step comes to it; what stands in `then`, by field, is taken as
+    an earlier run had it. Raises `BadStepError` for a manifest that
     is not there or not readable, `BadExpressionError` for an expression of the spec.
     """
     kind = step_kind(type_)
     return {
         **filled_in(kind, spec, values, later=late_in(values)),
-        **{field: _freeze(source, values, scope) for field, source in named_sources(kind, spec)},
+        **{
+            field: {FROZEN: then[field]} if field in then else _freeze(source, values, scope)
+            for field, source in named_sources(kind, spec)
+        },
     }
 
 
@@ -55,6 +67,12 @@ def frozen_sources(type_: str, spec: Mapping[str, Any]) -> tuple[dict[str, Any],
     """The manifests that a step of an execution brings itself, as the sources of a stage are written."""
     kind = step_kind(type_)
     return tuple(spec[field][FROZEN] for field in kind.manifests if FROZEN in spec.get(field, {}))
+
+
+def with_kept(stage: StageExecution, type_: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of a step with the texts that it brings put away; inside the commit that writes it."""
+    rows = put_away(stage, frozen_sources(type_, spec))
+    return {**spec, **{row["identifier"]: {FROZEN: row} for row in rows}}
 
 
 def _freeze(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from delegates.clock import database_now
 from deployments.engine.dispatch import Group, due_groups, look_at_group
 from deployments.engine.looked import give_back, note_bug
 from deployments.engine.provisions import free_old_plans
+from deployments.kept_texts import free_unused
 from web.outages import OUTAGES, is_outage
 
 logger = logging.getLogger(__name__)
@@ -46,9 +47,12 @@ def look_group(*, execution_ids: list[str], token: str = "", **_: Any) -> None:
 
 @shared_task(name="deployments.tasks.prune")
 def prune(**_: Any) -> None:
-    """Drop what plans hold that nobody has applied in time."""
-    if freed := free_old_plans(database_now()):
+    """Drop what plans hold that nobody has applied in time, and texts that no run uses any more."""
+    now = database_now()
+    if freed := free_old_plans(now):
         logger.info("Dropped %s plans that nobody has applied", freed)
+    if freed := free_unused(now):
+        logger.info("Dropped %s texts that no run uses any more", freed)
 
 
 def wake_soon(execution_id: UUID) -> None:

@@ -121,6 +121,9 @@ TERRAFORM_FILE_BYTES: Final = Limit(4 * 1024**3, "bytes", "a file that Terraform
 GIT_FILES: Final = Limit(500, "files", "what one task fetches from git or S3", OWN)
 GIT_FILE_BYTES: Final = Limit(256 * 1024, "bytes", "a file from git or S3", "a file of ours")
 GIT_BYTES: Final = Limit(512 * 1024, "bytes", "the files that one task fetches from git or S3", OWN)
+KEPT_FILES_BYTES: Final = Limit(
+    1024 * 1024, "bytes", "the files of the file store that one manifest names, as a run keeps them", OWN
+)
 GIT_REFS: Final = Limit(1000, "names", "the branches, and the tags, that one task lists", OWN)
 GIT_TRANSFER_BYTES: Final = Limit(100 * 1024**2, "bytes", "one commit of a repository, as it is sent", OWN)
 GIT_MEMORY_BYTES: Final = Limit(1024**3, "bytes", "the memory of a git program", OWN)

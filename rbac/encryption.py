@@ -5,6 +5,7 @@ moved to another place it cannot be read. Tokens from before (Fernet) have no pl
 they are rotated.
 """
 
+import hmac
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import lru_cache
@@ -55,6 +56,14 @@ def decrypt(token: str, place: str = "") -> str:
     raise WrongKey
 
 
+def fingerprint(text: str) -> str:
+    """A name, 64 characters, by which the same text is known again, and which says nothing without the key.
+
+    Under another first key the same text has another name.
+    """
+    return hmac.digest(_fingerprint_key(settings.FIELD_ENCRYPTION_KEYS[0]), text.encode(), "sha256").hex()
+
+
 def is_current(token: str) -> bool:
     """Whether a token is under the first key, and bound to its place."""
     return token.startswith(f"{_VERSION}{name_of(settings.FIELD_ENCRYPTION_KEYS[0])}.")
@@ -93,5 +102,13 @@ def _opened(key: str, token: str, place: str) -> str:
 @lru_cache(maxsize=16)
 def _cipher(key: str) -> AESGCM:
     """The cipher of a key; never with the key itself, which the older tokens use in another way."""
-    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"slipway fields 2")
-    return AESGCM(derived.derive(urlsafe_b64decode(key)))
+    return AESGCM(_derived(key, b"slipway fields 2"))
+
+
+@lru_cache(maxsize=16)
+def _fingerprint_key(key: str) -> bytes:
+    return _derived(key, b"slipway fingerprints")
+
+
+def _derived(key: str, use: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=use).derive(urlsafe_b64decode(key))

@@ -18,6 +18,8 @@ from deployments.models import (
     CheckedItem,
     Interrupt,
     KeptPlan,
+    KeptText,
+    KeptTextUse,
     Memory,
     PreviewQuestion,
     Pulse,
@@ -86,6 +88,8 @@ def complete(world: World) -> None:
         scope=world.scope, step=step, applied_by="demo #1", applied_at=now, **used
     )
     KeptPlan.objects.create(execution=execution, planned_at=now, **used)
+    kept = KeptText.objects.create(name="a", text="cpu: '256'\n", bytes=11, used_at=now)
+    KeptTextUse.objects.create(stage=stage, text=kept)
     Memory.objects.create(step=step, run=1, name="before", value="{}")
     AwsEvent.objects.create(execution=execution, event_id="a", ecs_service="a", at=now, message="steady")
     Pulse.objects.create(name="dispatcher", at=now)

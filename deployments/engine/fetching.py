@@ -4,12 +4,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aws.errors import Undelivered
+from connectors.files import FileMissing, StoredFile, read_files
 from delegates.site_steps import step_after
 from deployments.actions.base import ActionFailed
 from deployments.expressions import BadExpressionError, resolve
 from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
 from deployments.manifests.places import COMMIT, GIT, beside, is_wanting, paths_of, pinned, ref_of, words_of
+from deployments.manifests.stores import is_in_file_store
+from deployments.replaying import NOT_KEPT, words_for
+from guards.limits import KEPT_FILES_BYTES
+from rbac.models import Scope
 
+# How many files one line of the log lists.
+MOST_FILES = 10
 Row = Mapping[str, Any]
 Fetch = Callable[[dict[str, Any]], dict[str, Any]]
 """Fetches what a request names. Raises `AwsError`."""
@@ -83,6 +90,57 @@ def request_for(rows: Sequence[Row]) -> dict[str, Any]:
     else:
         where = {"region": place["region"], "bucket": place["bucket"]}
     return {"connector": first["connector_id"], **where, "paths": paths_of(rows)}
+
+
+def from_file_store(rows: Sequence[Row], kind: str, scope: Scope) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The manifests in the file store that no run has read yet, with their texts and versions, by position.
+
+    All of them are read at once, so that they fit together; one whose files are not there is left for the
+    action that needs it to say so. Raises `ActionFailed` for one of this kind that is too large to keep.
+    """
+    for number, row in enumerate(rows):
+        if not is_in_file_store(row) or row.get("texts") or not row["paths"]:
+            continue
+        try:
+            files = [one for path in row["paths"] for one in read_files(scope, path)]
+        except FileMissing:
+            continue
+        size = sum(len(one.text.encode()) for one in files)
+        if size <= KEPT_FILES_BYTES:
+            yield number, _as_read(row, files)
+        elif row["kind"] == kind:
+            found = f"{len(files)} files of {size:,} bytes together"
+            raise ActionFailed(
+                "MANIFEST_TOO_LARGE",
+                f"The manifest {row['identifier']} names {found}, and a run keeps {KEPT_FILES_BYTES} at "
+                "most. Name fewer files, and run again.",
+            )
+
+
+def _as_read(row: Row, files: Sequence[StoredFile]) -> dict[str, Any]:
+    return {
+        **row,
+        "versions": {one.ref: one.version for one in files},
+        "texts": [{"name": one.ref, "text": one.text} for one in files],
+    }
+
+
+def told_of_kept(row: Row) -> str:
+    """What the log says of a manifest that the run has by now: its version, and which run read it first."""
+    if NOT_KEPT in row:
+        return (
+            f"The files of {row['identifier']} were not kept by #{row[NOT_KEPT]}: using them as they are now"
+        )
+    then = words_for(row)
+    if is_in_file_store(row):
+        versions = row.get("versions") or {}
+        if not versions and not then:
+            return ""
+        files = [f"version {version} of {name}" for name, version in list(versions.items())[:MOST_FILES]]
+        more = [f"{len(versions) - MOST_FILES} more"] if len(versions) > MOST_FILES else []
+        said = " and ".join([*files, *more]) or f"the files of {row['identifier']}"
+        return f"Using {said}{then}"
+    return f"{told(row)}{then}" if then else ""
 
 
 def told(row: Row) -> str:

@@ -10,9 +10,10 @@ from deployments.engine.branches import Turns
 from deployments.engine.lease import Lease
 from deployments.engine.parking import Parking
 from deployments.engine.world import Door, RemoteDoor, World
+from deployments.kept_texts import put_away
 from deployments.models import ActionRun, AwsEvent, Execution, Slot, SlotClaim, StageExecution, StepExecution
 from deployments.regions import region_for
-from deployments.step_manifests import FROZEN
+from deployments.step_manifests import FROZEN, with_kept
 from deployments.waiting_lines import waiting_claims
 from guards.masks import Mask
 
@@ -124,9 +125,11 @@ class Shared:
             self.execution.save(update_fields=["artifact"])
             self._artifact_pinned = False
         if self._pinned:
+            self.stage.sources = put_away(self.stage, self.stage.sources)
             self.stage.save(update_fields=["sources"])
             self._pinned = False
         for step in self._pinned_steps.values():
+            step.spec = with_kept(self.stage, step.type, step.spec)
             step.save(update_fields=["spec"])
         self._pinned_steps = {}
 

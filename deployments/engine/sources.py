@@ -8,6 +8,7 @@ from deployments.actions.base import ActionFailed
 from deployments.actions.naming import as_text
 from deployments.actions.supplies import Loaded, Source, Template
 from deployments.expressions import BadExpressionError, resolve, value_at
+from deployments.kept_texts import opened
 from deployments.manifests.check import ManifestProblem, check_manifest, check_together
 from deployments.manifests.document import BadDocument, Document
 from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
@@ -65,7 +66,7 @@ def load_template(
     """Fetch a template that a step brings, with its expressions filled in. Raises `ActionFailed`."""
     known = {**known_values(execution, stage), **learned}
     try:
-        document = fetch(_of_kind(own, kind)[0], execution.scope)[0]
+        document = fetch(opened(_of_kind(own, kind))[0], execution.scope)[0]
         text = with_values(document.text, lambda text: as_text(resolve(text, known)))
     except StoreError as error:
         raise ActionFailed("MANIFEST_MISSING", str(error)) from error
@@ -128,7 +129,7 @@ def _read(execution: Execution, rows: Rows, kind: str, known: Mapping[str, Any])
     try:
         layers = read_layers(
             kind,
-            _of_kind(rows, kind),
+            opened(_of_kind(rows, kind)),
             execution.scope,
             lambda document: document.with_value(_resolved(document, known)),
         )

@@ -31,16 +31,19 @@ class EngineSupplies:
 
     def load_all(self, kind: str) -> tuple[Loaded, ...]:
         self._bring_in(kind)
+        self._tell_of(kind)
         learned = self._rollout.learned()
         return sources.load_all(self._shared.execution, self._shared.stage, kind, learned, self._own)
 
     def template(self, kind: str) -> Template:
         self._fetch_in(kind)
+        self._tell_of(kind)
         learned = self._rollout.learned()
         return sources.load_template(self._shared.execution, self._shared.stage, kind, learned, self._own)
 
     def program_files(self, kind: str) -> dict[str, str]:
         self._bring_in(kind)
+        self._tell_of(kind)
         return texts_by_path(self._own, kind)
 
     @property
@@ -53,9 +56,16 @@ class EngineSupplies:
         self._pin_artifact()
         self._fetch_in(kind)
 
+    def _rows(self, kind: str) -> Sequence[Row]:
+        """Where manifests of a kind are looked for: what a step brings itself goes before the service's."""
+        return self._own if sources.brings(self._own, kind) else self._shared.stage.sources
+
     def _fetch_in(self, kind: str) -> None:
         is_own = sources.brings(self._own, kind)
-        rows = self._own if is_own else self._shared.stage.sources
+        rows = self._rows(kind)
+        if not is_own:
+            for number, row in fetching.from_file_store(rows, kind, self._shared.execution.scope):
+                self._shared.pin(number, row)
         name = self._name("fetches", kind)
         groups = self._rollout.recall(name) or fetching.groups_of(rows, kind)
         if not groups or not self._is_first(name):
@@ -78,6 +88,16 @@ class EngineSupplies:
             self._shared.pin_own(step, row) if is_own else self._shared.pin(number, row)
             for number, row in came
         ]
+
+    def _tell_of(self, kind: str) -> None:
+        """Say once in a step which version of the files it works with."""
+        action = self._rollout.row.pk
+        if not self._is_first(f"tells {kind}") or self._rollout.remember(f"told {kind}", action) != action:
+            return
+        said = (fetching.told_of_kept(row) for row in self._rows(kind) if row["kind"] == kind)
+        for line in dict.fromkeys(said):
+            if line:
+                self._rollout.log(line)
 
     def _pin_artifact(self) -> None:
         """Settle tag and digest of the image, once for the execution."""

@@ -6,6 +6,7 @@ from deployments.models.freezes import FreezeWindow
 from deployments.models.input_sets import InputSet
 from deployments.models.interventions import CheckedItem, Interrupt, Slot, SlotClaim
 from deployments.models.journal import AwsEvent, Call, LogChunk, Memory
+from deployments.models.kept import KeptText, KeptTextUse
 from deployments.models.pipelines import Pipeline, PipelineVersion
 from deployments.models.places import Environment, Infrastructure, ServiceOverride
 from deployments.models.previews import PreviewQuestion
@@ -29,6 +30,8 @@ __all__ = [
     "InputSet",
     "Interrupt",
     "KeptPlan",
+    "KeptText",
+    "KeptTextUse",
     "LogChunk",
     "Manifest",
     "Memory",

@@ -8,7 +8,7 @@ import pytest
 
 from connectors.downstream import LacksAccess
 from connectors.models import Connector
-from connectors.operations import delete_connector
+from connectors.operations import delete_connector, delete_file, save_file
 from delegates.owners import register_owner
 from deployments.authoring import PipelineNotRunnable, save_pipeline
 from deployments.delegated_calls import CallOwner
@@ -17,6 +17,7 @@ from deployments.models import Execution, Pipeline, StepExecution
 from deployments.operations import retry_execution
 from deployments.preview.documents import ShownPreview
 from deployments.previews import preview_pipeline
+from overview.operations import return_to
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
 from tests.deployments.driving import Drive
@@ -89,6 +90,25 @@ def test_a_retry_of_a_step_goes_on_with_its_commit(drive: Drive, git_server: Git
     assert execution.failure is not None
     assert step_of(execution).spec["taskDefinition"]["frozen"]["commit"] == first
     assert drive.run("done").status == "SUCCESS"
+
+
+def test_a_step_that_is_brought_back_runs_what_it_ran(drive: Drive, git_server: GitServer, job: Job) -> None:
+    admin, scope = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
+    stored = save_file(actor=admin, scope=scope, path="/jobs/task.yaml", content=DEFINITION)
+    commit = git_server.commit({"jobs/run.yaml": request_text(drive)})
+    git_connector(git_server.url)
+    spec = lying("taskDefinition", "FileStore", "/jobs/task.yaml", "")
+    first = job(spec + lying("runTaskRequestDefinition", "Git", "/jobs/run.yaml")).run("done")
+    assert first.status == "SUCCESS", first.failure
+    git_server.commit({"jobs/run.yaml": "launchTyp: FARGATE\n"})
+    delete_file(actor=admin, node=stored, although_used=True)
+    again = return_to(actor=drive.deployer, deployment=first.stages.get())
+    drive.until_over(again)
+    assert again.status == "SUCCESS", again.failure
+    assert again.calls.filter(operation="FetchFiles").count() == 0
+    log = drive.log(again)
+    assert f"Using the files of taskDefinition, as deployed by #{first.number}" in log
+    assert f"Using commit {commit[:12]} of the branch main of shop, as deployed by #{first.number}" in log
 
 
 def test_a_step_takes_its_place_from_variables_and_its_files_from_a_bucket(drive: Drive, job: Job) -> None:

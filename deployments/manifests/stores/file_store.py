@@ -7,8 +7,15 @@ from deployments.manifests.document import Document
 from deployments.manifests.stores.base import Source, StoreError, document_of, store
 from rbac.models import Scope
 
+FILE_STORE = "FileStore"
 
-@store("FileStore", title="File Store")
+
+def is_in_file_store(row: Source) -> bool:
+    """Whether a manifest lies in the file store."""
+    return bool(row["store"] == FILE_STORE)
+
+
+@store(FILE_STORE, title="File Store")
 def fetch_files(source: Source, scope: Scope) -> Iterator[Document]:
     """Every file that the source's paths name, and every file in the folders among them."""
     for path in source["paths"]:
