@@ -15,10 +15,12 @@ from drift.adopting import read_what_is_asked
 from drift.clusters import DRIFT, let_all_go_on
 from drift.keeping import keep_comparisons
 from drift.models import ComparedCluster, KnownRevision
+from drift.news import waiting_changed
 from drift.reading import REVISIONS, Reading
 from drift.wanted import wanted_reading
 from instances.chains.chain import Chain
 from instances.models import SyncedCluster
+from instances.pausing import Failure
 from instances.reading import Question
 from instances.told import Told
 
@@ -74,6 +76,12 @@ class Look(Chain):
                 self.update(due_at=now + SOON)
             if self.reading.calls:
                 let_all_go_on(row, now)
+
+    def fail(self, failure: Failure, *, shared: str = "") -> None:
+        """As every chain does; pages that wait for what it would have read are told. Raises `TakenOver`."""
+        with transaction.atomic():
+            super().fail(failure, shared=shared)
+            waiting_changed(self.cluster.pk)
 
     def skips(self, error: AwsError) -> bool:
         """Whether all else is compared without what this call would have told."""

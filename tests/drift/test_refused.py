@@ -6,9 +6,12 @@ import pytest
 
 from connectors.models import Connector
 from deployments.models import Infrastructure, Pipeline, Service
+from drift import clusters, looking
 from drift.adoptions import AdoptionSpec, adopt, read_for_adoption, unknown_services
 from drift.elsewhere import told_of
 from drift.models import Adoption
+from drift.news import adoption_looks
+from drift.queries import trouble_of
 from instances.models import SeenService, SyncedCluster
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
@@ -105,15 +108,14 @@ def test_what_was_deleted_or_changed_or_begun_since_it_was_read_is_not_adopted(d
 
 
 def test_a_missing_permission_is_told_while_somebody_waits(drive: Drive) -> None:
-    from drift import clusters, looking
-    from drift.queries import trouble_of
-
     make(drive, "legacy")
     cluster = synced()
     admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
     drive.sandbox.fault("denied", service="ecs", operation="DescribeTaskDefinition")
     found = read_for_adoption(actor=admin, infrastructure=place, ecs_service="legacy")
+    was = adoption_looks([str(found.pk)])
     looking.go_on(clusters.ask_for(cluster, found.asked_at).pk)
+    assert adoption_looks([str(found.pk)]) != was, "the page that waits is told"
     drive.sandbox.clear_faults()
     assert "ecs:DescribeTaskDefinition" in trouble_of(found)
     again = read("legacy")
