@@ -146,16 +146,22 @@ function heed() {
   connect();
 }
 
-// After an answer was swapped in, the event is about what is around it.
+// What could not be read is asked for again, unless it never will be.
 function ended({ detail: { requestConfig, successful, xhr } }) {
   const { id } = requestConfig.elt;
   if (xhr.status === 401 || xhr.status === 403 || xhr.status === 404) reading.delete(id);
-  else end(id, successful);
+  else if (!successful) end(id, false);
+}
+
+// Only now does htmx know the part that was swapped in: before, it would not hear that it is to be read again.
+function settled({ detail: { requestConfig } }) {
+  if (requestConfig) end(requestConfig.elt.id, true);
+  heed();
 }
 
 export function keepFresh() {
   document.addEventListener("htmx:afterRequest", ended);
-  document.addEventListener("htmx:afterSettle", heed);
+  document.addEventListener("htmx:afterSettle", settled);
   addEventListener("online", () => again && connect());
   document.addEventListener("visibilitychange", () => (document.hidden ? leave() : connect()));
   // Not before htmx knows the parts: it would not hear what they are told.
