@@ -3,26 +3,12 @@
 import hashlib
 import os
 from pathlib import Path
+from typing import Final
 
 from django.conf import settings
 
-_PACKAGES = (
-    "config",
-    "rbac",
-    "web",
-    "connectors",
-    "notifications",
-    "delegates",
-    "deployments",
-    "instances",
-    "drift",
-    "overview",
-    "access",
-    "guards",
-    "ops",
-    "sandbox",
-    "static",
-)
+# These prepare nothing.
+_ASIDE: Final = {"tests", "benchmarks"}
 _VARIABLES = ("SLIPWAY_DEMO_PASSWORD", "SLIPWAY_DEMO_API_KEY", "DATABASE_URL", "PUBLIC_URL")
 
 
@@ -52,7 +38,9 @@ def keep() -> None:
 
 
 def _files() -> list[Path]:
-    return [path for name in _PACKAGES for path in (settings.ROOT / name).rglob("*") if path.suffix != ".pyc"]
+    packages = (path.parent for path in settings.ROOT.glob("*/__init__.py"))
+    folders = [settings.ROOT / "static", *(folder for folder in packages if folder.name not in _ASIDE)]
+    return [path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc"]
 
 
 def _database_file() -> str:

@@ -83,7 +83,7 @@ def events_of(reader: Client, **query: str) -> str:
 
 
 def test_events_are_found_by_text_service_account_and_time(world: World, reader: Client) -> None:
-    seen, now = SeenService.objects.get(), timezone.now()
+    seen, now = SeenService.objects.get(service=world.service), timezone.now()
     seen.cluster.account = "123456789012"
     seen.cluster.save()
     SeenEvent.objects.create(
