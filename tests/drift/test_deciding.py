@@ -40,6 +40,34 @@ def test_an_accepted_field_is_told_again_once_it_changes_again(changed: Comparis
     assert (second.desired, second.found) == (1, 4)
 
 
+def test_an_acceptance_ends_with_the_deployment_that_puts_the_field_right(
+    changed: Comparison, drive: Drive
+) -> None:
+    admin, (one,) = User.objects.get(username="admin"), open_fields(changed)
+    operations.accept(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
+    drive.run("1.28")
+    assert drifts() == []
+    assert state() == STATES.IN_STEP
+    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 3})
+    drifts()
+    assert state() == STATES.DRIFTED, "what is done again was accepted by nobody"
+
+
+def test_an_acceptance_outlives_a_deployment_that_leaves_the_field_as_it_is(
+    drive: Drive,
+) -> None:
+    drive.run("1.27")
+    change = {"cluster": "demo", "service": "myapp", "enableExecuteCommand": True}
+    drive.call("ecs", "UpdateService", change)
+    (found,) = drifts()
+    comparison, admin = Comparison.objects.get(), User.objects.get(username="admin")
+    (one,) = open_fields(comparison)
+    operations.accept(actor=admin, comparison=comparison, keys=[one.pk], reason="We debug it")
+    drive.run("1.28")
+    assert drifts() == [found]
+    assert state() == STATES.ACCEPTED
+
+
 def test_an_acceptance_can_be_taken_back_and_both_are_on_record(changed: Comparison) -> None:
     admin, (one,) = User.objects.get(username="admin"), open_fields(changed)
     operations.accept(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")

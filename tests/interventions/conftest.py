@@ -13,6 +13,7 @@ from tests.deployments.driving import Drive
 __all__ = ["_full_buckets", "drive"]
 
 Strategies = Callable[[str], None]
+UntilAsked = Callable[[Execution], Execution]
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def strategies(drive: Drive) -> Strategies:
 
 
 @pytest.fixture
-def until_asked(drive: Drive) -> Callable[[Execution], Execution]:
+def until_asked(drive: Drive) -> UntilAsked:
     """Let time go by until the execution waits for a person."""
 
     def wait(execution: Execution) -> Execution:

@@ -1,17 +1,14 @@
 """Trying again: a deployment from the first step that was undone, a rollback that ended incomplete."""
 
-from collections.abc import Callable
-
 import pytest
 import yaml
 from rest_framework.test import APIClient
 
 from deployments.models import Execution, Pipeline, Slot, StepExecution
 from tests.deployments.driving import Drive
+from tests.interventions.conftest import UntilAsked
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
-
-UntilAsked = Callable[[Execution], Execution]
 
 
 @pytest.fixture

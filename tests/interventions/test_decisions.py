@@ -1,7 +1,5 @@
 """A step that waits for a person: what can be decided, by whom, and what comes of it."""
 
-from collections.abc import Callable
-
 import pytest
 from rest_framework.test import APIClient
 
@@ -9,11 +7,10 @@ from deployments.models import ActionRun, Execution, Interrupt, StepExecution
 from rbac.models import AuditEntry, User
 from rbac.operations.keys import create_api_key
 from tests.deployments.driving import Drive
-from tests.interventions.conftest import Strategies
+from tests.interventions.conftest import Strategies, UntilAsked
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
-UntilAsked = Callable[[Execution], Execution]
 ASK = """
 - onFailure:
     errors: [AllErrors]

@@ -1,6 +1,6 @@
 """Whoever asked is told how executions end, that they go back and why, and that they wait for people."""
 
-from deployments.operations import roll_back_execution
+from deployments.operations import abort_execution, roll_back_execution
 from notifications.facts import Event
 from notifications.models import Notification
 from notifications.sending import send_due
@@ -8,10 +8,11 @@ from rbac.models import Scope
 from tests.approvals.conftest import Panel, panel
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
+from tests.interventions.conftest import Strategies, UntilAsked, strategies, until_asked
 from tests.notifications.conftest import Ruled
 from tests.notifications.receiver import Receiver
 
-__all__ = ["_full_buckets", "drive", "panel"]
+__all__ = ["_full_buckets", "drive", "panel", "strategies", "until_asked"]
 
 EVERYTHING = tuple(event for event in Event if event != Event.TEST)
 
@@ -81,3 +82,35 @@ def test_an_approval_that_waits_is_told_with_who_is_asked(
     (told,) = (one.document for one in receiver.received)
     assert "waits for approval by" in told["text"]
     assert told["cause"] == "Look at the plan first"
+
+
+def test_an_abort_is_told_as_one_and_not_as_a_failure(drive: Drive, receiver: Receiver, ruled: Ruled) -> None:
+    drive.run("1.26")
+    ruled(demo(), *EVERYTHING)
+    execution = drive.start("1.27")
+    drive.pass_time(2)
+    abort_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    send_due()
+    assert receiver.events == ["execution.aborted"]
+    assert "was aborted" in receiver.received[0].document["text"]
+
+
+def test_a_step_that_waits_for_a_person_is_told_with_what_failed(
+    drive: Drive, receiver: Receiver, ruled: Ruled, strategies: Strategies, until_asked: UntilAsked
+) -> None:
+    drive.run("1.26")
+    ruled(demo(), Event.INTERVENTION_WAITING)
+    strategies(
+        """
+- onFailure:
+    errors: [AllErrors]
+    action: {type: ManualIntervention, spec: {timeout: 1h, onTimeout: {action: {type: StageRollback}}}}
+"""
+    )
+    execution = until_asked(drive.start("crash"))
+    send_due()
+    (told,) = (one.document for one in receiver.received)
+    assert (told["event"], told["execution"]) == ("intervention.waiting", str(execution.pk))
+    assert "needs a person at step" in told["text"]
+    assert "exited with code 1" in told["cause"]
