@@ -9,6 +9,7 @@ from django.db.models import Q
 from guards.limits import NAME_CHARACTERS
 from guards.text import text_fault
 from instances.models import ContainerInstance, SeenService, ServiceInstance
+from web.matching import holds
 from web.problems import BadInput
 
 # What is asked for by its name, and the column that holds it.
@@ -65,12 +66,12 @@ def _search(text: str) -> Q:
     """What people know of a task: its image, its id, its ECS service, its machine, why it stopped."""
     text = text[: int(NAME_CHARACTERS)]
     return (
-        Q(image__icontains=text)
+        Q(holds("image", text))
         | Q(task_id__startswith=text)
         # Asked of the few services and machines first, not of each task with its own joined to it.
         | Q(seen__in=SeenService.objects.filter(name__icontains=text).values("pk"))
         | Q(container_instance__in=ContainerInstance.objects.filter(ec2_instance=text).values("pk"))
-        | Q(stopped_reason__icontains=text)
+        | Q(holds("stopped_reason", text))
     )
 
 

@@ -11,6 +11,7 @@ from guards.text import clean
 from instances.models import SeenEvent
 from rbac.models import Scope
 from rbac.policy import Principal, visible_below
+from web.matching import holds
 from web.problems import BadInput
 
 VIEW: Final = "core_environment_view"
@@ -77,5 +78,5 @@ def found_events(
     }
     rows = rows.filter(**{name: value for name, value in exact.items() if value})
     if search.text:
-        rows = rows.filter(message__icontains=search.text)
+        rows = rows.filter(holds("message", search.text))
     return visible_below(principal, VIEW, rows, scope)

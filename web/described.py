@@ -39,11 +39,12 @@ class Description(SchemaGenerator):
     """The description for everybody, made once by each process: it takes a second, and anybody may ask."""
 
     def get_schema(self, request: Request | None = None, public: bool = False) -> dict[str, Any]:
-        return _for_everybody() if public else cast(dict[str, Any], super().get_schema(request, public))
+        return for_everybody() if public else cast(dict[str, Any], super().get_schema(request, public))
 
 
 @cache
-def _for_everybody() -> dict[str, Any]:
+def for_everybody() -> dict[str, Any]:
+    """The description, the same object each time; nobody changes it."""
     return cast(dict[str, Any], SchemaGenerator().get_schema(None, public=True))
 
 

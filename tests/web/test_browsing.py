@@ -4,6 +4,7 @@ import json
 import logging
 
 import pytest
+import yaml
 from django.core.cache import cache
 from django.test import Client
 from rest_framework.test import APIClient
@@ -117,5 +118,8 @@ def test_unknown_keys_are_counted_by_address() -> None:
 
 def test_the_description_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     first = client.get("/api/schema/").content
+    as_json = client.get("/api/schema/?format=json")
     monkeypatch.setattr("drf_spectacular.generators.SchemaGenerator.parse", None)
+    monkeypatch.setattr("drf_spectacular.renderers.dump", None)
     assert client.get("/api/schema/").content == first
+    assert yaml.safe_load(first) == as_json.json()
