@@ -87,7 +87,9 @@ class WithdrawInput(serializers.Serializer[Any]):
     """Which fields are meant, by their ids."""
 
     drifts = serializers.ListField(
-        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), max_length=int(DRIFT_FIELDS)
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
+        min_length=1,
+        max_length=int(DRIFT_FIELDS),
     )
 
 

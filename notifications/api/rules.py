@@ -39,7 +39,7 @@ class RuleChange(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=128)
     events = serializers.ListField(
-        child=serializers.ChoiceField(choices=CHOOSABLE), allow_empty=False, max_length=len(CHOOSABLE)
+        child=serializers.ChoiceField(choices=CHOOSABLE), min_length=1, max_length=len(CHOOSABLE)
     )
     url = serializers.CharField(max_length=int(ASKED_URL_CHARACTERS), required=False, write_only=True)
     secret = serializers.CharField(

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
+from drift.models import Adoption, Comparison
 from rbac.models import User
 from rbac.operations.keys import create_api_key
 from tests.api.world import World
@@ -87,6 +88,11 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
         "/api/v1/file-nodes/": {"id": world.file.pk, "version": 1},
         "/api/v1/files/": {"path": "task.yaml"},
         "/api/v1/freeze-windows/": {"id": world.freeze.pk},
+        "/api/v1/infrastructures/": {"id": world.infrastructure.pk},
+        "/api/v1/drift/": {"id": Comparison.objects.earliest("pk").pk},
+        "/api/v1/adoptions/": {"id": Adoption.objects.earliest("pk").pk},
+        "/api/v1/notification-rules/": {"id": world.notification_rule.pk},
+        "/api/v1/notifications/": {"id": str(world.notification.pk)},
         "/api/v1/input-sets/": {"id": world.input_set.pk},
         "/api/v1/pipelines/": {"id": world.pipeline.pk, "number": 1},
         "/api/v1/role-assignments/": {"id": world.assignment.pk},

@@ -15,6 +15,7 @@ MOMENT: Final = "a pattern does not know the calendar, nor the time zones"
 SPEC: Final = "what may stand in the settings depends on the other ones"
 
 INPUTS: Final = "which inputs there are the pipeline decides"
+ADDRESS: Final = "which addresses may be asked the installation decides"
 LEFT: Final = "what may be deleted is named after the ECS service"
 
 # Refused with 400 although the description allows it.
@@ -32,6 +33,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "PATCH /api/v1/delegate-configurations/{id}": NAMED,
     "PATCH /api/v1/delegates/{id}": NAMED,
     "POST /api/v1/access-check": NAMED,
+    "POST /api/v1/adoptions/{id}/adopt": NAMED,
     "POST /api/v1/api-keys": TAKEN,
     "POST /api/v1/connectors": SPEC,
     "POST /api/v1/connectors/{id}/test": REGION,
@@ -39,7 +41,9 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/delegate-configurations/{id}/apply": NAMED,
     "POST /api/v1/delegate-tokens": "it expires in the future",
     "POST /api/v1/delegates/task-spec": SPEC,
-    "POST /api/v1/delegates/{id}/check": "which addresses may be asked the installation decides",
+    "POST /api/v1/delegates/{id}/check": ADDRESS,
+    "POST /api/v1/drift/{id}/accept": NAMED,
+    "POST /api/v1/drift/{id}/withdraw": NAMED,
     "POST /api/v1/environments": VARIABLES,
     "POST /api/v1/environments/{id}/infrastructures": NAMED,
     "POST /api/v1/executions/{id}/decisions": NAMED,
@@ -48,8 +52,10 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/file-nodes/{id}/move": PATH,
     "POST /api/v1/files": PATH,
     "POST /api/v1/freeze-windows": MOMENT,
+    "POST /api/v1/infrastructures/{id}/adoptions": NAMED,
     "POST /api/v1/input-sets": INPUTS,
     "POST /api/v1/invitations": "what is an e-mail address is read more strictly than by the format",
+    "POST /api/v1/notification-rules": ADDRESS,
     "POST /api/v1/orgs": TAKEN,
     "POST /api/v1/orgs/{org}/projects": TAKEN,
     "POST /api/v1/pipelines": YAML,
@@ -71,6 +77,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "PUT /api/v1/files/{path}": PATH,
     "PUT /api/v1/freeze-windows/{id}": MOMENT,
     "PUT /api/v1/input-sets/{id}": INPUTS,
+    "PUT /api/v1/notification-rules/{id}": ADDRESS,
     "PUT /api/v1/pipelines/{id}": YAML,
     "PUT /api/v1/roles/{id}": NAMED,
     "PUT /api/v1/services/{id}": VARIABLES,
