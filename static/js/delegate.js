@@ -78,7 +78,11 @@ class Tail {
 
   // Says whether there may be more.
   async askOnce() {
+    if (this.isGone) return false;
     const response = await fetch(`${this.list.dataset.log}&after=${this.next}`, { credentials: "same-origin", headers: { Accept: "application/json" } });
+    // With the delegate its log is deleted: there is nothing to ask for again.
+    this.isGone = response.status === 404;
+    if (this.isGone) return false;
     if (!response.ok) throw new Error(`${response.status}`);
     const part = await response.json();
     this.add(part);

@@ -101,7 +101,7 @@ def test_a_new_delegate_appears_in_the_open_list(
 
 
 def test_the_page_of_a_delegate_follows_its_log_and_its_status(
-    page: Page, site: str, delegate: Delegate, open_list: Callable[[], None]
+    page: Page, site: str, delegate: Delegate, open_list: Callable[[], None], complaints: list[str]
 ) -> None:
     instance = delegate.instances.get()
     DelegateLogChunk.objects.create(instance=instance, sequence=1, count=1, text="The <b>first</b> line")
@@ -125,6 +125,12 @@ def test_the_page_of_a_delegate_follows_its_log_and_its_status(
     expect(page.locator("[data-live=status]")).to_have_text("Disconnected")
     expect(page.locator("[data-live=reason]")).to_have_text("No heartbeat came for two and a half minutes.")
     gone = Delegate.objects.get(pk=delegate.pk)
+    assert complaints == []
     delegate.delete()
     tell(gone)
     expect(page.locator("[data-connection]")).to_have_text("Somebody deleted this delegate")
+    # Its log may be asked for once before the page has heard, and then never again.
+    page.wait_for_timeout(2_500)
+    assert len(complaints) <= 1
+    assert all("404" in one for one in complaints)
+    complaints.clear()
