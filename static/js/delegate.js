@@ -38,6 +38,7 @@ function say(status) {
 class Tail {
   constructor(list) {
     this.list = list;
+    this.isGone = false;
     this.next = Number(list.dataset.logNext);
     this.button = one("[data-log-follow]");
     this.button.hidden = false;
