@@ -5,7 +5,9 @@ from typing import Final
 
 from django.db.models import Exists, F, OuterRef, Q
 
+from deployments.models import StageExecution
 from drift.models import Adoption, ComparedCluster
+from instances.clusters import FOLLOWED
 from instances.models import SeenService, SyncedCluster
 from instances.pausing import end_pause, try_now
 
@@ -21,6 +23,24 @@ def enter_new(now: datetime) -> int:
     rows = SyncedCluster.objects.filter(Exists(ours), synced_at__isnull=False, compared=None)
     made = [ComparedCluster(cluster=cluster, due_at=now) for cluster in rows]
     return len(ComparedCluster.objects.bulk_create(made, ignore_conflicts=True))
+
+
+def follow_deployments(now: datetime) -> int:
+    """Look at once where sync has seen what a deployment left that has ended since the last look."""
+    ended = StageExecution.objects.filter(
+        connector=OuterRef("cluster__connector"),
+        region=OuterRef("cluster__region"),
+        cluster=OuterRef("cluster__cluster"),
+        execution__ended_at__gt=now - FOLLOWED,
+    ).filter(execution__ended_at__gt=OuterRef("compared_at"))
+    waiting = ComparedCluster.objects.filter(
+        Exists(ended),
+        due_at__gt=now,
+        failures=0,
+        reading__isnull=True,
+        cluster__synced_at__gt=F("compared_at"),
+    )
+    return waiting.update(due_at=now)
 
 
 def due(now: datetime, most: int) -> list[int]:

@@ -8,7 +8,7 @@ from kombu.exceptions import OperationalError
 
 from delegates.clock import database_now
 from drift import pruning
-from drift.clusters import due, enter_new
+from drift.clusters import due, enter_new, follow_deployments
 from drift.looking import go_on
 from web.outages import OUTAGES, is_outage
 
@@ -23,6 +23,7 @@ def tick(**_: Any) -> None:
     try:
         now = database_now()
         enter_new(now)
+        follow_deployments(now)
         for pk in due(now, MOST_AT_ONCE):
             look_at_cluster.apply_async(kwargs={"cluster": pk}, expires=30)
     except OUTAGES as error:

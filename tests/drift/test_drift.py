@@ -1,11 +1,13 @@
 """What is changed outside Slipway is named, field by field, for as long as it is so."""
 
+from datetime import timedelta
 from typing import Any
 
 from delegates.clock import database_now
+from deployments.models import Execution
 from drift import clusters, progress
 from drift.documents.shape import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
-from drift.models import Comparison, Drift
+from drift.models import ComparedCluster, Comparison, Drift
 from instances.models import SyncedCluster
 from rbac.models import AuditEntry
 from tests.deployments.driving import Drive
@@ -188,6 +190,23 @@ def test_nothing_is_compared_while_an_execution_changes_the_service(drive: Drive
     drive.until_over(execution)
     compared()
     assert state() == STATES.IN_STEP
+
+
+def test_what_a_deployment_left_is_compared_as_soon_as_sync_has_seen_it(drive: Drive) -> None:
+    drive.run("1.27")
+    one = compared()
+    ended = Execution.objects.get().ended_at
+    # The story's clock is ahead of the one that a look goes by: the deployment has just ended.
+    assert ended is not None
+    ComparedCluster.objects.update(due_at=ended + progress.INTERVAL, compared_at=ended - timedelta(seconds=9))
+    SyncedCluster.objects.update(synced_at=ended - timedelta(seconds=10))
+    now = ended + timedelta(seconds=2)
+    assert clusters.follow_deployments(now) == 0, "no sync has ended since that look"
+    SyncedCluster.objects.update(synced_at=ended + timedelta(seconds=1))
+    assert clusters.follow_deployments(now) == 1
+    assert clusters.due(now, 1) == [one.pk]
+    ComparedCluster.objects.update(due_at=now + progress.INTERVAL, compared_at=now)
+    assert clusters.follow_deployments(now) == 0, "that was looked at"
 
 
 def test_a_drift_is_written_down_once_in_the_audit_trail(drive: Drive) -> None:
