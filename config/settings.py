@@ -57,6 +57,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.forms",
     "channels",
     "csp",
     "django_htmx",
@@ -89,6 +90,9 @@ MIDDLEWARE = [
     "access.people.sessions.KeepSession",
     "access.people.admin_door.AdminDoor",
 ]
+
+# Widgets are looked for among our templates first.
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 TEMPLATES = [
     {

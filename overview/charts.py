@@ -23,6 +23,11 @@ class Box:
     width: float
     height: float
 
+    @property
+    def path(self) -> str:
+        """Its outline, for SVG."""
+        return f"M{self.x} {self.y}h{self.width}v{self.height}h-{self.width}z"
+
 
 @dataclass(frozen=True)
 class Column:

@@ -1,5 +1,6 @@
 """Forms of freeze windows."""
 
+from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -10,6 +11,12 @@ from deployments.freezes import FreezeSpec
 from deployments.models import Environment, FreezeWindow
 
 _MOMENT = {"type": "datetime-local", "class": "input"}
+
+
+@cache
+def _zones() -> list[tuple[str, str]]:
+    """The names of all time zones that this machine knows; read from its files once."""
+    return [(name, name) for name in sorted(available_timezones())]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -47,7 +54,7 @@ class FreezeForm(ResourceForm):
         super().__init__(*args, **kwargs)
         zone = self.fields["time_zone"]
         if isinstance(zone, forms.ChoiceField):
-            zone.choices = [(name, name) for name in sorted(available_timezones())]
+            zone.choices = _zones()
 
     def spec(self) -> FreezeSpec:
         """What was entered."""
