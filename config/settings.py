@@ -86,6 +86,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "web.middleware.RightsReadOnce",
     "web.middleware.CurrentScope",
     "access.people.sessions.KeepSession",
     "access.people.admin_door.AdminDoor",

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 from rbac.audit import RequestMark, current_request
 from rbac.busy import ScopeBusy
 from rbac.models import Scope
-from rbac.policy import scopes_of_member
+from rbac.policy import remembered_rights, scopes_of_member
 from web.outages import OUTAGES, is_outage
 from web.problems import Problem, is_too_large, problem_of
 from web.views import refusal, unavailable
@@ -66,6 +66,22 @@ class BeforeView:
                 return unavailable(request)
             raise
         return self.get_response(request)
+
+
+class RightsReadOnce:
+    """Reads the rights of who asks once for a request that changes nothing.
+
+    Where something is changed each question is asked afresh: what a request does may change the answer.
+    """
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.method not in ("GET", "HEAD"):
+            return self.get_response(request)
+        with remembered_rights():
+            return self.get_response(request)
 
 
 class CurrentScope(BeforeView):

@@ -12,6 +12,7 @@ from rbac.policy.questions import (
     visible_below,
     visible_to,
 )
+from rbac.policy.remembering import remembered_rights
 from rbac.policy.rights import permissions_anywhere, permissions_at, permissions_over
 from rbac.policy.things import Scoped
 from rbac.policy.tree import at_or_below, live
@@ -35,6 +36,7 @@ __all__ = [
     "permissions_at",
     "permissions_over",
     "places_of",
+    "remembered_rights",
     "require",
     "scope_lines",
     "scopes_of_member",

@@ -10,10 +10,11 @@ from django.http import Http404
 from rbac.models import ResourceGroupEntry, RoleAssignment, RolePermission, Scope
 from rbac.permissions import PERMISSIONS, SHARED_VIEWS, view_permission
 from rbac.policy.principals import Principal, assignments_of, key_allows
+from rbac.policy.remembering import known_rights
 from rbac.policy.sealed import sealed
 from rbac.policy.things import Scoped, identity_of, identity_path, scope_id_of, scope_path
 from rbac.policy.tree import at_or_below, live
-from rbac.policy.where import is_granted, named, open_scopes, scopes_where
+from rbac.policy.where import is_granted, named, open_scopes, require_known, scopes_where
 
 Thing = TypeVar("Thing", bound=Model)
 
@@ -31,7 +32,12 @@ class NotVisible(Http404):
 
 
 def can(principal: Principal, permission: str, thing: Scoped) -> bool:
-    """Say whether a role grants `permission` on `thing`; one query."""
+    """Say whether a role grants `permission` on `thing`; one query, or none where rights are remembered."""
+    known = known_rights(principal)
+    here = known.permissions_at(thing) if known is not None else None
+    if here is not None:
+        require_known(permission)
+        return permission in here
     identity = identity_of(thing, permission)
     entries = Q(identifier="") if identity is None else named(identity)
     return is_granted(principal, permission, entries, scope_id_of(thing))
@@ -39,6 +45,10 @@ def can(principal: Principal, permission: str, thing: Scoped) -> bool:
 
 def can_anywhere(principal: Principal, permission: str) -> bool:
     """Say whether there is any scope where `permission` is granted on everything of its kind."""
+    known = known_rights(principal)
+    if known is not None:
+        require_known(permission)
+        return bool(known.scopes_where(permission))
     return scopes_where(principal, permission).exists()
 
 
@@ -47,6 +57,11 @@ def visible_to(principal: Principal, permission: str, queryset: QuerySet[Thing])
 
     One query whatever the number of objects: assignments are looked up in uncorrelated `IN (SELECT …)`.
     """
+    require_known(permission)
+    known = known_rights(principal)
+    condition = known.reach(permission, queryset.model) if known is not None else None
+    if condition is not None:
+        return queryset.filter(condition)
     scopes = sealed(scopes_where(principal, permission).values("pk"))
     granted = Q(**{f"{scope_path(queryset.model)}__in": scopes})
     identity = identity_path(queryset.model, permission)
@@ -69,6 +84,11 @@ def visible_below(
     A planner that is told the scopes knows how many rows to expect and takes the index that fits. `above` has
     the keys of scopes that count too, where what hangs there is shared downwards.
     """
+    require_known(permission)
+    known = known_rights(principal)
+    condition = known.reach(permission, queryset.model, scope, above) if known is not None else None
+    if condition is not None:
+        return queryset.filter(condition)
     path, identity = scope_path(queryset.model), identity_path(queryset.model, permission)
     scopes = scopes_where(principal, permission)
     if scope is not None:

@@ -8,6 +8,7 @@ from django.db.models import BooleanField, Exists, ExpressionWrapper, FilteredRe
 from rbac.models import Scope
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, SHARED_VIEWS
 from rbac.policy.principals import Principal, assignments_of, key_allows, key_scope
+from rbac.policy.remembering import known_rights
 from rbac.policy.things import Scoped, identities_of, scope_id_of
 from rbac.policy.tree import at_or_below_key, covers, live, looks_up_to
 from rbac.policy.where import scopes_of_member
@@ -20,8 +21,12 @@ _GRANTED = ("role__permissions__permission", "resource_group_id", "entry__resour
 def permissions_at(principal: Principal, thing: Scoped) -> frozenset[str]:
     """Return every permission that the principal has on `thing`.
 
-    One query; one more for an API key that is limited to a scope.
+    One query, or none where rights are remembered; one more for an API key that is limited to a scope.
     """
+    known = known_rights(principal)
+    here = known.permissions_at(thing) if known is not None else None
+    if here is not None:
+        return here
     entries = _EVERYTHING
     for resource, identifier in identities_of(thing).items():
         entries |= Q(
@@ -39,7 +44,9 @@ def permissions_over(principal: Principal, scope: Scope) -> frozenset[str]:
 
 
 def permissions_anywhere(principal: Principal) -> frozenset[str]:
-    """Return every permission that the principal has on anything in any scope; one query."""
+    """Return every permission that the principal has on anything in any scope; one query, or none."""
+    if known := known_rights(principal):
+        return known.permissions_anywhere()
     rows = assignments_of(principal).filter(live("scope__"))
     entry = FilteredRelation("resource_group__entries")
     return _allowed(principal, rows.annotate(entry=entry).values_list(*_GRANTED).distinct())

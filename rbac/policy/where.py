@@ -7,6 +7,7 @@ from django.db.models import Exists, Q, QuerySet
 from rbac.models import ResourceGroupEntry, RoleAssignment, RolePermission, Scope
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, SHARED_VIEWS
 from rbac.policy.principals import Principal, assignments_of, key_allows, key_scope
+from rbac.policy.remembering import MOST_LISTED, known_rights
 from rbac.policy.tree import above_key, above_of, at_or_below_key, covered_by, covers, live, looks_up_to
 
 
@@ -16,12 +17,16 @@ def scopes_where(principal: Principal, permission: str) -> QuerySet[Scope]:
     Those are where a role is assigned and all below; for views of what is shared downwards, all above too.
     Raises `ValueError` for a permission that is not in the catalogue.
     """
+    require_known(permission)
+    known = known_rights(principal)
+    if known is not None and len(keys := known.scopes_where(permission)) <= MOST_LISTED:
+        return Scope.objects.filter(pk__in=keys)
     return scopes_granted(principal, permission, Q(identifier=""))
 
 
 def scopes_granted(principal: Principal, permission: str, entries: Q) -> QuerySet[Scope]:
     """Return the scopes where `permission` is granted; `entries` says which of resource groups count."""
-    _require_known(permission)
+    require_known(permission)
     if not key_allows(principal, permission):
         return Scope.objects.none()
     assignments = assignments_granting(principal, permission, entries)
@@ -30,7 +35,7 @@ def scopes_granted(principal: Principal, permission: str, entries: Q) -> QuerySe
 
 def is_granted(principal: Principal, permission: str, entries: Q, scope: int) -> bool:
     """Say whether the scope with this key is among `scopes_granted`; one query, and a small one."""
-    _require_known(permission)
+    require_known(permission)
     if not key_allows(principal, permission):
         return False
     is_shared = permission in SHARED_VIEWS
@@ -41,6 +46,9 @@ def is_granted(principal: Principal, permission: str, entries: Q, scope: int) ->
 
 def scopes_of_member(principal: Principal) -> QuerySet[Scope]:
     """Return the scopes that the principal belongs to: where any role is assigned, all below, all above."""
+    known = known_rights(principal)
+    if known is not None and len(keys := known.scopes_of_member()) <= MOST_LISTED:
+        return Scope.objects.filter(pk__in=keys)
     return _reached(principal, assignments_of(principal), is_shared=True)
 
 
@@ -76,6 +84,7 @@ def open_scopes(principal: Principal, *, is_shared: bool) -> QuerySet[Scope]:
     return found.filter(at_or_below_key(key) | above_key(key) if is_shared else at_or_below_key(key))
 
 
-def _require_known(permission: str) -> None:
+def require_known(permission: str) -> None:
+    """Do nothing for a permission of the catalogue. Raises `ValueError` for any other."""
     if permission not in PERMISSIONS:
         raise ValueError(f"{permission} is not a permission of the catalogue")

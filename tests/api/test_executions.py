@@ -337,9 +337,9 @@ def test_the_state_of_an_execution_costs_a_fixed_number_of_queries(
     write_calls(world, 20)
     write_lines(world, 20)
     client.get(of(world))
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         client.get(of(world))
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(5):
         client.get(of(world, "/log"))
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(5):
         client.get(of(world, "/calls"))

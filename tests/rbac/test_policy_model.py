@@ -25,10 +25,13 @@ from rbac.policy import (
     Grants,
     Place,
     can,
+    can_anywhere,
     explain,
+    permissions_anywhere,
     permissions_at,
     permissions_over,
     places_of,
+    remembered_rights,
     scopes_of_member,
     scopes_where,
     visible_below,
@@ -217,6 +220,12 @@ class PolicyAgainstModel(TestCase):
         self, state: State, permission: str, first: int
     ) -> None:
         person = self.person(state)
+        self.compare(state, person, permission, first)
+        with remembered_rights():
+            self.compare(state, person, permission, first)
+
+    def compare(self, state: State, person: User, permission: str, first: int) -> None:
+        """Ask the policy everything about `permission`, and compare with the rules."""
         where = {path for path in PATHS if allowed(state, permission, "", "", path)}
         assert {scope.path for scope in scopes_where(person, permission)} == where
         expected = {thing for thing in self.things if says(state, permission, thing)}
@@ -225,13 +234,27 @@ class PolicyAgainstModel(TestCase):
             mine = {thing for thing in expected if isinstance(thing, model)}
             assert set(visible_to(person, permission, rows)) == mine
             assert set(visible_below(person, permission, rows)) == mine
+            for path, scope in self.scopes.items():
+                here = {thing for thing in mine if is_at_or_below(thing.scope.path, path)}
+                assert set(visible_below(person, permission, rows, scope)) == here
         for thing in (self.things[first % len(self.things)], list(self.scopes.values())[first % len(PATHS)]):
             here = {one for one in PERMISSIONS if says(state, one, thing)}
             assert permissions_at(person, thing) & set(PERMISSIONS) == here
             assert can(person, permission, thing) == (permission in here)
+            assert can_anywhere(person, permission) == bool(where)
             verdicts = explain(person, thing, PERMISSIONS)
             assert {one.permission for one in verdicts if one.permitted} == here
             assert all(bool(one.assignments) == one.permitted and one.reason for one in verdicts)
+
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(STATES)
+    @example(GONE)
+    def test_what_is_remembered_is_what_would_be_read(self, state: State) -> None:
+        person = self.person(state)
+        members, anywhere = set(scopes_of_member(person)), permissions_anywhere(person)
+        with remembered_rights():
+            assert set(scopes_of_member(person)) == members
+            assert permissions_anywhere(person) == anywhere
 
     @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)

@@ -1,0 +1,111 @@
+"""Rights are read once for a request that changes nothing, and afresh for every other."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+
+from deployments.models import Pipeline
+from rbac.models import ResourceGroup, Role, RoleAssignment, Scope
+from rbac.permissions import PERMISSIONS
+from rbac.policy import (
+    can,
+    can_anywhere,
+    permissions_anywhere,
+    permissions_at,
+    remembered_rights,
+    scopes_of_member,
+    scopes_where,
+    visible_to,
+)
+from rbac.policy.remembering import MOST_LISTED
+from tests.rbac.people import grant, project, user
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+VIEW = "core_pipeline_view"
+
+
+def pipeline(scope: Scope, identifier: str) -> Pipeline:
+    return Pipeline.objects.create(scope=scope, identifier=identifier, name=identifier, yaml="")
+
+
+def test_however_often_it_is_asked_rights_are_read_once(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    demo = project()
+    person, one = user("person", "viewer", demo), pipeline(demo, "one")
+    with remembered_rights():
+        with django_assert_num_queries(2):
+            assert can(person, VIEW, demo)
+        with django_assert_num_queries(0):
+            assert [one for one in PERMISSIONS if can(person, one, demo)] == sorted(
+                permissions_at(person, demo), key=list(PERMISSIONS).index
+            )
+            assert VIEW in permissions_anywhere(person)
+            assert can_anywhere(person, VIEW)
+            assert not can_anywhere(person, "core_pipeline_edit")
+        with django_assert_num_queries(3):
+            assert list(visible_to(person, VIEW, Pipeline.objects.all())) == [one]
+            assert list(scopes_where(person, VIEW)) == [demo]
+            assert demo in scopes_of_member(person)
+
+
+def test_what_is_remembered_of_one_is_not_said_of_another() -> None:
+    demo = project()
+    viewer, nobody = user("viewer_of_demo", "viewer", demo), user("nobody")
+    with remembered_rights():
+        assert can(viewer, VIEW, demo)
+        assert not can(nobody, VIEW, demo)
+        assert not visible_to(nobody, "core_project_view", Scope.objects.all())
+
+
+def test_nothing_is_remembered_after_the_request() -> None:
+    demo = project()
+    person = user("person", "viewer", demo)
+    with remembered_rights():
+        assert can(person, VIEW, demo)
+    RoleAssignment.objects.all().delete()
+    assert not can(person, VIEW, demo)
+    with remembered_rights():
+        assert not can(person, VIEW, demo)
+
+
+def test_a_page_after_a_role_was_taken_away_shows_nothing_of_it(client: Client) -> None:
+    demo = project()
+    person, one = user("person", "viewer", demo), pipeline(demo, "one")
+    client.force_login(person)
+    at = reverse("pipeline", args=[one.pk])
+    assert client.get(at).status_code == 200
+    RoleAssignment.objects.filter(user=person).delete()
+    assert client.get(at).status_code == 404
+    grant(person, "viewer", demo)
+    assert client.get(at).status_code == 200
+
+
+def test_what_is_named_is_found_among_others_where_it_is_given() -> None:
+    demo, other = project("default/demo"), project("default/other")
+    named = [pipeline(scope, name) for scope in (demo, other) for name in ("a", "b")]
+    person = user("person")
+    group = ResourceGroup.objects.create(scope=Scope.objects.account(), identifier="some", name="Some")
+    group.entries.create(resource="pipeline", identifier="a")
+    role = Role.objects.get(identifier="viewer", scope=None)
+    RoleAssignment.objects.create(user=person, role=role, scope=other, resource_group=group)
+    with remembered_rights():
+        assert list(visible_to(person, VIEW, Pipeline.objects.all())) == [named[2]]
+        assert [can(person, VIEW, one) for one in named] == [False, False, True, False]
+        assert not can_anywhere(person, VIEW), "not on everything of its kind"
+        assert VIEW in permissions_anywhere(person)
+
+
+def test_more_scopes_than_a_condition_should_name_are_asked_of_the_database() -> None:
+    demo = project()
+    Scope.objects.bulk_create(
+        Scope(kind="PROJECT", parent=demo.parent, identifier=f"p{n}", name="P", path=f"account/default/p{n}")
+        for n in range(MOST_LISTED)
+    )
+    person, one = user("person", "viewer"), pipeline(demo, "one")
+    with remembered_rights():
+        found = visible_to(person, VIEW, Pipeline.objects.all())
+        assert list(found) == [one]
+        assert len(found.query.sql_with_params()[1]) < MOST_LISTED, "they are not listed one by one"
+        assert scopes_where(person, VIEW).count() == Scope.objects.count()
