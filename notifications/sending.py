@@ -25,6 +25,8 @@ WAITING, DELIVERED, FAILED = Notification.Status
 AT_ONCE: Final = 16
 # Nothing new is begun after the first; what has not ended by the second is left to its lease.
 BEGINS_FOR, LASTS = 20.0, 38.0
+# While receivers are waited for, what became due for others is looked for this often.
+LOOKS_EVERY: Final = 1.0
 CLAIM: Final = timedelta(seconds=60)
 # Between the attempts of one notification.
 GAPS: Final = tuple(timedelta(seconds=each) for each in (10, 30, 120, 600, 1800, 3600, 10_800))
@@ -69,8 +71,9 @@ class _Round:
         pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="notification")
         try:
             while self._begin(pool) or self._running:
-                done, _ = wait(self._running, max(0.0, LASTS - self._spent()), FIRST_COMPLETED)
-                if not done:
+                left = LASTS - self._spent()
+                done, _ = wait(self._running, max(0.0, min(LOOKS_EVERY, left)), FIRST_COMPLETED)
+                if not done and left <= 0:
                     logger.warning("%s receivers did not answer in time", len(self._running))
                     break
                 for future in done:

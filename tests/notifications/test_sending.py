@@ -257,6 +257,30 @@ class TestAReceiverThatDoesNotTakeIt:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_what_becomes_due_while_a_receiver_hangs_does_not_wait_for_it(
+    ruled: Ruled, project: Scope, receiver: Receiver
+) -> None:
+    others = threading.Event()
+
+    def answer(one: Received) -> Said:
+        if one.path == "/well":
+            others.set()
+            return 200, {}, b""
+        notify(Fact(Event.DRIFT_FOUND, project, "Meanwhile", path="/drift/"))
+        connection.close()
+        # Longer than a receiver may take: were the other one to wait for it, this would have failed.
+        others.wait(LONGEST_WAIT)
+        return 200, {}, b""
+
+    receiver.answer = answer
+    ruled(project, Event.EXECUTION_FAILED, identifier="hangs", url=receiver.url("/hangs"))
+    ruled(project, Event.DRIFT_FOUND, identifier="well", url=receiver.url("/well"))
+    notify(failed(project))
+    assert send_due() == 2
+    assert set(Notification.objects.values_list("status", "attempts")) == {(DELIVERED, 1)}
+
+
+@pytest.mark.django_db(transaction=True)
 class TestAWorkerThatDies:
     def test_between_sending_and_noting_it_has_the_same_sent_once_more(
         self, ruled: Ruled, project: Scope, receiver: Receiver
