@@ -2,9 +2,10 @@
 
 import hashlib
 import hmac
+import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote_plus, urlsplit
 
 from guards.addresses import AddressRefused, Reach
 from guards.limits import NOTIFICATION_ANSWER_BYTES
@@ -19,6 +20,8 @@ WHOLE_SECONDS: Final = 15.0
 ANSWER_CHARACTERS: Final = 200
 # A piece of an address that is shorter is a word such as "services".
 TOKEN_CHARACTERS: Final = 12
+# What stands between the names and values of a query.
+_PIECES: Final = re.compile("[&;=]")
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ def signature(secret: str, sent_at: int, body: bytes) -> str:
 
 def _mask(letter: Letter) -> Mask:
     parts = urlsplit(letter.url)
-    pieces = [piece for piece in (*parts.path.split("/"), parts.query) if len(piece) >= TOKEN_CHARACTERS]
+    given = [*parts.path.split("/"), parts.query, *_PIECES.split(parts.query)]
+    pieces = [one for piece in given for one in (piece, unquote_plus(piece)) if len(one) >= TOKEN_CHARACTERS]
     return Mask([letter.url, f"{parts.path}?{parts.query}", *pieces, letter.secret])
 
 

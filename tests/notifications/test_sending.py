@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.db import connection, transaction
@@ -244,6 +245,27 @@ class TestAReceiverThatDoesNotTakeIt:
         assert reason.startswith("It answered 404: No hook")
         assert token not in reason
         assert SECRET not in reason
+
+    def test_that_says_back_the_token_of_a_query_alone_does_not_have_it_shown(
+        self, ruled: Ruled, project: Scope, receiver: Receiver
+    ) -> None:
+        token = planted("a-token/in-the-query")
+        receiver.answer = lambda one: (
+            403,
+            {},
+            f"Nobody is called {token} ({quote(token, safe='')})".encode(),
+        )
+        ruled(
+            project,
+            Event.EXECUTION_FAILED,
+            url=receiver.url(f"/hook?room=1&token={quote(token, safe='')}&v=2"),
+        )
+        notify(failed(project))
+        send_due()
+        reason = Notification.objects.get().reason
+        assert reason.startswith("It answered 403: Nobody is called")
+        assert token not in reason
+        assert quote(token, safe="") not in reason
 
     def test_that_is_in_a_private_network_is_not_asked(
         self, ruled: Ruled, project: Scope, receiver: Receiver, settings: Any
