@@ -36,15 +36,7 @@ def approvals(request: PageRequest) -> HttpResponse:
 @require_safe
 def approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """This will show one approval: the message, what would be done, who has decided, and the form."""
-    found = _found(request, pk)
-    context = {
-        "approval": found,
-        "document": approval_queries.approval_document(found, request.user),
-        "history": _history(request, found) if found.with_history else (),
-        "is_checking": found.is_being_checked,
-        "is_stale": bool(found.checked_at and timezone.now() - found.checked_at > approving.FRESH),
-    }
-    return render(request, "deployments/approvals/detail.html", context)
+    return _shown(request, _found(request, pk))
 
 
 @page
@@ -62,7 +54,7 @@ def decide(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     except Problem as problem:
         said = "; ".join(f"{one['path'].removeprefix('inputs.')} {one['message']}" for one in problem.errors)
         messages.error(request, f"{problem.detail} {said}".strip())
-        return redirect("approval", pk=pk)
+        return _shown(request, _found(request, pk), status=problem.status)
     return redirect("execution", pk=found.execution_id)
 
 
@@ -75,6 +67,23 @@ def check_again(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("approval", pk=pk)
+
+
+def _shown(request: PageRequest, found: Approval, status: int = 200) -> HttpResponse:
+    """The page of an approval; what was entered and refused stands in its form again."""
+    document = approval_queries.approval_document(found, request.user)
+    asked = document["inputs"]
+    fields = [(one, request.POST.get(f"input-{one['name']}", one["defaultValue"])) for one in asked]
+    context = {
+        "approval": found,
+        "document": document,
+        "fields": fields,
+        "comment": request.POST.get("comment", ""),
+        "history": _history(request, found) if found.with_history else (),
+        "is_checking": found.is_being_checked,
+        "is_stale": bool(found.checked_at and timezone.now() - found.checked_at > approving.FRESH),
+    }
+    return render(request, "deployments/approvals/detail.html", context, status=status)
 
 
 def _history(request: PageRequest, approval: Approval) -> list[Execution]:

@@ -218,6 +218,33 @@ def test_what_approvers_fill_in_is_checked_and_settled_by_the_first(panel: Panel
     assert outputs["approverInputs"] == {"ticket": "T-1", "size": "s"}
 
 
+def test_what_was_entered_on_the_page_stands_there_again_when_it_is_refused(panel: Panel) -> None:
+    panel.asks(
+        approverInputs=[
+            {"name": "ticket", "required": True},
+            {"name": "size", "allowedValues": ["s", "l"], "defaultValue": "s"},
+        ],
+    )
+    approval = panel.approval(panel.start())
+    browser = panel.browser(panel.alice)
+    entered = {
+        "verdict": "approve",
+        "comment": "long & thought over",
+        "input-ticket": "T-1",
+        "input-size": "l",
+    }
+    answer = browser.post(f"/approvals/{approval.pk}/decide/", {**entered, "diff": "another"})
+    page = answer.content.decode()
+    assert (answer.status_code, "What would be done has changed since you looked." in page) == (409, True)
+    assert ">long &amp; thought over</textarea>" in page
+    assert 'name="input-ticket" value="T-1"' in page
+    assert "<option selected>l</option>" in page
+    wrong = {**entered, "diff": approval.diff, "input-ticket": ""}
+    answer = browser.post(f"/approvals/{approval.pk}/decide/", wrong)
+    assert (answer.status_code, "ticket is required" in answer.content.decode()) == (400, True)
+    assert Approval.objects.get().decided == 0
+
+
 def test_a_failed_approval_is_not_waved_through_and_a_retry_asks_again(panel: Panel) -> None:
     panel.asks(
         failureStrategies=[
