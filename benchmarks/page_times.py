@@ -1,6 +1,5 @@
 """`python -m benchmarks.page_times`: what `benchmarks.pages` measures, on the database of DATABASE_URL."""
 
-import gc
 import os
 
 os.environ.update(DJANGO_SETTINGS_MODULE="tests.settings", SLIPWAY_MODE="embedded")
@@ -28,6 +27,7 @@ from benchmarks.remains import leave
 from benchmarks.running import INSTANCES, lengthen_logs, run_everywhere
 from deployments.models import StepExecution
 from rbac.models import Scope
+from web.garbage import look_now, look_seldom
 
 FEW, MANY = 1_000, int(os.environ.get("BENCH_EXECUTIONS", "100000"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "30"))
@@ -65,13 +65,13 @@ def measured(found: list[Case]) -> dict[str, Found]:
         if status != 200:
             raise RuntimeError(f"{case.name} ({case.path}) answered {status}")
         queries[case.name] = len(context)
-    # As the web server does at its start, in config/asgi.py.
-    gc.collect()
-    gc.freeze()
+    # As the web server does at its start, and after each answer.
+    look_seldom()
     for _ in range(ROUNDS):
         for case in found:
             began, cpu = time.perf_counter(), time.thread_time()
             case.reader.get(case.path)
+            look_now()
             taken = time.perf_counter() - began, time.thread_time() - cpu
             times[case.name].append((taken[0] * 1000, taken[1] * 1000))
     return {name: Found(count, *zip(*times[name], strict=True)) for name, count in queries.items()}

@@ -4,14 +4,27 @@ A day is one of UTC.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from statistics import median, median_low
 from typing import Any, Final
 
-from django.db.models import Case, Func, IntegerField, Q, QuerySet, Value, When
-from django.db.models.fields import CharField
+from django.db import connection
+from django.db.models import (
+    Case,
+    CharField,
+    DateTimeField,
+    F,
+    Field,
+    Func,
+    IntegerField,
+    Q,
+    QuerySet,
+    Value,
+    When,
+)
 
 from deployments.models import Execution
 from deployments.states import TERMINAL, Outcome, Status
@@ -25,17 +38,32 @@ ENDINGS: Final = (SUCCEEDED, FAILED, ROLLED_BACK, ABORTED)
 RESTORED: Final = (Outcome.ROLLED_BACK, Outcome.ROLLED_BACK_BY_AWS)
 
 
-def _result() -> Case:
-    """How an execution ended, as one of `ENDINGS`; whoever ended it, what was put back counts as that."""
+def _by_result(kind: Field, rolled_back: Any, succeeded: Any, aborted: Any, failed: Any) -> Case:
+    """One of these, by how an execution ended; whoever ended it, what was put back counts as rolled back."""
     went_well = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
     return Case(
-        When(outcome__in=RESTORED, then=Value(ROLLED_BACK)),
-        When(status=Status.ROLLED_BACK, then=Value(ROLLED_BACK)),
-        When(went_well, then=Value(SUCCEEDED)),
-        When(status__in=(Status.ABORTED, Status.SKIPPED), then=Value(ABORTED)),
-        default=Value(FAILED),
-        output_field=CharField(),
+        When(outcome__in=RESTORED, then=rolled_back),
+        When(status=Status.ROLLED_BACK, then=rolled_back),
+        When(went_well, then=succeeded),
+        When(status__in=(Status.ABORTED, Status.SKIPPED), then=aborted),
+        default=failed,
+        output_field=kind,
     )
+
+
+def _result() -> Case:
+    """How an execution ended, as one of `ENDINGS`."""
+    names = [Value(name) for name in (ROLLED_BACK, SUCCEEDED, ABORTED, FAILED)]
+    return _by_result(CharField(), *names)
+
+
+def _beginning() -> Case:
+    """What the time of an execution is counted from: its making where all went well, else its start.
+
+    None where it was aborted or has never started.
+    """
+    created, started = F("created_at"), F("started_at")
+    return _by_result(DateTimeField(), started, created, Value(None), started)
 
 
 @dataclass
@@ -86,17 +114,15 @@ def figures(executions: QuerySet[Execution], now: datetime, days: int) -> Figure
     first = today - timedelta(days=days - 1)
     since = datetime(first.year, first.month, first.day, tzinfo=UTC)
     ended = executions.filter(status__in=TERMINAL, ended_at__gte=since).order_by("ended_at", "pk")
-    columns = (_result(), _Seconds("ended_at"), _Seconds("created_at"), _Seconds("started_at"))
+    columns = (_result(), _Seconds("ended_at"), _Seconds(_beginning()))
     found = Figures({first + timedelta(days=number): Numbers() for number in range(days)}, Numbers())
-    counted = _Counted(found, _day_of(since.timestamp()))
-    for row in ended.values_list("pipeline_id", *columns):
-        counted.take(*row)
+    counted = _Counted(found, int(since.timestamp()) // DAY_SECONDS)
+    with connection.cursor() as cursor:
+        # The framework hands over a hundred rows at a time, which takes half as long again.
+        cursor.execute(*ended.values_list("pipeline_id", *columns).query.sql_with_params())
+        counted.take(cursor.fetchall())
     counted.settle()
     return found
-
-
-def _day_of(seconds: float) -> int:
-    return int(seconds // DAY_SECONDS)
 
 
 class _Counted:
@@ -111,29 +137,35 @@ class _Counted:
         self._last: dict[int, str] = {}
         self._failing: defaultdict[int, list[int]] = defaultdict(list)
 
-    def take(self, pipeline: int, result: str, ended: int, created: int, started: int | None) -> None:
-        """Count one. What ends after the last day, by a clock that is ahead, counts for no day."""
-        day = _day_of(ended) - self._first_day
-        self._all.counts[result] += 1
-        if day >= len(self._days):
-            return
-        self._days[day].counts[result] += 1
-        if result == SUCCEEDED:
-            self._lead[day].append(ended - created)
-        if started is not None and result != ABORTED:
-            self._restored(day, pipeline, result, ended, started)
+    def take(self, rows: Iterable[tuple[int, str, int, int | None]]) -> None:
+        """Count executions: of which pipeline, how it ended, when, and since when.
 
-    def _restored(self, day: int, pipeline: int, result: str, ended: int, started: int) -> None:
+        What ends after the last day, by a clock that is ahead, counts for no day.
+        """
+        days, counts, first_day, lead = self._days, self._all.counts, self._first_day, self._lead
+        for pipeline, result, ended, began in rows:
+            counts[result] += 1
+            day = ended // DAY_SECONDS - first_day
+            if day >= len(days):
+                continue
+            days[day].counts[result] += 1
+            if began is None:
+                continue
+            if result == SUCCEEDED:
+                lead[day].append(ended - began)
+            self._follow(day, pipeline, result, ended, began)
+
+    def _follow(self, day: int, pipeline: int, result: str, ended: int, began: int) -> None:
         """Each time that a pipeline began to fail ends as that is rolled back or another run succeeds.
 
         It begins with the start of the first that failed.
         """
         if result == ROLLED_BACK:
-            self._restore[day].append(ended - started)
+            self._restore[day].append(ended - began)
         elif result == FAILED and self._last.get(pipeline) != FAILED:
-            self._failing[pipeline].append(started)
+            self._failing[pipeline].append(began)
         elif result == SUCCEEDED and pipeline in self._failing:
-            self._restore[day] += [ended - began for began in self._failing.pop(pipeline)]
+            self._restore[day] += [ended - start for start in self._failing.pop(pipeline)]
         self._last[pipeline] = result
 
     def settle(self) -> None:
