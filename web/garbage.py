@@ -11,7 +11,7 @@ _YOUNG: Final = 1
 
 
 def look_seldom() -> None:
-    """Leave out all that is loaded now, which stays for good; from here on look where `look_now` is called."""
+    """Leave out what is loaded now, which stays for good; from here on look where `look_now` is called."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_SELDOM)
