@@ -15,6 +15,9 @@ from notifications.facts import Fact
 
 # Chat tools read these as links, or as calls of everybody in the room: a failed program could write them.
 _CALL: Final = re.compile(r"@(?=\w)")
+# Markdown, whose words may name another address than it leads to, and a bare address.
+_LINK: Final = re.compile(r"(?<=\])(?=\()|(?<=:)(?=//)")
+_UNSEEN: Final = "\u200b"
 _BRACKETS: Final = str.maketrans({"<": "‹", ">": "›"})
 
 
@@ -46,14 +49,19 @@ def document_of(fact: Fact, key: UUID, at: datetime) -> Mapping[str, Any]:
 
 def text_of(fact: Fact) -> str:
     """The fact in one line, in which nothing means more to a chat tool than it says."""
-    return _cut(for_chat(fact.text), NOTIFICATION_TEXT_CHARACTERS)
+    # First made one line: what that leaves out may keep apart what chat tools act on.
+    return _cut(for_chat(_line(fact.text)), NOTIFICATION_TEXT_CHARACTERS)
 
 
 def for_chat(text: str) -> str:
     """A text without what chat tools act on."""
-    return _CALL.sub("@\u200b", text.translate(_BRACKETS))
+    return _LINK.sub(_UNSEEN, _CALL.sub(f"@{_UNSEEN}", text.translate(_BRACKETS)))
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).replace("\x1b", "").split())
 
 
 def _cut(text: str, most: int) -> str:
-    line = " ".join(clean(text).replace("\x1b", "").split())
+    line = _line(text)
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -133,12 +133,24 @@ class TestWhatIsSent:
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
         ruled(project, Event.EXECUTION_FAILED)
-        notify(failed(project, "<!channel> @here\x00\n<https://evil.example|Sign in> " + "x" * 9000))
+        notify(
+            failed(project, "<!channel> @here @\x1bhere\x00\n<https://evil.example|Sign in> " + "x" * 9000)
+        )
         send_due()
         text = receiver.received[0].document["text"]
         assert not {"<", ">", "\n", "\x00"} & set(text)
         assert "@here" not in text
         assert len(text) <= 500
+
+    def test_has_no_link_that_a_program_wrote(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
+        ruled(project, Event.EXECUTION_FAILED)
+        notify(failed(project, "[Sign in](https://evil.example) []\x1b(x) or ![](http://evil.example/x.png)"))
+        send_due()
+        document = receiver.received[0].document
+        assert "](" not in document["text"]
+        assert "://" not in document["text"]
+        assert "evil.example" in document["text"]
+        assert document["url"].endswith("/deployments/x/")
 
     def test_comes_in_order(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         ruled(project, Event.EXECUTION_FAILED)
