@@ -1,12 +1,13 @@
 """The outbox: what is to be told is written in the transaction of what happened, and sent after it."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from guards.limits import NOTIFICATION_HOURS
 from notifications.bodies import body_of, text_of
@@ -14,6 +15,7 @@ from notifications.facts import Event, Fact
 from notifications.models import Notification, NotificationRule
 from notifications.tasks import send_soon
 from rbac.models import Scope
+from rbac.policy import live
 from web.clock import database_now
 
 GIVE_UP: Final = timedelta(hours=NOTIFICATION_HOURS)
@@ -22,7 +24,8 @@ GIVE_UP: Final = timedelta(hours=NOTIFICATION_HOURS)
 def notify(*facts: Fact) -> int:
     """Write what is to be told of these facts, and say how much that is; in the transaction of the facts.
 
-    The rules of a fact's scope and of those above count. Two queries, however many facts and rules.
+    The rules of a fact's scope and of those above count, not those of an archived scope: nobody could turn
+    them off. Two queries, however many facts and rules.
     """
     if not facts:
         return 0
@@ -45,7 +48,7 @@ def notify(*facts: Fact) -> int:
 
 def wanted_events(scope: Scope, events: Iterable[Event]) -> frozenset[Event]:
     """Which of these events some rule wants to be told of; for who has to read more to say what happened."""
-    rows = NotificationRule.objects.filter(scope__path__in=scope.ancestor_paths(), is_enabled=True)
+    rows = _in_force(scope.ancestor_paths())
     asked = {name for names in rows.values_list("events", flat=True) for name in names}
     return frozenset(event for event in events if event in asked)
 
@@ -67,8 +70,12 @@ def written(fact: Fact, rule: NotificationRule, now: datetime) -> Notification:
 
 def _rules_for(facts: Iterable[Fact]) -> dict[str, list[NotificationRule]]:
     paths = {path for fact in facts for path in fact.scope.ancestor_paths()}
-    rows = NotificationRule.objects.filter(scope__path__in=paths, is_enabled=True)
+    rows = _in_force(paths)
     found: dict[str, list[NotificationRule]] = {}
     for rule in rows.select_related("scope").defer("url", "secret").order_by("pk"):
         found.setdefault(rule.scope.path, []).append(rule)
     return found
+
+
+def _in_force(paths: Collection[str]) -> QuerySet[NotificationRule]:
+    return NotificationRule.objects.filter(live("scope__"), scope__path__in=paths, is_enabled=True)

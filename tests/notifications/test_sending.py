@@ -18,11 +18,12 @@ from notifications import courier
 from notifications.facts import Event, Fact
 from notifications.models import Notification, NotificationRule
 from notifications.operations import delete_rule, send_again
-from notifications.outbox import notify
+from notifications.outbox import notify, wanted_events
 from notifications.posting import Answer, signature
 from notifications.pruning import prune
 from notifications.sending import AT_ONCE, CLAIM, claim_due, record, send_due
 from rbac.models import Scope, User
+from rbac.operations.scopes import archive_scope, restore_scope
 from tests.deployments.dying import KILLED, in_a_fork
 from tests.fixtures.threads import at_once, split
 from tests.notifications.conftest import Ruled
@@ -82,6 +83,20 @@ class TestTheOutbox:
         send_due()
         assert sorted(one.path for one in receiver.received) == ["/0", "/1", "/2"]
         assert len(set(receiver.ids)) == 3
+
+    def test_tells_no_rule_of_an_archived_scope_for_nobody_could_turn_it_off(
+        self, ruled: Ruled, project: Scope, receiver: Receiver, admin: User
+    ) -> None:
+        ruled(project, Event.DELEGATE_DISCONNECTED, url=receiver.url("/archived"))
+        ruled(Scope.objects.account(), Event.DELEGATE_DISCONNECTED, url=receiver.url("/above"))
+        gone = Fact(Event.DELEGATE_DISCONNECTED, project, "eu is not heard any more.", "/delegates/1/")
+        archive_scope(actor=admin, scope=project)
+        assert wanted_events(project, (Event.DELEGATE_DISCONNECTED,))
+        assert notify(gone) == 1
+        send_due()
+        assert [one.path for one in receiver.received] == ["/above"]
+        restore_scope(actor=admin, scope=project)
+        assert notify(gone) == 2
 
     def test_tells_nothing_of_what_is_rolled_back(
         self, ruled: Ruled, project: Scope, receiver: Receiver
