@@ -21,25 +21,30 @@ def tell_away(instances: Iterable[DelegateInstance], now: datetime) -> None:
         return
     heard = DelegateInstance.objects.filter(delegate__in=concerned, last_heartbeat_at__gt=now - AWAY_AFTER)
     there = heard.exclude(status=DelegateInstance.Status.GONE).values_list("delegate", flat=True)
-    gone = _enabled().filter(pk__in=concerned - set(there), away_since=None)
-    notify(*(_fact(one, away=True) for one in gone if _note(one, None, now)))
+    gone = _remote().filter(pk__in=concerned - set(there), away_since=None)
+    _tell([one for one in gone if _note(one, None, now)], away=True)
 
 
 @transaction.atomic
 def tell_back(delegates: Iterable[int]) -> None:
     """Instances of these delegates are heard; told of are the delegates that were away. Cheap for others."""
-    found = _enabled().filter(pk__in=set(delegates), away_since__isnull=False)
-    notify(*(_fact(one, away=False) for one in found if _note(one, one.away_since, None)))
+    found = _remote().filter(pk__in=set(delegates), away_since__isnull=False)
+    _tell([one for one in found if _note(one, one.away_since, None)], away=False)
 
 
-def _enabled() -> QuerySet[Delegate]:
-    rows = Delegate.objects.filter(admission=Delegate.Admission.ENABLED, is_built_in=False)
-    return rows.select_related("scope")
+def _remote() -> QuerySet[Delegate]:
+    return Delegate.objects.filter(is_built_in=False).select_related("scope")
 
 
 def _note(delegate: Delegate, before: datetime | None, after: datetime | None) -> bool:
     """The one conditional UPDATE that lets one process tell of it."""
     return bool(Delegate.objects.filter(pk=delegate.pk, away_since=before).update(away_since=after))
+
+
+def _tell(delegates: Iterable[Delegate], *, away: bool) -> None:
+    """Of one that is switched off it is noted only: switched on again, it is told of as it then comes and goes."""
+    enabled = (one for one in delegates if one.admission == Delegate.Admission.ENABLED)
+    notify(*(_fact(one, away=away) for one in enabled))
 
 
 def _fact(delegate: Delegate, *, away: bool) -> Fact:

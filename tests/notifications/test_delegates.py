@@ -80,3 +80,15 @@ def test_a_delegate_that_somebody_switched_off_is_not_told_of(agent: Agent) -> N
     silent_since(database_now() - AWAY_AFTER - A_MOMENT)
     lives.look_after(database_now())
     assert events() == ["delegate.connected"]
+
+
+def test_one_that_came_back_while_it_was_switched_off_is_told_of_when_it_goes_again(agent: Agent) -> None:
+    remote = Delegate.objects.filter(is_built_in=False)
+    silent_since(database_now() - AWAY_AFTER - A_MOMENT)
+    lives.look_after(database_now())
+    remote.update(admission=Delegate.Admission.DISABLED)
+    heartbeats.write({agent.instance.pk: Beat(agent.instance.pk)})
+    assert events() == ["delegate.connected", "delegate.disconnected"]
+    remote.update(admission=Delegate.Admission.ENABLED)
+    lives.look_after(database_now() + AWAY_AFTER + A_MOMENT)
+    assert events() == ["delegate.connected", "delegate.disconnected", "delegate.disconnected"]
