@@ -60,8 +60,9 @@ def shown(path: str, value: Any, mask: Mask | None) -> Any:
     """A value as it is kept and shown: what may be secret is hidden, what is long is cut."""
     if mask is None:
         return None if value is None else HIDDEN
-    hidden = mask.inside(_hidden(path, value))
-    text = clean(json.dumps(hidden, ensure_ascii=False, sort_keys=True, default=str))
+    # A control character is an escape in JSON, so each text is cleaned before that.
+    hidden = _cleaned(mask.inside(_hidden(path, value)))
+    text = json.dumps(hidden, ensure_ascii=False, sort_keys=True, default=str)
     return json.loads(text) if len(text) <= DRIFT_VALUE_CHARACTERS else f"{text[:DRIFT_VALUE_CHARACTERS]}…"
 
 
@@ -76,9 +77,18 @@ def _hidden(path: str, value: Any) -> Any:
     return value
 
 
+def _cleaned(value: Any) -> Any:
+    """The same without what no database holds."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): _cleaned(inner) for key, inner in value.items()}
+    return [_cleaned(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def path_of(one: Difference, mask: Mask | None) -> str:
     """The path of a field as it is kept: no secret in it, and two that differ stay different."""
-    hidden = mask.text(one.path) if mask is not None else HIDDEN
+    hidden = clean(mask.text(one.path)) if mask is not None else HIDDEN
     if hidden != one.path:
         hidden = f"{hidden} #{_word(one.path)[:8]}"
     return text_of_column(hidden, PATH)

@@ -63,3 +63,14 @@ def test_hostile_values_are_shown_as_text_and_long_ones_are_cut(drive: Drive, cl
     assert "<img src=x" not in text.replace(json.dumps(markup)[1:-1], "")
     assert "{{7*7}}" in text
     assert "a" * (int(DRIFT_VALUE_CHARACTERS) + 1) not in text
+
+
+def test_names_and_values_that_no_column_holds_keep_nothing_from_being_compared(drive: Drive) -> None:
+    drive.run("1.27")
+    names = [{"name": f"LOG{control}", "value": "info"} for control in ("\x01", "\x02")]
+    command = ["serve", "a\0b"]
+    update(drive, taskDefinition=register(drive, environment=names, command=command))
+    assert len(drifts()) == 3
+    assert len(drifts()) == 3, "told once"
+    assert Drift.objects.count() == 3
+    assert Drift.objects.get(path__endswith=".command").found == ["serve", "a\ufffdb"]
