@@ -15,7 +15,7 @@ from django.db.models.functions import RowNumber
 
 from deployments.models import ActionRun, Execution, Slot, SlotClaim, StepExecution
 from deployments.states import ActionState, Status
-from instances.models import SeenService, SyncedCluster
+from instances.models import SyncedCluster
 from instances.owning import keys_of
 
 DEPLOYING: Final = ("EcsRollingDeploy", "EcsBlueGreenCreateService")
@@ -52,7 +52,7 @@ class Changes:
     """The latest changes of slots, by the names of these; `busy` are held by an execution now.
 
     Of each slot there are the latest deployment and the latest count that stand, and the latest of each that
-    does not. `let_go` tells when an execution has let go of a slot, where that was a short while ago.
+    does not. `let_go` tells when an execution has let go of a slot, where that was lately.
     """
 
     deployed: Mapping[str, Sequence[Change]]
@@ -61,8 +61,11 @@ class Changes:
     let_go: Mapping[str, datetime]
 
     @classmethod
-    def of(cls, cluster: SyncedCluster, names: Sequence[str], seen: Sequence[SeenService]) -> Self:
-        """Those of these slots; a fixed number of queries for all of them."""
+    def of(cls, cluster: SyncedCluster, names: Sequence[str], since: datetime | None) -> Self:
+        """Those of these slots; a fixed number of queries for all of them.
+
+        Who has let go of a slot is told since `since`.
+        """
         slots = keys_of(cluster, names)
         deployed: dict[str, list[Change]] = {}
         scaled: dict[str, list[Change]] = {}
@@ -70,7 +73,7 @@ class Changes:
             kept = scaled if change.step.type == SCALES else deployed
             kept.setdefault(slots[key], []).append(change)
         held = Slot.objects.filter(key__in=slots).values_list("key", flat=True)
-        return cls(deployed, scaled, frozenset(slots[key] for key in held), _let_go(slots, seen))
+        return cls(deployed, scaled, frozenset(slots[key] for key in held), _let_go(slots, since))
 
 
 def _latest(slots: Mapping[str, str]) -> list[tuple[str, Change]]:
@@ -112,11 +115,10 @@ def _stands() -> Any:
     return Q(Exists(done), status=Status.SUCCESS)
 
 
-def _let_go(slots: Mapping[str, str], seen: Sequence[SeenService]) -> dict[str, datetime]:
-    """When executions let go of slots, of those that have since sync looked."""
-    if not seen:
+def _let_go(slots: Mapping[str, str], since: datetime | None) -> dict[str, datetime]:
+    """When executions let go of slots, of those that have since then."""
+    if since is None:
         return {}
-    since = min(one.seen_at for one in seen)
     lately = Execution.objects.filter(Q(ended_at__gt=since) | Q(look_at__isnull=False))
     claims = SlotClaim.objects.filter(
         key__in=list(slots), held_at__isnull=False, stage__execution__in=lately

@@ -45,8 +45,8 @@ class Desired:
 class Wanted:
     """What is known of the ECS services of one cluster, by their names.
 
-    `deploying` are those that an execution is changing now, `settling` those that sync has not looked at
-    since one has. `latest` is the last change that stands of a slot, also where it made another ECS service
+    `deploying` are those that an execution is changing now, `settling` those that were not looked at since
+    one has. `latest` is the last change that stands of a slot, also where it made another ECS service
     than this one; `left` the last that did not end well, or was not taken back wholly, where it came later.
     """
 
@@ -67,10 +67,15 @@ def slots_of(name: str) -> frozenset[str]:
     return frozenset({name, base_of(name)})
 
 
-def wanted_of(cluster: SyncedCluster, seen: Sequence[SeenService]) -> Wanted:
-    """What was deployed last to each of these ECS services; a fixed number of queries for all of them."""
+def wanted_of(cluster: SyncedCluster, seen: Sequence[SeenService], began: datetime) -> Wanted:
+    """What was deployed last to each of these ECS services; a fixed number of queries for all of them.
+
+    `began` tells since when what scales them was read.
+    """
     slots = {one.name: slots_of(one.name) for one in seen}
-    changes = Changes.of(cluster, sorted({name for both in slots.values() for name in both}), seen)
+    looked = {one.name: min(one.seen_at, began) for one in seen}
+    names = sorted({name for both in slots.values() for name in both})
+    changes = Changes.of(cluster, names, min(looked.values(), default=None))
     latest = {name: found for name in slots if (found := _last(changes.deployed, slots[name], stands=True))}
     made = [change for name, change in latest.items() if change.ecs_service == name]
     # Of a pair that was taken over, the first deployment leaves that one behind.
@@ -80,7 +85,7 @@ def wanted_of(cluster: SyncedCluster, seen: Sequence[SeenService]) -> Wanted:
     return Wanted(
         {name: _scaled(name, one, changes, slots[name]) for name, one in desired.items()},
         frozenset(name for name in slots if slots[name] & changes.busy),
-        frozenset(one.name for one in seen if _is_settling(one, changes, slots[one.name])),
+        frozenset(name for name in slots if _is_settling(looked[name], changes, slots[name])),
         latest,
         {name: one for name, one in left.items() if name not in latest or latest[name].order < one.order},
     )
@@ -96,9 +101,9 @@ def _is_passed(adopted: Desired, latest: Change | None) -> bool:
     return latest is not None and latest.ended_at >= adopted.at
 
 
-def _is_settling(seen: SeenService, changes: Changes, slots: Iterable[str]) -> bool:
-    """Whether what sync has seen may be from the middle of a deployment, or of its rollback."""
-    return any(changes.let_go[slot] > seen.seen_at for slot in slots if slot in changes.let_go)
+def _is_settling(looked: datetime, changes: Changes, slots: Iterable[str]) -> bool:
+    """Whether what was seen may be from the middle of a deployment, or of its rollback."""
+    return any(changes.let_go[slot] > looked for slot in slots if slot in changes.let_go)
 
 
 def _deployed(made: Sequence[Change]) -> dict[str, Desired]:

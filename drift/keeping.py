@@ -29,7 +29,7 @@ class Left:
     """Whether there are ECS services that this look could not judge.
 
     `is_news`: sync has seen since what the look has not read; `is_settling`: an execution has changed since
-    what sync has seen.
+    what sync, or the look, has seen.
     """
 
     is_news: bool
@@ -62,7 +62,8 @@ def keep_comparisons(cluster: SyncedCluster, reading: Reading, now: datetime) ->
     seen = [one for one in compared_services(cluster) if one.service_id is not None]
     arns = {one.task_definition for one in seen}
     revisions = {one.arn: one for one in KnownRevision.objects.filter(arn__in=arns)}
-    look = Look(cluster, reading, wanted_of(cluster, seen), revisions, now)
+    wanted = wanted_of(cluster, seen, datetime.fromisoformat(reading.began))
+    look = Look(cluster, reading, wanted, revisions, now)
     settled = [one for one in seen if one.name not in look.wanted.settling]
     ready = [one for one in settled if not is_news(look, one)]
     _keep(look, ready, _comparisons(seen))

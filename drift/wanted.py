@@ -22,7 +22,7 @@ def compared_services(cluster: SyncedCluster) -> list[SeenService]:
 def wanted_reading(cluster: SyncedCluster, now: datetime) -> Reading:
     """A reading from its beginning."""
     seen = compared_services(cluster)
-    wanted = wanted_of(cluster, seen)
+    wanted = wanted_of(cluster, seen, now)
     foreign = {
         one.task_definition
         for one in seen

@@ -1,5 +1,7 @@
 """One whole sync and one whole look for drift."""
 
+from datetime import datetime
+
 from django.db.models import Max
 
 from delegates.clock import database_now
@@ -7,6 +9,7 @@ from deployments.engine import quota
 from deployments.models import Execution, StepExecution
 from drift import clusters, looking
 from drift.models import ComparedCluster, Comparison, Drift
+from drift.wanted import wanted_reading
 from instances.clusters import enter_new
 from instances.models import SeenService, SyncedCluster
 from instances.syncing import go_on
@@ -28,9 +31,22 @@ def synced() -> SyncedCluster:
 
 def _after_the_story() -> None:
     """Its clock is ahead: to this one, sync has looked before the last execution has ended."""
+    SeenService.objects.update(seen_at=story_now())
+
+
+def story_now() -> datetime:
+    """A moment after all that has happened."""
     steps, executions = StepExecution.objects, Execution.objects
     ends = [steps.aggregate(at=Max("ended_at"))["at"], executions.aggregate(at=Max("ended_at"))["at"]]
-    SeenService.objects.update(seen_at=max([database_now(), *(one for one in ends if one)]))
+    return max([database_now(), *(one for one in ends if one)])
+
+
+def asked_for(cluster: SyncedCluster) -> ComparedCluster:
+    """A look that begins now, by the clock of the story."""
+    one = clusters.ask_for(cluster, database_now())
+    begun = wanted_reading(cluster, story_now()).to_row()
+    ComparedCluster.objects.filter(pk=one.pk, reading__isnull=True).update(reading=begun)
+    return one
 
 
 def compared() -> ComparedCluster:
@@ -42,7 +58,7 @@ def looked_at(cluster: SyncedCluster) -> ComparedCluster:
     """The same after a whole look at what sync has seen."""
     quota.forget()
     clusters.enter_new(database_now())
-    one = clusters.ask_for(cluster, database_now())
+    one = asked_for(cluster)
     looking.go_on(one.pk)
     one.refresh_from_db()
     assert (one.failure, one.reading) == ("", None)

@@ -7,11 +7,11 @@ from delegates.clock import database_now
 from delegates.models import DelegateTask
 from delegates.operations.tasks import route_waiting
 from deployments.engine import quota
-from drift import clusters, looking
+from drift import looking
 from drift.models import ComparedCluster, Comparison, Drift
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
-from tests.drift.looking import synced
+from tests.drift.looking import asked_for, synced
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,7 +34,7 @@ def compared(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> ComparedCluster:
         "delegate_selectors": ["eu"],
     }
     connector.save()
-    return clusters.ask_for(cluster, database_now())
+    return asked_for(cluster)
 
 
 def until_compared(compared: ComparedCluster, one: Hand) -> None:

@@ -11,7 +11,7 @@ from drift.models import ComparedCluster, Comparison, Drift
 from instances.models import SyncedCluster
 from rbac.models import AuditEntry
 from tests.deployments.driving import Drive
-from tests.drift.looking import compared, drifts, state, synced
+from tests.drift.looking import asked_for, compared, drifts, state, synced
 
 STATES = Comparison.State
 
@@ -133,6 +133,30 @@ def test_auto_scaling_moves_the_count_and_that_is_no_drift(drive: Drive) -> None
     assert drifts() == []
 
 
+def test_what_a_look_read_in_the_middle_of_a_deployment_is_not_judged_after_it(drive: Drive) -> None:
+    drive.run("1.27")
+    place = {"ResourceId": "service/demo/myapp", "ScalableDimension": "ecs:service:DesiredCount"}
+    target = {"ServiceNamespace": "ecs", **place, "MinCapacity": 1, "MaxCapacity": 4}
+    drive.call("application-autoscaling", "RegisterScalableTarget", target)
+    assert drifts() == []
+    execution = drive.start("1.28")
+    drive.pass_time(12)
+    look = progress.Look.claim(asked_for(SyncedCluster.objects.get()).pk)
+    assert look is not None
+    question = look.question()
+    answer = drive.call(question.service, question.operation, dict(question.params))
+    assert answer["ScalableTargets"][0]["SuspendedState"]["DynamicScalingInSuspended"], "by the deployment"
+    look.take(question, answer)
+    drive.until_over(execution)
+    synced()
+    while not look.reading.is_over:
+        question = look.question()
+        look.take(question, drive.call(question.service, question.operation, dict(question.params)))
+    look.close()
+    assert drifts() == []
+    assert not Drift.objects.exists()
+
+
 def test_scaling_that_came_later_is_drift(drive: Drive) -> None:
     drive.run("1.27")
     assert drifts() == []
@@ -230,8 +254,7 @@ def test_what_sync_sees_while_a_look_is_under_way_waits_for_the_next(drive: Driv
     drive.run("1.27")
     compared()
     update(drive, enableExecuteCommand=True, taskDefinition=register(drive, stopTimeout=20))
-    now = database_now()
-    one = clusters.ask_for(SyncedCluster.objects.get(), now)
+    one = asked_for(SyncedCluster.objects.get())
     look = progress.Look.claim(one.pk)
     assert look is not None
     synced()
