@@ -42,7 +42,7 @@ def _note(delegate: Delegate, before: datetime | None, after: datetime | None) -
 
 
 def _tell(delegates: Iterable[Delegate], *, away: bool) -> None:
-    """Of one that is switched off it is noted only: switched on again, it is told of as it then comes and goes."""
+    """Of one that is switched off it is noted only: once it is on again, it is told of as it is then."""
     enabled = (one for one in delegates if one.admission == Delegate.Admission.ENABLED)
     notify(*(_fact(one, away=away) for one in enabled))
 
