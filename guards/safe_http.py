@@ -59,8 +59,8 @@ class Way:
 
     A proxy resolves names by itself, so what it may reach is for it to say. `from_environment` takes the
     one of HTTPS_PROXY and NO_PROXY; `proxy` is the URL of one for everything. With `cuts` an answer that is
-    larger than `most` is cut there, for who asks for its status alone. `seconds` is all the time there is,
-    also for who sends a byte now and then.
+    larger than `most` is cut there, and so is one that breaks off or cannot be unpacked, for who asks for its
+    status alone. `seconds` is all the time there is, also for who sends a byte now and then.
     """
 
     reach: Reach = PUBLIC
@@ -188,14 +188,18 @@ def _ended(client: httpx.Client, seconds: float, late: threading.Event) -> Itera
 
 def _read(answer: httpx.Response, most: int, *, cuts: bool) -> bytes:
     body = bytearray()
-    unpack = _unpacking(answer.headers.get("content-encoding", "identity").lower())
-    for piece in answer.iter_raw():
-        body += unpack(piece, most + 1 - len(body))
-        if len(body) > most and cuts:
-            return bytes(body[:most])
-        if len(body) > most:
-            raise TooMuch(f"the answer is larger than {most // 1024} KiB")
-    return bytes(body)
+    try:
+        unpack = _unpacking(answer.headers.get("content-encoding", "identity").lower())
+        for piece in answer.iter_raw():
+            body += unpack(piece, most + 1 - len(body))
+            if len(body) > most:
+                break
+    except (httpx.HTTPError, zlib.error, OSError):
+        if not cuts:
+            raise
+    if len(body) > most and not cuts:
+        raise TooMuch(f"the answer is larger than {most // 1024} KiB")
+    return bytes(body[:most])
 
 
 def _unpacking(encoding: str) -> Callable[[bytes, int], bytes]:

@@ -260,6 +260,17 @@ class TestAReceiverThatDoesNotTakeIt:
         send_due()
         assert Notification.objects.get().status == DELIVERED
 
+    @pytest.mark.parametrize("coding", ["br", "gzip"])
+    def test_that_took_it_has_taken_it_however_its_answer_is_packed(
+        self, ruled: Ruled, project: Scope, receiver: Receiver, coding: str
+    ) -> None:
+        receiver.answer = lambda one: (200, {"Content-Encoding": coding}, b"packed in some other way")
+        ruled(project, Event.EXECUTION_FAILED)
+        notify(failed(project))
+        send_due()
+        row = Notification.objects.get()
+        assert (row.status, row.answer_code, row.reason) == (DELIVERED, 200, "")
+
     def test_that_says_back_what_opens_it_does_not_have_it_shown(
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
