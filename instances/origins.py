@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
 
+from django.db.models import Q
+
 from deployments.models import Execution, StageExecution, StepExecution
 from instances.columns import text
 from instances.models import ServiceInstance, SyncedCluster
@@ -51,15 +53,21 @@ def _by_stages(cluster: SyncedCluster, started: set[str]) -> _Made:
 
 
 def _by_steps(cluster: SyncedCluster, tasks: Sequence[Told], started: set[str]) -> _Made:
-    """Deployments of steps in branches: their stage tells that of its main ECS service only."""
+    """Deployments of steps in branches, whose stage tells that of its main one only; and of rollbacks."""
     keys = keys_of(cluster, {name for one in tasks if (name := service_of(one))})
-    steps = StepExecution.objects.filter(
-        claims__key__in=keys, stage__connector=cluster.connector_id, outputs__deploymentId__in=started
+    made = Q(outputs__deploymentId__in=started) | Q(outputs__rollbackDeploymentId__in=started)
+    steps = StepExecution.objects.filter(made, claims__key__in=keys, stage__connector=cluster.connector_id)
+    rows = list(
+        steps.order_by("pk").values_list(
+            "outputs__deploymentId",
+            "outputs__rollbackDeploymentId",
+            "stage__execution",
+            "stage__execution__ended_at",
+        )
     )
-    rows = steps.order_by("pk").values_list(
-        "outputs__deploymentId", "stage__execution", "stage__execution__ended_at"
-    )
-    return {str(deployment): (execution, ended) for deployment, execution, ended in rows}
+    # A rollback that only set a count goes on with the deployment of an earlier execution.
+    back = {returned: (execution, ended) for _, returned, execution, ended in rows}
+    return {**back, **{deployed: (execution, ended) for deployed, _, execution, ended in rows}}
 
 
 def _by_runs(started: set[str]) -> _Made:

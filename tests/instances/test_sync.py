@@ -66,6 +66,17 @@ def test_a_task_that_stopped_is_kept_with_its_reason_and_its_successor_is_no_dep
     assert (successor.origin, successor.execution) == ("REPLACED", execution)
 
 
+def test_what_a_rollback_brought_back_was_started_by_its_execution(drive: Drive) -> None:
+    drive.run("1.27")
+    failed = drive.run("crash")
+    assert failed.outcome == "ROLLED_BACK", drive.log(failed)
+    drive.pass_time(60, step=10)
+    sync()
+    running = ServiceInstance.objects.filter(stopped_at=None)
+    assert {(one.origin, one.execution) for one in running} == {("EXECUTION", failed)}
+    assert all(one.image.endswith(":1.27") for one in running)
+
+
 def test_a_sync_asks_no_more_than_the_sizes_of_pages_need(drive: Drive) -> None:
     drive.run("1.27")
     assert sync().calls == 6, (
