@@ -67,8 +67,16 @@ def keep_comparisons(cluster: SyncedCluster, reading: Reading, now: datetime) ->
     settled = [one for one in seen if one.name not in look.wanted.settling]
     ready = [one for one in settled if not is_news(look, one)]
     _keep(look, ready, _comparisons(seen))
+    _let_go(cluster)
     KnownRevision.objects.filter(arn__in=arns).update(used_at=now)
     return Left(is_news=len(ready) < len(settled), is_settling=len(settled) < len(seen))
+
+
+def _let_go(cluster: SyncedCluster) -> None:
+    """Forget what was found where Slipway deploys no more: its service was deleted."""
+    gone = Comparison.objects.filter(seen__cluster=cluster, seen__service=None)
+    if gone.delete()[0]:
+        badges_changed()
 
 
 def _keep(look: Look, ready: Sequence[SeenService], known: Mapping[int, Comparison]) -> None:

@@ -4,12 +4,16 @@ from datetime import timedelta
 from typing import Any
 
 from delegates.clock import database_now
-from deployments.models import Execution
+from deployments.authoring import delete_pipeline
+from deployments.catalog import delete_service
+from deployments.models import Execution, Pipeline, StageExecution
 from drift import clusters, progress
+from drift.badge import drifted_counts
 from drift.documents.shape import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION, TASK_DEFINITION
 from drift.models import ComparedCluster, Comparison, Drift
+from drift.queries import comparisons
 from instances.models import SyncedCluster
-from rbac.models import AuditEntry
+from rbac.models import AuditEntry, User
 from tests.deployments.driving import Drive
 from tests.drift.looking import asked_for, compared, drifts, state, synced
 
@@ -203,6 +207,21 @@ def test_the_next_deployment_is_what_counts(drive: Drive) -> None:
         "no manifest says it, no deployment resets it"
     )
     assert Comparison.objects.get().execution == second
+
+
+def test_what_slipway_deploys_no_more_differs_from_nothing(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, enableExecuteCommand=True)
+    assert len(drifts()) == 1
+    admin, service = User.objects.get(username="admin"), StageExecution.objects.get().service
+    assert service is not None
+    assert drifted_counts([admin])[admin.pk] == 1
+    for pipeline in Pipeline.objects.all():
+        delete_pipeline(actor=admin, pipeline=pipeline)
+    delete_service(actor=admin, service=service)
+    assert drifts() == []
+    assert drifted_counts([admin])[admin.pk] == 0
+    assert not comparisons(admin).exists()
 
 
 def test_nothing_is_compared_while_an_execution_changes_the_service(drive: Drive) -> None:
