@@ -41,6 +41,8 @@ def bring_back(execution: Execution, earlier: Execution) -> None:
 def as_then(row: Row, earlier: Execution) -> dict[str, Any]:
     """A manifest of an earlier run, with the number of the run that has fetched it."""
     if row.get("texts"):
+        # That another one before had not kept them is of no matter any more.
+        row = {name: value for name, value in row.items() if name != NOT_KEPT}
         return {**row, AS_OF: row.get(AS_OF, earlier.number)}
     # A run from before texts were kept.
     return {**row, NOT_KEPT: earlier.number} if is_in_file_store(row) else dict(row)

@@ -95,6 +95,24 @@ def test_a_run_that_is_brought_back_has_the_files_of_its_time(drive: Drive) -> N
     assert [row["texts"] for row in kept] == [row["texts"] for row in first.stages.get().sources]
 
 
+def test_who_brings_back_a_run_from_before_texts_were_kept_hears_which_files_are_used(drive: Drive) -> None:
+    first = drive.run("1.27")
+    stage = first.stages.get()
+    stage.sources = [
+        {k: v for k, v in row.items() if k not in ("texts", "versions")} for row in stage.sources
+    ]
+    stage.save()
+    edit(larger)
+    second = brought_back(drive, first)
+    words = f"not kept by #{first.number}: using them as they are now"
+    assert any(words in line for line in drive.log(second))
+    edit(lambda text: text.replace("memory: '1024'", "memory: '2048'"))
+    third = brought_back(drive, second)
+    assert memory_of(drive, third) == "1024"
+    assert told(drive, third)[0] == f"Using version 2 of {FILE}, as deployed by #{second.number}"
+    assert not any("as they are now" in line for line in drive.log(third))
+
+
 def test_a_file_that_is_gone_since_does_not_keep_a_run_from_coming_back(drive: Drive) -> None:
     first = drive.run("1.27")
     drive.run("1.28")
