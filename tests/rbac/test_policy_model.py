@@ -237,6 +237,10 @@ class PolicyAgainstModel(TestCase):
             for path, scope in self.scopes.items():
                 here = {thing for thing in mine if is_at_or_below(thing.scope.path, path)}
                 assert set(visible_below(person, permission, rows, scope)) == here
+                lines = {one.path: one.pk for one in self.scopes.values() if is_at_or_below(path, one.path)}
+                above = [pk for at, pk in lines.items() if at != path]
+                shared = {thing for thing in mine if thing.scope.path in lines}
+                assert set(visible_below(person, permission, rows, scope, above)) == here | shared
         for thing in (self.things[first % len(self.things)], list(self.scopes.values())[first % len(PATHS)]):
             here = {one for one in PERMISSIONS if says(state, one, thing)}
             assert permissions_at(person, thing) & set(PERMISSIONS) == here
