@@ -77,12 +77,17 @@ def pause(key: str, failure: Failure, now: datetime) -> datetime:
     return until if again else found.until
 
 
-def held_back(cluster: SyncedCluster, now: datetime, who: str = SYNC) -> datetime | None:
-    """Until when a cluster rests with others; None if it may go on, perhaps as the one that tries for all."""
+def held_back(
+    cluster: SyncedCluster, now: datetime, who: str = SYNC, *, is_under_way: bool = False
+) -> datetime | None:
+    """Until when a cluster rests with others; None if it may go on, perhaps as the one that tries for all.
+
+    Who tries and is under way goes on trying: its next call is not another trial.
+    """
     found = list(SyncPause.objects.filter(key__in=_kept(cluster, who)).order_by("pk"))
     if ahead := [rest.until for rest in found if rest.until > now]:
         return max(ahead)
-    free = Q(tried_until__isnull=True) | Q(tried_until__lte=now)
+    free = Q() if is_under_way else Q(tried_until__isnull=True) | Q(tried_until__lte=now)
     for rest in found:
         if not SyncPause.objects.filter(free, pk=rest.pk).update(tried_until=now + TRIAL):
             return now + BESIDE_A_TRIAL

@@ -103,7 +103,8 @@ class Chain(ABC):
         if not due.update(fence=F("fence") + 1, claimed_until=now + LEASE, task=None):
             return None
         chain = cls.of_row(cls.rows().get(pk=pk))
-        if (until := pausing.held_back(chain.cluster, now, cls.OWNER)) is not None:
+        begun = chain.row.reading is not None
+        if (until := pausing.held_back(chain.cluster, now, cls.OWNER, is_under_way=begun)) is not None:
             chain.pause(until)
             return None
         return chain

@@ -7,11 +7,14 @@ from delegates.clock import database_now
 from delegates.models import DelegateTask
 from delegates.operations.tasks import route_waiting
 from deployments.engine import quota
-from drift import looking
+from drift import clusters, looking
 from drift.models import ComparedCluster, Comparison, Drift
+from drift.wanted import wanted_reading
+from instances.models import SeenService, SyncPause
+from instances.pausing import keys_of
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
-from tests.drift.looking import asked_for, synced
+from tests.drift.looking import asked_for, story_now, synced
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,6 +57,22 @@ def test_a_delegate_reads_what_scales_and_the_change_is_named(compared: Compared
     assert [row.path for row in Drift.objects.all()] == ["enableExecuteCommand"]
     assert Comparison.objects.get().state == Comparison.State.DRIFTED
     assert not DelegateTask.objects.filter(owner="drift").exclude(result="").exists()
+
+
+def test_who_tries_for_all_that_rest_makes_call_after_call(compared: ComparedCluster) -> None:
+    family = SeenService.objects.get().task_definition.rpartition(":")[0]
+    SeenService.objects.update(task_definition=f"{family}:99")
+    again = wanted_reading(compared.cluster, story_now()).to_row()
+    ComparedCluster.objects.update(reading=again)
+    now = database_now()
+    for key in keys_of(compared.cluster, clusters.DRIFT):
+        SyncPause.objects.create(
+            key=key, until=now, failures=1, failed_at=now, failure="No delegate was there."
+        )
+    one = hand("first", tags=("eu",))
+    until_compared(compared, one)
+    assert one.taken == ["DescribeScalableTargets", "DescribeTaskDefinition"]
+    assert not SyncPause.objects.exists()
 
 
 def test_a_cluster_says_that_no_delegate_has_the_tags_and_is_tried_later(compared: ComparedCluster) -> None:
