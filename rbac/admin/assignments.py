@@ -1,5 +1,7 @@
 """Who has which role, in the admin site."""
 
+from typing import Any, Final
+
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
@@ -8,11 +10,32 @@ from rbac import operations
 from rbac.gated_admin import GatedAdmin, principal_of
 from rbac.models import RoleAssignment
 
+_GIVEN: Final = ("scope", "role", "user", "group", "resource_group")
+
+
+class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Says in words what the table refuses."""
+
+    class Meta:
+        model = RoleAssignment
+        fields = (*_GIVEN, "expires_at")
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse what is for nobody or for two, and what is given already."""
+        given = super().clean() or {}
+        user, group = given.get("user"), given.get("group")
+        if {"user", "group"} <= given.keys() and (user is None) == (group is None):
+            self.add_error("user", "Choose one user or one group.")
+        elif RoleAssignment.objects.filter(**{name: given.get(name) for name in _GIVEN}).exists():
+            self.add_error("role", f"{user or group} has this role there already.")
+        return given
+
 
 @admin.register(RoleAssignment)
 class RoleAssignmentAdmin(GatedAdmin):
     """Who has which role where; an assignment is added or removed, never changed."""
 
+    form = RoleAssignmentForm
     view_permission = "core_user_view"
     add_permission = delete_permission = "core_user_manage"
     fields = ("scope", "role", "user", "group", "resource_group", "expires_at")

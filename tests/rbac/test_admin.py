@@ -165,6 +165,26 @@ def test_an_assignment_made_here_counts(admin: User, project: Scope, browse: Bro
     assert not can(person, "core_pipeline_view", project)
 
 
+def test_an_assignment_that_cannot_be_is_refused_in_words(admin: User, project: Scope, browse: Browse):
+    client, person = browse(admin), User.objects.create_user("new")
+    form = {
+        "scope": project.pk,
+        "role": Role.objects.get(identifier="viewer").pk,
+        "user": "",
+        "group": "",
+        "expires_at_0": "",
+        "expires_at_1": "",
+    }
+    for_nobody = client.post("/admin/rbac/roleassignment/add/", form).content.decode()
+    assert "Choose one user or one group." in for_nobody
+    form["user"] = person.pk
+    assert client.post("/admin/rbac/roleassignment/add/", form).status_code == 302
+    again = client.post("/admin/rbac/roleassignment/add/", form).content.decode()
+    assert "new has this role there already." in again
+    assert "Constraint" not in for_nobody + again
+    assert RoleAssignment.objects.filter(user=person).count() == 1
+
+
 def test_nobody_can_make_themselves_an_account_admin(org_admin: User, project: Scope, browse: Browse):
     client = browse(org_admin)
     role = Role.objects.get(identifier="account_admin")
