@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import pytest
 from django.test import Client
@@ -70,3 +71,24 @@ def test_axe_finds_nothing_on_any_page(
         if wrong := violations(page):
             found[path] = wrong
     assert found == {}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_the_administration_offers_to_choose_from_can_be_read(
+    page: Page, live_server: LiveServer, admin: User, theme: Literal["light", "dark"]
+) -> None:
+    reader = Client()
+    reader.force_login(admin)
+    page.context.add_cookies(
+        [{"name": name, "value": one.value, "url": live_server.url} for name, one in reader.cookies.items()]
+    )
+    page.emulate_media(color_scheme=theme)
+    page.goto(f"{live_server.url}/admin/rbac/usergroup/add/")
+    heading = page.locator(".selector-chosen-title label")
+    # To axe-core words in the colour of their ground are hidden on purpose.
+    ink = heading.evaluate("label => getComputedStyle(label).color")
+    assert ink != heading.evaluate("label => getComputedStyle(label.parentElement).backgroundColor")
+    page.evaluate(axe())
+    rules = "{resultTypes: ['violations'], runOnly: ['color-contrast']}"
+    found = page.evaluate(f"axe.run(document, {rules})")["violations"]
+    assert [node["html"] for one in found for node in one["nodes"]] == []
