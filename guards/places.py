@@ -68,10 +68,27 @@ def read_url(url: str) -> Target:
         raise BadAddress(f"the address cannot be read: {problem}") from problem
     if parts.scheme not in PORTS or not parts.hostname:
         raise BadAddress("the address must begin with https:// or http:// and name a host")
+    host, named = _ascii(parts.hostname), parts.netloc.rpartition("@")[2]
+    if not named.isascii():
+        named = host if port is None else f"{host}:{port}"
     port = PORTS[parts.scheme] if port is None else port
     if port not in PORTS.values() and (port < _LOWEST_FREE or port in _NOT_WEB):
         raise BadAddress(f"port {port} is none of web servers: use 443, 80, or one above 1023 that is")
-    return Target(parts.scheme, parts.hostname, port, parts.netloc.rpartition("@")[2])
+    return Target(parts.scheme, host, port, named)
+
+
+def _ascii(host: str) -> str:
+    """The name as it is asked for and called on the wire, which is what the system makes of it too."""
+    if host.isascii():
+        return host
+    try:
+        found = host.encode("idna").decode()
+    except UnicodeError as problem:
+        raise BadAddress(f"{host!r} is no name of a host: {problem}") from problem
+    # Wide forms of signs have become those signs.
+    if not all(sign.isalnum() or sign in "-._" for sign in found):
+        raise BadAddress(f"{host!r} is no name of a host")
+    return found
 
 
 def url_problem(url: str, reach: Reach = PUBLIC) -> str:

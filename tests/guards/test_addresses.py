@@ -159,6 +159,9 @@ def test_what_is_no_web_address_is_refused(url: str) -> None:
 def test_addresses_are_refused_when_saved_already() -> None:
     assert "machines' metadata" in url_problem("http://0xa9fea9fe/", PRIVATE_TOO)
     assert "private address" in url_problem("https://10.0.0.7")
+    assert "private address" in url_problem("https://\uff11\uff10.0.0.7")
+    assert "no name of a host" in url_problem("https://" + "\u00fc" * 64 + ".example")
+    assert "no name of a host" in url_problem("https://one\u3000\uff3ctwo.example")
     assert "user name" in url_problem("https://me:pass@example.com")
     assert not url_problem("https://vpce-1.ecs.us-east-1.vpce.amazonaws.com")
     assert not url_problem("http://127.0.0.1:8001", PRIVATE_TOO)

@@ -39,6 +39,15 @@ def test_a_name_is_asked_once_and_its_answer_is_what_is_connected_to(monkeypatch
             get(f"http://astray.example:{port}/")
 
 
+def test_a_name_in_other_letters_is_asked_for_and_called_as_it_is_on_the_wire(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with place(lambda request: (200, {}, str(request.headers["Host"]).encode())) as url:
+        Rebinding(monkeypatch, "xn--bcher-kva.example", "127.0.0.1", "127.0.0.1")
+        port = url.rpartition(":")[2]
+        assert get(f"http://b\u00fccher.example:{port}/").text == f"xn--bcher-kva.example:{port}"
+
+
 def test_aws_clients_of_an_own_endpoint_look_again_at_each_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
