@@ -9,7 +9,7 @@ from deployments.models import StageExecution
 from drift.models import Adoption, ComparedCluster
 from instances.clusters import FOLLOWED
 from instances.models import SeenService, SyncedCluster
-from instances.pausing import end_pause, try_now
+from instances.pausing import FIRST_PAUSE, end_pause, try_now
 
 # Of the chains that look for drift, as delegate tasks and shared pauses name them.
 DRIFT: Final = "drift"
@@ -64,8 +64,11 @@ def let_all_go_on(compared: ComparedCluster, now: datetime) -> None:
     same = Q(cluster__connector=cluster.connector_id)
     if cluster.account:
         same |= Q(cluster__account=cluster.account)
-    resting = ComparedCluster.objects.filter(same, cluster__region=cluster.region, claimed_until=None)
-    resting.filter(failures__gt=0, due_at__gt=now).update(due_at=now)
+    resting = ComparedCluster.objects.filter(
+        same, cluster__region=cluster.region, claimed_until=None, due_at__gt=now
+    )
+    # Whoever came while the others rested has not failed itself.
+    resting.exclude(failures=0, compared_at__gt=now - FIRST_PAUSE).update(due_at=now)
 
 
 def ask_for(cluster: SyncedCluster, now: datetime) -> ComparedCluster:
@@ -76,4 +79,6 @@ def ask_for(cluster: SyncedCluster, now: datetime) -> ComparedCluster:
         ComparedCluster.objects.filter(pk=compared.pk, reading__isnull=True).update(
             due_at=now, compared_at=None
         )
+        # One that rests half way goes on from there.
+        ComparedCluster.objects.filter(pk=compared.pk, due_at__gt=now).update(due_at=now)
     return compared

@@ -15,6 +15,7 @@ from deployments.engine import quota
 from drift import clusters
 from drift.looking import go_on
 from drift.models import ComparedCluster, Comparison
+from drift.wanted import wanted_reading
 from instances.models import SyncedCluster, SyncPause
 from instances.pausing import LONGEST_PAUSE, held_back
 from rbac.models import Scope, User
@@ -103,6 +104,29 @@ def test_the_first_look_that_goes_well_lets_all_go_on(made: World) -> None:
     assert not SyncPause.objects.exists()
     assert not ComparedCluster.objects.exclude(failure="").exists()
     assert not ComparedCluster.objects.filter(compared_at=None).exists()
+
+
+def test_who_asks_for_a_look_ends_the_rest_of_all_that_only_waited(made: World) -> None:
+    beside(made)
+    tick(Refusing(THROTTLED))
+    failed = ComparedCluster.objects.filter(failures=1).order_by("pk")[0]
+    (resting,) = ComparedCluster.objects.filter(failures=0)
+    assert resting.due_at > database_now(), "it rests with the one that failed"
+    quota.forget()
+    clusters.ask_for(failed.cluster, database_now())
+    for _ in range(2):
+        tick(next(iter(made.accounts.values())))
+    resting.refresh_from_db()
+    assert resting.compared_at is not None
+
+
+def test_who_asks_for_a_look_wakes_one_that_rests_half_way(made: World) -> None:
+    one = ComparedCluster.objects.select_related("cluster__connector").order_by("pk")[0]
+    begun = wanted_reading(one.cluster, database_now()).to_row()
+    later = database_now() + LONGEST_PAUSE
+    ComparedCluster.objects.filter(pk=one.pk).update(reading=begun, due_at=later)
+    clusters.ask_for(one.cluster, database_now())
+    assert one.pk in clusters.due(database_now(), 10)
 
 
 def test_a_look_that_fails_says_how_old_it_is_why_and_what_to_do(
