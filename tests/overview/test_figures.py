@@ -108,3 +108,8 @@ def test_the_figures_take_one_query(pipeline: Pipeline, django_assert_num_querie
     ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED)
     with django_assert_num_queries(1):  # type: ignore[operator]
         figures(Execution.objects.all(), NOW, 90)
+
+
+def test_who_may_see_nothing_is_told_of_nothing() -> None:
+    found = figures(Execution.objects.filter(scope__in=[]), NOW, 7)
+    assert [one.total for one in (found.all, *found.days.values())] == [0] * 8
