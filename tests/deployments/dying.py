@@ -24,7 +24,7 @@ class Countdown:
 
 def in_a_fork(work: Callable[[], None]) -> int:
     """Run something in a forked worker process; gives back its exit status."""
-    connections.close_all()
+    _let_go_of_databases()
     child = os.fork()
     if child == 0:
         try:
@@ -32,3 +32,11 @@ def in_a_fork(work: Callable[[], None]) -> int:
         finally:
             os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _let_go_of_databases() -> None:
+    """Close what both processes would talk through: also the pool that the web's application has here."""
+    connections.close_all()
+    for connection in connections.all():
+        if connection.vendor == "postgresql":
+            connection.close_pool()
