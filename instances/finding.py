@@ -66,12 +66,13 @@ def _search(text: str) -> Q:
     """What people know of a task: its image, its id, its ECS service, its machine, why it stopped."""
     text = text[: int(NAME_CHARACTERS)]
     return (
-        Q(holds("image", text))
-        | Q(task_id__startswith=text)
+        Q(task_id__startswith=text)
         # Asked of the few services and machines first, not of each task with its own joined to it.
         | Q(seen__in=SeenService.objects.filter(name__icontains=text).values("pk"))
         | Q(container_instance__in=ContainerInstance.objects.filter(ec2_instance=text).values("pk"))
-        | Q(holds("stopped_reason", text))
+        | Q(holds("image", text))
+        # Most tasks run, and have no reason to be searched.
+        | Q(holds("stopped_reason", text), stopped_reason__gt="")
     )
 
 

@@ -14,7 +14,8 @@ def holds(column: str, text: str) -> Func:
     Django's own compares in capitals, of which PostgreSQL keeps no statistics: it then expects a handful of
     rows whatever is asked for. With ILIKE it knows a common text, and reads on in order until a page is full.
     """
-    return _Holds(F(column), Value(f"%{connection.ops.prep_for_like_query(text)}%"))
+    pattern = Value(f"%{connection.ops.prep_for_like_query(text)}%")
+    return (_HoldsAscii if text.isascii() else _Holds)(F(column), pattern)
 
 
 class _Holds(Func):
@@ -26,3 +27,9 @@ class _Holds(Func):
         return self.as_sql(
             compiler, connection, template="(%(expressions)s ESCAPE '\\')", arg_joiner=" LIKE ", **more
         )
+
+
+class _HoldsAscii(_Holds):
+    # By the rules of a language PostgreSQL turns each row into wide characters to compare it; the letters of
+    # ASCII are the same without, in half the time.
+    template = '(%(expressions)s COLLATE "C")'
