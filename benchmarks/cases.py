@@ -109,9 +109,12 @@ def _pages_of_one_execution(readers: Readers) -> Iterator[Case]:
 def _pages_of_the_overview(site: Site, readers: Readers) -> Iterator[Case]:
     for days in RANGES:
         yield Case(f"overview, {days} days", f"/?days={days}", readers.account)
+        yield Case(f"figures of {days} days", f"/figures/?days={days}", readers.account)
         yield Case(f"api-overview, {days} days", f"/api/v1/overview?days={days}", readers.account)
     yield Case("overview of a project", "/?days=90", readers.project)
     yield Case("overview of a quiet project", "/?days=90", readers.quiet)
+    yield Case("figures of a project", "/figures/?days=90", readers.project)
+    yield Case("figures of a quiet project", "/figures/?days=90", readers.quiet)
     path, deep = "/events/", _deep(SeenEvent, "at")
     for since in SINCE:
         yield Case(f"events of: {since}", f"{path}?since={since}", readers.account)

@@ -6,6 +6,7 @@ from overview.views import dashboard, events, matrix, overview
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
+    path("figures/", overview.figures_of_days, name="overview-figures"),
     path("running/", matrix.what_runs_where, name="what-runs-where"),
     path("events/", events.events, name="events"),
     path("services/<int:pk>/dashboard/", dashboard.dashboard, name="service-dashboard"),

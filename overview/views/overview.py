@@ -26,15 +26,26 @@ WORDS: Final = {
 @page
 @require_safe
 def overview(request: PageRequest) -> HttpResponse:
-    """This will show what deploys, what failed, what waits for a person, and the figures of some days."""
-    days, now = _days(request.GET.get("days", "")), timezone.now()
-    scope = request.current_scope
+    """This will show what deploys, what failed and what waits for a person; its figures come after it."""
+    days, scope = _days(request), request.current_scope
     executions = executions_here(request.user, scope)
-    now_here = under_way(request.user, scope, executions, now, days)
-    found = figures(executions, now, days)
-    is_new = not (found.all.total or now_here.deploying_count or now_here.waiting_count)
     context = {
-        "now_here": now_here,
+        "now_here": under_way(request.user, scope, executions, timezone.now(), days),
+        "ranges": RANGES,
+        "days": days,
+        "way": way_to_first_run(scope, request.user) if scope and not executions.exists() else None,
+        "topics": f"{topics_here(request, 'executions')} {topics_here(request, 'delegates', is_shared=True)}",
+    }
+    return render(request, "overview/overview.html", context)
+
+
+@page
+@require_safe
+def figures_of_days(request: PageRequest) -> HttpResponse:
+    """How deployments of the chosen scope went: a part of the overview, or a page of its own."""
+    days = _days(request)
+    found = figures(executions_here(request.user, request.current_scope), timezone.now(), days)
+    context = {
         "figures": found,
         "charts": charts(found),
         "words": [(kind, WORDS[kind], found.all.counts[kind]) for kind in ENDINGS],
@@ -43,13 +54,14 @@ def overview(request: PageRequest) -> HttpResponse:
         "last_day": max(found.days),
         "ranges": RANGES,
         "days": days,
-        "way": way_to_first_run(scope, request.user) if scope and is_new else None,
-        "topics": f"{topics_here(request, 'executions')} {topics_here(request, 'delegates', is_shared=True)}",
     }
-    return render(request, "overview/overview.html", context)
+    is_part = request.headers.get("HX-Request")
+    template = "overview/parts/_figures.html" if is_part else "overview/figures.html"
+    return render(request, template, context)
 
 
-def _days(asked: str) -> int:
+def _days(request: PageRequest) -> int:
+    asked = request.GET.get("days", "")
     return next((days for days in RANGES if asked == str(days)), USUAL_RANGE)
 
 

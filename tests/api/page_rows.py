@@ -64,6 +64,12 @@ PAGES: dict[str, Row] = {
             get(Lists("core_pipeline_view", sign=f"{CANARY} rolling"), "?days=90"),
         )
     ),
+    "overview-figures": Row(
+        (
+            get(Lists("core_pipeline_view", sign="1 succeeded")),
+            get(Lists("core_pipeline_view", sign="1 succeeded"), "?days=90"),
+        )
+    ),
     **DEPLOYMENT_PAGES,
     "delegates": only(Lists("core_delegate_view")),
     "check-delegate": Row(

@@ -80,14 +80,17 @@ def test_a_page_asks_nothing_until_it_hears_of_a_change(
     run(deployer, demo, "1.27")
     visit(f"/pipelines/{demo.pk}/" if place == "pipeline" else place)
     news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    # The overview fetches its figures once, by itself.
+    at_first = ["/figures/?days=14"] if place == "/" else []
+    news.wait_for(lambda: len(news.asked) == len(at_first), "what comes after the page")
     page.clock.run_for(60_000)
-    assert news.asked == []
+    assert [url.partition(urlsplit(url).netloc)[2] for url in news.asked] == at_first
     run(deployer, demo, "1.28")
     topics = news.connected[-1]["topic"]
     news.changed(next(one for one in topics if one.startswith(("executions:", "pipeline:"))))
     page.clock.run_for(1000)
     expect(page.get_by_role("link", name="Rolling demo #2")).to_be_visible()
-    assert len(news.asked) == 1
+    assert len(news.asked) == len(at_first) + 1
 
 
 def test_a_page_that_hears_of_many_changes_asks_once_a_second(
@@ -95,12 +98,18 @@ def test_a_page_that_hears_of_many_changes_asks_once_a_second(
 ) -> None:
     visit("/deployments/")
     news.wait_for(lambda: len(news.sockets) == 1, "the socket")
-    for second in range(1, 4):
+    seconds = 0
+
+    def a_second_later() -> None:
+        nonlocal seconds
+        seconds += 1
+        page.clock.run_for(1000)
+
+    for bursts in range(1, 4):
         for _ in range(50):
             news.changed(topic_of(news))
-        page.clock.run_for(1000)
-        news.wait_for(lambda: len(news.asked) == second, "the question of this second")  # noqa: B023
-    assert len(news.asked) == 3
+        news.wait_for(lambda: a_second_later() is None and len(news.asked) >= bursts, "a question")  # noqa: B023
+    assert len(news.asked) <= seconds
 
 
 def test_what_changes_while_an_answer_is_under_way_is_asked_for_after_it(

@@ -9,7 +9,8 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from deployments.models import StageExecution
+from deployments.models import Execution, StageExecution
+from deployments.states import Outcome, Status
 from drift.models import Comparison
 from instances.keeping.usage import window
 from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
@@ -155,6 +156,7 @@ def test_axe_finds_nothing_where_nothing_runs(
     found = {}
     for path in (
         "/",
+        "/figures/",
         "/running/",
         "/instances/",
         "/instances/?show=stopped",
@@ -215,3 +217,29 @@ def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(
     sick = ServiceInstance.objects.filter(stopped_at=None, health="UNHEALTHY", last_status="RUNNING").count()
     expect(page.locator("#places .map .task.sick")).to_have_count(sick)
     expect(page.get_by_role("link", name="List of tasks")).to_be_visible()
+
+
+def test_the_figures_of_the_overview_come_after_it_and_as_they_are_chosen(
+    page: Page, live_server: LiveServer, world: World, admin: User
+) -> None:
+    StageExecution.objects.update(status=Status.SUCCESS)
+    Execution.objects.update(status=Status.SUCCESS, outcome=Outcome.COMPLETED, ended_at=timezone.now())
+    open_as(page, live_server, admin, "light", 1280)
+    page.goto(f"{live_server.url}/")
+    runs = page.locator("section", has=page.get_by_role("heading", name="Deployments per day"))
+    expect(runs.locator(".value")).to_have_text(str(Execution.objects.count()))
+    page.get_by_role("link", name="90 days").click()
+    page.get_by_text("The numbers, day by day").click()
+    expect(page.get_by_role("region", name="Deployments per day").get_by_role("row")).to_have_count(91)
+    assert page.get_by_text("being counted").count() == 0
+
+
+def test_figures_that_cannot_be_had_are_said_to_be_missing(
+    page: Page, live_server: LiveServer, world: World, admin: User
+) -> None:
+    open_as(page, live_server, admin, "light", 1280)
+    page.route("**/figures/**", lambda route: route.fulfill(status=503))
+    page.goto(f"{live_server.url}/")
+    expect(page.get_by_role("alert")).to_contain_text("That did not work (503).")
+    expect(page.get_by_role("heading", name="Deploying now")).to_be_visible()
+    expect(page.get_by_role("link", name="Only the figures")).to_be_visible()
