@@ -3,6 +3,7 @@
 import { keepBadges } from "./badge.js";
 import { wireDialogs } from "./dialogs.js";
 import { wireKeys } from "./keys.js";
+import { showWhereYouAre } from "./nav.js";
 import { keepFresh } from "./news.js";
 import { wireScopes } from "./scopes.js";
 import { tendSwaps } from "./swaps.js";
@@ -15,5 +16,6 @@ wireDialogs();
 wireKeys();
 wireScopes();
 wireTheme();
+showWhereYouAre();
 tendSwaps();
 keepFresh();

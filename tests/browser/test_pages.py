@@ -145,6 +145,15 @@ def test_the_theme_is_kept_by_the_server(page: Page, visit: Visit, demo: Pipelin
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
+def test_a_narrow_page_shows_in_its_navigation_where_the_reader_is(
+    page: Page, visit: Visit, demo: Pipeline
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    for address, name in (("/secrets/", "Secrets"), ("/", "Overview")):
+        visit(address)
+        expect(page.get_by_label("Main").get_by_role("link", name=name)).to_be_in_viewport(ratio=1)
+
+
 def test_the_keyboard_reaches_pages_and_help(page: Page, visit: Visit, demo: Pipeline) -> None:
     visit("/deployments/")
     page.keyboard.press("?")
