@@ -1,15 +1,13 @@
 """What asks for somebody's eye: what deploys now, what failed, what waits for a person, delegates away."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-from django.db.models import Count, Prefetch, QuerySet
+from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
 
-from delegates.connectivity import Connectivity
-from delegates.queries.connectivities import connectivity_at
-from delegates.queries.delegates import DelegateFacts, facts_of, usable_or_below, with_instances
+from delegates.queries.away import Presence, presence
+from delegates.queries.delegates import usable_or_below
 from deployments.models import Approval, Execution, StageExecution
 from deployments.states import TERMINAL, Status
 from drift.models import Comparison
@@ -21,40 +19,23 @@ VIEW_ENVIRONMENT: Final = "core_environment_view"
 MOST: Final = 5
 WAITING: Final = (Status.APPROVAL_WAITING, Status.INTERVENTION_WAITING, Status.INPUT_WAITING, Status.PAUSED)
 OPEN: Final = tuple(status for status in Status if status not in TERMINAL)
+GOING_ON: Final = tuple(status for status in OPEN if status not in WAITING)
 FAILED: Final = (Status.FAILED, Status.EXPIRED, Status.APPROVAL_REJECTED)
-AWAY: Final = (Connectivity.DISCONNECTED, Connectivity.LATE)
+# What a tile says of an execution.
+SHOWN: Final = (
+    "number",
+    "status",
+    "outcome",
+    "failure",
+    "created_at",
+    "pipeline__identifier",
+    "pipeline__name",
+)
 
 
 def executions_here(principal: User, scope: Scope | None) -> QuerySet[Execution]:
     """The executions of a scope that a person may see; asks for scopes first, and once."""
     return visible_below(principal, VIEW, Execution.objects.all(), scope)
-
-
-def for_rows(executions: QuerySet[Execution]) -> QuerySet[Execution]:
-    """The same rows, with what a list shows."""
-    stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
-    rows = executions.select_related("pipeline", "scope", "started_by").defer("yaml", "pipeline__yaml")
-    return rows.prefetch_related(Prefetch("stages", queryset=stages))
-
-
-@dataclass(frozen=True)
-class Delegates:
-    """How many delegates serve a scope, by status, and some of those that are away."""
-
-    counts: Mapping[str, int]
-    away: list[DelegateFacts]
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def connected(self) -> int:
-        return self.counts.get(Connectivity.CONNECTED, 0)
-
-    @property
-    def away_count(self) -> int:
-        return sum(self.counts.get(status, 0) for status in AWAY)
 
 
 @dataclass(frozen=True)
@@ -65,11 +46,11 @@ class UnderWay:
     deploying_count: int
     waiting: list[Execution]
     waiting_count: int
-    approvals: list[Approval]
+    has_approvals: bool
     failed: list[Execution]
     failed_count: int
     drifted_count: int
-    delegates: Delegates
+    delegates: Presence
 
 
 def under_way(
@@ -78,18 +59,21 @@ def under_way(
     """Ask for all of it, in as many queries whatever there is; failures are those of the last `days`."""
     open_ = executions.filter(status__in=OPEN)
     counts = dict(open_.order_by().values_list("status").annotate(number=Count("pk")))
+    deploying = _newest(executions.filter(status__in=GOING_ON))
+    waiting = _newest(executions.filter(status__in=WAITING))
+    _add_targets(deploying + waiting)
     failed = executions.filter(status__in=FAILED, created_at__gte=now - timedelta(days=days))
     waiting_count = sum(counts.get(status, 0) for status in WAITING)
     return UnderWay(
-        deploying=_newest(open_.exclude(status__in=WAITING)),
+        deploying=deploying,
         deploying_count=sum(counts.values()) - waiting_count,
-        waiting=_newest(open_.filter(status__in=WAITING)),
+        waiting=waiting,
         waiting_count=waiting_count,
-        approvals=_approvals(executions),
+        has_approvals=_waiting_approvals(executions).exists(),
         failed=_newest(failed),
         failed_count=failed.count(),
         drifted_count=_drifted(principal, scope).count(),
-        delegates=_delegates(principal, scope, now),
+        delegates=presence(usable_or_below(principal, scope), now, MOST),
     )
 
 
@@ -99,31 +83,16 @@ def _drifted(principal: User, scope: Scope | None) -> QuerySet[Comparison]:
 
 
 def _newest(executions: QuerySet[Execution]) -> list[Execution]:
-    return list(for_rows(executions).order_by("-created_at", "-pk")[:MOST])
+    """The newest of these, with what a tile says of each."""
+    rows = executions.select_related("pipeline").only(*SHOWN)
+    return list(rows.order_by("-created_at", "-pk")[:MOST])
 
 
-def _approvals(executions: QuerySet[Execution]) -> list[Approval]:
-    """The newest approvals that nobody has given yet."""
-    waiting = Approval.objects.filter(status=Approval.Status.WAITING, execution__in=executions.values("pk"))
-    rows = waiting.select_related("execution__pipeline", "step").defer(
-        "ahead", "execution__yaml", "execution__pipeline__yaml"
-    )
-    return list(rows.order_by("-asked_at", "-pk")[:MOST])
+def _add_targets(executions: list[Execution]) -> None:
+    """Read the stages of all of them, which say what is deployed and where to."""
+    stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
+    prefetch_related_objects(executions, Prefetch("stages", queryset=stages))
 
 
-def _delegates(principal: User, scope: Scope | None, now: datetime) -> Delegates:
-    found = usable_or_below(principal, scope).annotate(connectivity=connectivity_at(now))
-    counted = found.order_by().values_list("connectivity").annotate(number=Count("pk"))
-    away = found.filter(connectivity__in=AWAY).order_by("name", "pk")[:MOST]
-    return Delegates(dict(counted), facts_of(with_instances(away), now))
-
-
-def names_of(execution: Execution) -> list[dict[str, Any]]:
-    """What each stage of an execution deploys, and to which environment."""
-    return [
-        {
-            "service": stage.values.get("service", {}).get("identifier"),
-            "environment": stage.values.get("env", {}).get("identifier"),
-        }
-        for stage in execution.stages.all()
-    ]
+def _waiting_approvals(executions: QuerySet[Execution]) -> QuerySet[Approval]:
+    return Approval.objects.filter(status=Approval.Status.WAITING, execution__in=executions.values("pk"))

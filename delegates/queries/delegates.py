@@ -115,13 +115,17 @@ def running_on(instances: Iterable[int]) -> dict[int, int]:
     return {pk: number for pk, number in counted if pk is not None}
 
 
-def last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
-    """The last time that each delegate was refused, or lost its session, by delegate; in one query."""
+def newest_end() -> Subquery:
+    """The key of the event by which each delegate of a query was refused, or lost its session, last."""
     known = DelegateEvent.objects.filter(
         scope=OuterRef("scope"), name=OuterRef("name"), kind__in=(Kind.REFUSED, Kind.SESSION_ENDED)
     )
-    newest = Subquery(known.order_by("-at").values("pk")[:1])
-    found = Delegate.objects.filter(pk__in=[one.pk for one in delegates]).annotate(end=newest)
+    return Subquery(known.order_by("-at").values("pk")[:1])
+
+
+def last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
+    """The last time that each delegate was refused, or lost its session, by delegate; in one query."""
+    found = Delegate.objects.filter(pk__in=[one.pk for one in delegates]).annotate(end=newest_end())
     events = DelegateEvent.objects.filter(pk__in=found.values("end")).only("scope", "name", "at", "text")
     by_name = {(one.scope_id, one.name): one for one in events}
     return {one.pk: by_name[key] for one in delegates if (key := (one.scope_id, one.name)) in by_name}
@@ -135,7 +139,7 @@ def facts(
     status = status_of(delegate, instances, now)
     expected = [one for one in instances if one.status in EXPECTED]
     here = [one for one in expected if instance_status(one, now) in HERE]
-    heard_at = max((one.last_heartbeat_at for one in instances if one.last_heartbeat_at), default=None)
+    heard_at = heard_at_of(instances)
     return DelegateFacts(
         pk=delegate.pk,
         name=delegate.name,
@@ -144,7 +148,7 @@ def facts(
         description=delegate.description,
         is_built_in=delegate.is_built_in,
         status=status.value,
-        reason=reason_of(status, expected, _since(end, heard_at)),
+        reason=reason_of(status, expected, said_since(end, heard_at)),
         tags=tags_of(delegate, instances, now),
         heard_at=heard_at,
         connections=tuple(sorted({one.get_connection_display() for one in here})),
@@ -156,7 +160,12 @@ def facts(
     )
 
 
-def _since(end: DelegateEvent | None, heard_at: datetime | None) -> str:
+def heard_at_of(instances: Iterable[DelegateInstance]) -> datetime | None:
+    """When a delegate with these instances was last heard."""
+    return max((one.last_heartbeat_at for one in instances if one.last_heartbeat_at), default=None)
+
+
+def said_since(end: DelegateEvent | None, heard_at: datetime | None) -> str:
     """What is said of an end, if nothing was heard after it."""
     return "" if end is None or (heard_at is not None and end.at < heard_at) else end.text
 

@@ -2,6 +2,7 @@
 
 import itertools
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -10,7 +11,8 @@ from django.utils import timezone
 from delegates.connectivity import Connectivity, status_of
 from delegates.models import Delegate, DelegateEvent
 from delegates.queries import delegates as queries
-from delegates.queries.connectivities import connectivity_at
+from delegates.queries.away import presence
+from delegates.queries.connectivities import connectivity_at, is_away_at, is_connected_at
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 from tests.fixtures.people import make_person, make_project
@@ -44,6 +46,48 @@ def test_the_database_and_python_agree_on_every_status(project: Scope) -> None:
     told = {one.name: one.connectivity for one in found}
     assert told == {one.name: status_of(one, one.instances.all(), now).value for one in found}
     assert set(told.values()) == {one.value for one in Connectivity}
+    away = {name for name, status in told.items() if status in (Connectivity.LATE, Connectivity.DISCONNECTED)}
+    assert set(Delegate.objects.filter(is_away_at(now)).values_list("name", flat=True)) == away
+    connected = {name for name, status in told.items() if status == Connectivity.CONNECTED}
+    assert set(Delegate.objects.filter(is_connected_at(now)).values_list("name", flat=True)) == connected
+
+
+def test_who_is_away_is_named_with_the_words_of_the_list(
+    project: Scope, django_assert_num_queries: Any
+) -> None:
+    now = timezone.now()
+    states = (
+        ("connected", 5, "REGISTERED", None),
+        ("gone", 30, "GONE", None),
+        ("heard-again", 200, "REGISTERED", None),
+        ("late", 100, "REGISTERED", None),
+        ("refused", 300, "REGISTERED", None),
+        ("socket", 5, "REGISTERED", now),
+        ("away", 600, "REGISTERED", None),
+        ("zone", 700, "REGISTERED", None),
+    )
+    make_delegate(project, "new")
+    for name, age, status, suspect in states:
+        one = make_instance(make_delegate(project, name), f"{name}/1", status=status, suspect_since=suspect)
+        one.last_heartbeat_at = now - timedelta(seconds=age)
+        one.save()
+    for name, age in (("refused", 60), ("heard-again", 400), ("late", 20)):
+        DelegateEvent.objects.create(
+            scope=project, name=name, kind="REFUSED", text=f"Refused {age}.", at=now - timedelta(seconds=age)
+        )
+    here = Delegate.objects.filter(scope=project)
+    with django_assert_num_queries(4):
+        found = presence(here, now, 6)
+    assert (found.total, found.connected) == (9, 1)
+    shown = ["away", "gone", "heard-again", "late", "refused", "socket"]
+    named = queries.with_instances(here.filter(name__in=shown).order_by("name"))
+    facts = queries.facts_of(named, now)
+    assert [(one.pk, one.name, one.status, one.reason, one.heard_at) for one in found.away] == [
+        (one.pk, one.name, one.status, one.reason, one.heard_at) for one in facts
+    ]
+    assert [one.name for one in found.away] == shown
+    assert "Refused 60." in {one.reason for one in found.away}
+    assert presence(here.none(), now, 6).total == 0
 
 
 def test_who_works_in_a_project_sees_its_delegates_and_those_above_it(account: Scope) -> None:
