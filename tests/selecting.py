@@ -11,20 +11,23 @@ BROWSER = "chromium"
 ONE_OF = 6
 # Policy, encrypted columns, claims and fences: what these packages promise, the database has to keep.
 DATABASE_SENSITIVE = ("connectors", "deployments", "log", "protocol", "rbac", "routing")
+# Long stories between the engine and AWS: what they keep is kept by the same few tables as in `deployments`.
+STORIES = ("blue_green", "run_task", "scaling", "service_options", "stacks", "terraform", "terraform_cloud")
 
 
 def mark_for_postgres(items: list[pytest.Item]) -> None:
     """Mark what `-m postgres` chooses, which is what CI runs on PostgreSQL after it ran everything on SQLite.
 
     A test that was marked by hand, or is in a package whose promises the database keeps, runs with every
-    example. One that drives a browser runs on SQLite alone: other tests load the same pages.
+    example. One that drives a browser runs on SQLite alone: other tests load the same pages. Of the stories
+    of AWS one of six is told again.
     """
     seen: set[str] = set()
     for item in items:
         if "postgres" in item.keywords or not asks_database(item):
             continue
         function = item.nodeid.partition("[")[0]
-        is_first = function not in seen
+        is_first = function not in seen and item.path.parent.name not in STORIES
         seen.add(function)
         if is_sensitive(item) or (not drives_browser(item) and (is_first or is_chosen(item))):
             item.add_marker("postgres")

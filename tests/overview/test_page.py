@@ -54,6 +54,14 @@ def test_the_figures_are_a_part_of_a_page_and_a_page_for_who_wants_them_alone(
     assert "1 succeeded" in text(reader, "overview-figures", "?days=7")
 
 
+def test_nothing_is_counted_for_who_may_see_no_execution(world: World, django_user_model: type[User]) -> None:
+    somebody = Client()
+    somebody.force_login(django_user_model.objects.create_user("somebody"))
+    part = text(somebody, "overview-figures", is_part=True)
+    assert "1 succeeded" not in part
+    assert "Succeeded 0" in part
+
+
 @pytest.mark.parametrize("asked", ["", "?days=8", "?days=99999999999999999999"])
 def test_a_range_that_there_is_not_is_the_usual_one(world: World, reader: Client, asked: str) -> None:
     assert "last 14 days" in text(reader, "overview-figures", asked, is_part=True)
