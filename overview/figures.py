@@ -15,7 +15,6 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import (
     Case,
-    CharField,
     DateTimeField,
     F,
     Field,
@@ -53,9 +52,9 @@ def _by_result(kind: Field, rolled_back: Any, succeeded: Any, aborted: Any, fail
 
 
 def _result() -> Case:
-    """How an execution ended, as one of `ENDINGS`."""
-    names = [Value(name) for name in (ROLLED_BACK, SUCCEEDED, ABORTED, FAILED)]
-    return _by_result(CharField(), *names)
+    """How an execution ended, as its place in `ENDINGS`."""
+    places = [Value(ENDINGS.index(name)) for name in (ROLLED_BACK, SUCCEEDED, ABORTED, FAILED)]
+    return _by_result(IntegerField(), *places)
 
 
 def _beginning() -> Case:
@@ -114,7 +113,10 @@ def figures(executions: QuerySet[Execution], now: datetime, days: int) -> Figure
     today = now.astimezone(UTC).date()
     first = today - timedelta(days=days - 1)
     since = datetime(first.year, first.month, first.day, tzinfo=UTC)
-    ended = executions.filter(status__in=TERMINAL, ended_at__gte=since).order_by("ended_at", "pk")
+    # The order of the index, which nobody has to sort.
+    ended = executions.filter(status__in=TERMINAL, ended_at__gte=since).order_by(
+        "ended_at", "status", "outcome", "pipeline_id"
+    )
     columns = (_result(), _Seconds("ended_at"), _Seconds(_beginning()))
     found = Figures({first + timedelta(days=number): Numbers() for number in range(days)}, Numbers())
     counted = _Counted(found, int(since.timestamp()) // DAY_SECONDS)
@@ -136,51 +138,60 @@ def _rows(wanted: "QuerySet[Execution, Any]") -> list[tuple[Any, ...]]:
 
 
 class _Counted:
-    """Adds up executions in the order of their ends."""
+    """Adds up executions in the order of their ends; most have ended well, and cost the least."""
 
     def __init__(self, found: Figures, first_day: int) -> None:
         self._all, self._days = found.all, list(found.days.values())
         self._first_day = first_day
+        # Of each day how long those took that ended well, and how long it took until all was well again.
         self._lead: list[list[int]] = [[] for _ in self._days]
         self._restore: list[list[int]] = [[] for _ in self._days]
-        # Of each pipeline what its last run came to, and when what failed since the last success was started.
-        self._last: dict[int, str] = {}
+        # Pipelines whose last run failed, and of each when what failed since the last success was started.
+        self._broken: set[int] = set()
         self._failing: defaultdict[int, list[int]] = defaultdict(list)
 
-    def take(self, rows: Iterable[tuple[int, str, int, int | None]]) -> None:
+    def take(self, rows: Iterable[tuple[int, int, int, int | None]]) -> None:
         """Count executions: of which pipeline, how it ended, when, and since when.
 
         What ends after the last day, by a clock that is ahead, counts for no day.
         """
-        days, counts, first_day, lead = self._days, self._all.counts, self._first_day, self._lead
-        for pipeline, result, ended, began in rows:
-            counts[result] += 1
+        days, first_day, lead, failing = len(self._days), self._first_day, self._lead, self._failing
+        for pipeline, place, ended, began in rows:
             day = ended // DAY_SECONDS - first_day
-            if day >= len(days):
-                continue
-            days[day].counts[result] += 1
-            if began is None:
-                continue
-            if result == SUCCEEDED:
+            if day >= days:
+                self._all.counts[ENDINGS[place]] += 1
+            elif place or began is None:
+                self._went_wrong(day, pipeline, ENDINGS[place], ended, began)
+            else:
                 lead[day].append(ended - began)
-            self._follow(day, pipeline, result, ended, began)
+                if pipeline in failing:
+                    self._is_well_again(day, pipeline, ended)
 
-    def _follow(self, day: int, pipeline: int, result: str, ended: int, began: int) -> None:
-        """Each time that a pipeline began to fail ends as that is rolled back or another run succeeds.
-
-        It begins with the start of the first that failed.
-        """
+    def _went_wrong(self, day: int, pipeline: int, result: str, ended: int, began: int | None) -> None:
+        """Each time that a pipeline began to fail begins with the start of the first that failed."""
+        self._days[day].counts[result] += 1
+        if began is None:
+            return
         if result == ROLLED_BACK:
             self._restore[day].append(ended - began)
-        elif result == FAILED and self._last.get(pipeline) != FAILED:
+        elif result == FAILED and pipeline not in self._broken:
             self._failing[pipeline].append(began)
-        elif result == SUCCEEDED and pipeline in self._failing:
-            self._restore[day] += [ended - start for start in self._failing.pop(pipeline)]
-        self._last[pipeline] = result
+        if result == FAILED:
+            self._broken.add(pipeline)
+        else:
+            self._broken.discard(pipeline)
+
+    def _is_well_again(self, day: int, pipeline: int, ended: int) -> None:
+        """It ends as that is rolled back or another run succeeds."""
+        self._restore[day] += [ended - start for start in self._failing.pop(pipeline)]
+        self._broken.discard(pipeline)
 
     def settle(self) -> None:
-        """Work out the times in the middle: of each day, and of all days."""
+        """Work out the sums, and the times in the middle: of each day, and of all days."""
         for numbers, lead, restore in zip(self._days, self._lead, self._restore, strict=True):
+            numbers.counts[SUCCEEDED] += len(lead)
+            for result, number in numbers.counts.items():
+                self._all.counts[result] += number
             _set_times(numbers, lead, restore)
         _set_times(self._all, list(chain(*self._lead)), list(chain(*self._restore)))
 
