@@ -9,6 +9,7 @@ from delegates.connectivity import AWAY_AFTER, LATE_AFTER, Connectivity
 from delegates.models import Delegate, DelegateInstance
 
 Status = DelegateInstance.Status
+_ENABLED: Final = Q(admission=Delegate.Admission.ENABLED)
 
 
 def connectivity_at(now: datetime) -> Case:
@@ -37,9 +38,6 @@ def is_away_at(now: datetime) -> Q:
     heard = _heard(now)
     is_late = Q(Exists(heard.filter(status=Status.REGISTERED)), ~Exists(_connected(now)), draining=False)
     return _ENABLED & (is_late | Q(~Exists(heard), Exists(_ever_heard())))
-
-
-_ENABLED: Final = Q(admission=Delegate.Admission.ENABLED)
 
 
 def _known() -> QuerySet[DelegateInstance]:

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
+from django.views.decorators.vary import vary_on_headers
 
 from deployments.onboarding import way_to_first_run
 from overview.charts import HEIGHT, WIDTH, columns, line
@@ -42,6 +43,7 @@ def overview(request: PageRequest) -> HttpResponse:
 
 @page
 @require_safe
+@vary_on_headers("HX-Request")
 def figures_of_days(request: PageRequest) -> HttpResponse:
     """How deployments of the chosen scope went: a part of the overview, or a page of its own."""
     days = _days(request)

@@ -9,22 +9,9 @@ from django.utils import timezone
 
 from deployments.models import Execution
 from deployments.states import Outcome, Status
-from rbac.models import Scope, User
-from tests.api.world import CANARY, World, make_world
+from tests.api.world import CANARY, World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world(project: Scope, admin: User) -> World:
-    return make_world(project, admin, admin)
-
-
-@pytest.fixture
-def reader(admin: User) -> Client:
-    client = Client()
-    client.force_login(admin)
-    return client
 
 
 def told(reader: Client, name: str, *keys: int, **query: object) -> Any:

@@ -13,24 +13,12 @@ from deployments.models import Call, Execution, StageExecution
 from deployments.states import CallState, Outcome, Status
 from instances.models import SeenService, ServiceInstance
 from overview.differences import difference
-from rbac.models import Scope, User
-from tests.api.world import World, make_world
+from rbac.models import Scope
+from tests.api.world import World
 from tests.deployments.driving import Drive
 from tests.fixtures.people import make_person
 
 MOST_QUERIES = 15
-
-
-@pytest.fixture
-def world(project: Scope, admin: User) -> World:
-    return make_world(project, admin, admin)
-
-
-@pytest.fixture
-def reader(admin: User) -> Client:
-    client = Client()
-    client.force_login(admin)
-    return client
 
 
 def text_of(client: Client, world: World) -> str:

@@ -10,22 +10,10 @@ from django.utils import timezone
 from deployments.models import Environment, Infrastructure
 from instances.models import SeenEvent, SeenService, ServiceInstance
 from overview.matrix import matrix
-from rbac.models import ResourceGroup, ResourceGroupEntry, Role, RoleAssignment, Scope, User
-from tests.api.world import World, make_world
+from rbac.models import ResourceGroup, ResourceGroupEntry, Role, RoleAssignment, User
+from tests.api.world import World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world(project: Scope, admin: User) -> World:
-    return make_world(project, admin, admin)
-
-
-@pytest.fixture
-def reader(admin: User) -> Client:
-    client = Client()
-    client.force_login(admin)
-    return client
 
 
 def runs_too(world: World, name: str, image: str) -> SeenService:

@@ -15,18 +15,13 @@ from deployments.models import StageExecution
 from deployments.states import Status
 from instances.models import SeenService, ServiceInstance
 from overview.watching import looks_of
-from rbac.models import Scope, User
-from tests.api.world import World, make_world
+from rbac.models import User
+from tests.api.world import World
 from tests.fixtures.sockets import session_of
 
 # How long an answer may take on a machine that is busy with other things.
 PATIENCE = 60
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def world(project: Scope, admin: User) -> World:
-    return make_world(project, admin, admin)
 
 
 async def opened(person: User, pk: int) -> ApplicationCommunicator:

@@ -54,13 +54,6 @@ def world(project: Scope, admin: User) -> World:
     return world
 
 
-@pytest.fixture
-def reader(admin: User) -> Client:
-    client = Client()
-    client.force_login(admin)
-    return client
-
-
 @pytest.mark.django_db
 def test_the_dashboard_says_whose_a_target_is_why_and_what_to_do(world: World, reader: Client) -> None:
     text = reader.get(reverse("service-dashboard", args=[world.service.pk])).content.decode()

@@ -9,23 +9,11 @@ from django.utils import timezone
 
 from deployments.models import Execution
 from deployments.states import Status
-from rbac.models import Scope, User
-from tests.api.world import World, make_world
+from rbac.models import Scope
+from tests.api.world import World
 from tests.delegates.making import make_delegate, make_instance
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world(project: Scope, admin: User) -> World:
-    return make_world(project, admin, admin)
-
-
-@pytest.fixture
-def reader(admin: User) -> Client:
-    client = Client()
-    client.force_login(admin)
-    return client
 
 
 def tile(reader: Client, name: str) -> str:
