@@ -112,7 +112,7 @@ class Desk:
     def _close(self, row: Approval, verdict: str) -> None:
         """Only what was read may be closed: a decision or another diff that came meanwhile is read first."""
         rollout = self._rollout
-        with rollout.lease.commit():
+        with rollout.commit():
             read = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING)
             same = read.filter(decided=row.decided, diff=row.diff)
             if same.update(status=verdict, ended_at=rollout.world.now()):

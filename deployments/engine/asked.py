@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from deployments.engine import again, failing, leaving, stages_back
 from deployments.engine.decisions import decide
+from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.flow import ENDED_BADLY, runs_after_failure
-from deployments.engine.lease import Lease
 from deployments.engine.shared import Shared, Snapshot
 from deployments.engine.telling import say
 from deployments.engine.turning import begin_rollback, stop
@@ -15,22 +15,24 @@ from deployments.notifying import tell_rollback
 from deployments.states import TERMINAL, Outcome, Status
 
 
-def take_up(lease: Lease, execution: Execution) -> None:
-    """Answer every waiting interrupt, oldest first, each in a commit of its own."""
-    waiting = Interrupt.objects.filter(execution=execution, taken_at=None).select_related("by").order_by("pk")
-    for interrupt in waiting:
-        with lease.commit():
-            interrupt.taken_at = lease.world.now()
-            answer = decide if interrupt.step else _ANSWERS[interrupt.kind]
-            interrupt.answer = answer(_shared(lease, execution), interrupt)[:255]
-            interrupt.save(update_fields=["taken_at", "answer"])
+def take_up(rows: ExecutionRows) -> None:
+    """Answer the oldest interrupt that waits, in a commit of its own; the rows have to be loaded again."""
+    waiting = Interrupt.objects.filter(execution=rows.execution, taken_at=None)
+    interrupt = waiting.select_related("by").order_by("pk").first()
+    if interrupt is None:
+        return
+    with rows.commit(reload=True):
+        interrupt.taken_at = rows.lease.world.now()
+        answer = decide if interrupt.step else _ANSWERS[interrupt.kind]
+        interrupt.answer = answer(Shared(rows, _stage_of(rows), Snapshot()), interrupt)[:255]
+        interrupt.save(update_fields=["taken_at", "answer"])
 
 
-def _shared(lease: Lease, execution: Execution) -> Shared:
-    stages = list(execution.stages.select_related("connector", "execution").order_by("position"))
-    stage = next((s for s in stages if s.status not in TERMINAL), None)
-    begun = [s for s in stages if s.status != Status.SKIPPED]
-    return Shared(execution, stage or (begun or stages)[-1], lease, lease.world, Snapshot())
+def _stage_of(rows: ExecutionRows) -> StageExecution:
+    """The stage that a request is about: the one under way, else the last that was not skipped."""
+    stage = next((stage for stage in rows.stages if stage.status not in TERMINAL), None)
+    begun = [stage for stage in rows.stages if stage.status != Status.SKIPPED]
+    return stage or (begun or rows.stages)[-1]
 
 
 def _abort(shared: Shared, interrupt: Interrupt) -> str:

@@ -4,14 +4,13 @@ from datetime import timedelta
 
 from deployments.engine import judging, reacting, stages_back
 from deployments.engine.checklist import verify
-from deployments.engine.flow import flow_of
 from deployments.engine.leaving import give_up, leave_rest
 from deployments.engine.shared import Shared
 from deployments.engine.taking import take_turn
 from deployments.engine.telling import say
 from deployments.engine.undo_rows import UNIT, next_undo, partners
 from deployments.engine.undoing import take_back
-from deployments.models import ActionRun, Execution, SlotClaim, StepExecution
+from deployments.models import ActionRun, Execution, StepExecution
 from deployments.states import ActionState, Outcome, Status
 
 KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
@@ -19,7 +18,7 @@ KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
 
 def advance(shared: Shared) -> timedelta | None:
     """One step of progress, of whichever current rollback step has its turn; None means go on at once."""
-    current = flow_of(shared.stage, StepExecution.Section.ROLLBACK).current()
+    current = shared.rows.flow_of(shared.stage, StepExecution.Section.ROLLBACK).current()
     if not current:
         _end(shared)
         return None
@@ -34,7 +33,8 @@ def _apart(shared: Shared, current: list[StepExecution]) -> list[StepExecution]:
     taken: set[str] = set()
     for step in current:
         undone = partners(shared, step)
-        claims = SlotClaim.objects.filter(step__in=undone).values_list("key", flat=True)
+        steps = {one.pk for one in undone}
+        claims = (claim.key for claim in shared.claims if claim.step_id in steps)
         concerned = {*claims, *(f"step {one.pk}" for one in undone)}
         if not concerned & taken:
             found.append(step)
@@ -53,7 +53,7 @@ def _advance_step(shared: Shared, step: StepExecution) -> timedelta | None:
     if (step.intervention or {}).get("kind") == "NOT_RESTORED":
         return _wait_for_a_person(shared, step)
     if step.timeout_at is not None and shared.world.now() >= step.timeout_at:
-        with shared.lease.commit():
+        with shared.commit(reload=True):
             give_up(shared, step, row, "The rollback did not end within its time-out.")
         return None
     return take_back(shared, step, row)
@@ -64,26 +64,27 @@ def _is_skipped(shared: Shared, step: StepExecution) -> bool:
     try:
         return judging.is_skipped(shared, step)
     except judging.UnclearConditionError as unclear:
-        with shared.lease.commit():
-            text = f"The condition of {step.name} has no answer, so the rollback runs: {unclear}"
-            say(shared, step, text, "warning", UNIT)
+        text = f"The condition of {step.name} has no answer, so the rollback runs: {unclear}"
+        say(shared, step, text, "warning", UNIT)
+        with shared.commit():
+            pass
         return False
 
 
 def _begin(shared: Shared, step: StepExecution) -> None:
     now = shared.world.now()
-    with shared.lease.commit():
-        step.status, step.started_at = Status.RUNNING, now
-        step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
-        step.save(update_fields=["status", "started_at", "timeout_at"])
-        cause = (shared.execution.failure or {}).get("message", "a person asked for it").split("\n")[0]
-        say(shared, step, f"Rolling back: {cause}", "warning", UNIT)
+    timeout_at = now + timedelta(seconds=step.timeout_seconds)
+    shared.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
+    cause = (shared.execution.failure or {}).get("message", "a person asked for it").split("\n")[0]
+    say(shared, step, f"Rolling back: {cause}", "warning", UNIT)
+    with shared.commit():
+        pass
 
 
 def _wait_for_a_person(shared: Shared, step: StepExecution) -> timedelta | None:
     if (left := reacting.time_left(shared, step)) is not None:
         return left
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         say(shared, step, f"Nobody decided in time. {reacting.WORDS['LeaveRest']}", "warning", UNIT)
         reacting.go_on(shared, step)
         leave_rest(shared, step)
@@ -100,14 +101,14 @@ def _leave_what_was_skipped(shared: Shared) -> None:
 
 def _end(shared: Shared) -> None:
     execution = shared.execution
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         _leave_what_was_skipped(shared)
     rollbacks = StepExecution.objects.filter(
         stage__execution=execution, section=StepExecution.Section.ROLLBACK
     )
     failed = rollbacks.filter(status=Status.FAILED).exists()
     ending = execution.status_before_rollback or Status.FAILED
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         if stages_back.go_further_back(shared):
             return
         execution.ending = Status.FAILED if failed and ending == Status.SUCCESS else ending

@@ -5,7 +5,6 @@ from datetime import timedelta
 from deployments.actions.base import ActionFailed
 from deployments.engine import failing, filling, judging
 from deployments.engine.shared import Shared
-from deployments.engine.sources import known_values
 from deployments.expressions import BadExpressionError
 from deployments.late import filled_in
 from deployments.models import ActionRun, StepExecution
@@ -19,7 +18,7 @@ class _CannotBegin(Exception):
 
 def begin_step(shared: Shared, step: StepExecution) -> None:
     """The first look at a step, or at its next attempt."""
-    rows = list(step.actions.order_by("position"))
+    rows = shared.rows.actions_of(step)
     try:
         filling.settle_place(shared, step)
         if step.started_at is None and judging.is_skipped(shared, step):
@@ -33,12 +32,14 @@ def begin_step(shared: Shared, step: StepExecution) -> None:
     except judging.UnclearConditionError as cannot:
         filled, trouble = [], unclear("step, or of a group around it,", str(cannot))
     now = shared.world.now()
-    with shared.lease.commit():
-        step.status, step.started_at = Status.RUNNING, now
-        step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
-        step.save(update_fields=["status", "started_at", "timeout_at", "spec", "timeout_seconds"])
-        for row in filled:
-            row.save(update_fields=["parameters", "title"])
+    timeout_at = now + timedelta(seconds=step.timeout_seconds)
+    shared.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
+    if filled:
+        shared.change(step, spec=step.spec, timeout_seconds=step.timeout_seconds)
+    for row in filled:
+        shared.change(row, parameters=row.parameters, title=row.title)
+    with shared.commit():
+        pass
     if trouble is not None:
         failing.fail(shared, step, None, trouble)
 
@@ -57,7 +58,7 @@ def _fill_in(shared: Shared, step: StepExecution, rows: list[ActionRun]) -> list
         return []
     kind = step_kind(step.type)
     try:
-        values = known_values(shared.execution, shared.stage)
+        values = shared.known_values()
         spec = {**step.spec, **filled_in(kind, step.unfilled, values)}
         actions = [(unit.title, action) for unit in kind.units(spec) for action in unit.actions]
     except BadExpressionError as bad:

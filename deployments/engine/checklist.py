@@ -16,7 +16,7 @@ def verify(shared: Shared, step: StepExecution) -> timedelta | None:
     checks: list[Check] = []
     undone = 0
     for partner in reversed(partners(shared, step)):
-        for row in partner.actions.select_related("step").order_by("position"):
+        for row in shared.rows.actions_of(partner):
             if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
                 continue
             undone += 1
@@ -28,8 +28,9 @@ def verify(shared: Shared, step: StepExecution) -> timedelta | None:
                 return end.time
             checks += _checks_of(row, end)
             if isinstance(end, Finished):
-                with shared.lease.commit():
-                    end.rollout.finish(keep_progress=False)
+                end.rollout.finish(keep_progress=False)
+                with shared.commit():
+                    pass
     _conclude(shared, step, checks, undone)
     return None
 
@@ -48,8 +49,13 @@ def _checks_of(row: ActionRun, end: object) -> list[Check]:
 
 def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: int) -> None:
     broken = [check for check in checks if not check.ok]
-    rows = ActionRun.objects.filter(step__in=partners(shared, step), state=ActionState.NOT_RESTORED)
-    with shared.lease.commit():
+    rows = [row for partner in partners(shared, step) for row in shared.rows.actions_of(partner)]
+    restored = not broken and all(row.state != ActionState.NOT_RESTORED for row in rows)
+    status = Status.SUCCESS if restored else Status.FAILED
+    shared.change(step, status=status, ended_at=shared.world.now())
+    lines = "\n".join(_closing_lines(checks, undone, restored=restored))
+    say(shared, step, lines, "success" if restored else "error", UNIT)
+    with shared.commit():
         CheckedItem.objects.bulk_create(
             CheckedItem(
                 step=step,
@@ -63,12 +69,6 @@ def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: 
             )
             for index, check in enumerate(checks)
         )
-        restored = not broken and not rows.exists()
-        step.status = Status.SUCCESS if restored else Status.FAILED
-        step.ended_at = shared.world.now()
-        step.save(update_fields=["status", "ended_at"])
-        lines = "\n".join(_closing_lines(checks, undone, restored=restored))
-        say(shared, step, lines, "success" if restored else "error", UNIT)
 
 
 def _closing_lines(checks: list[Check], undone: int, *, restored: bool) -> list[str]:

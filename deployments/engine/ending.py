@@ -6,11 +6,10 @@ from datetime import timedelta
 from deployments.actions.base import known_actions
 from deployments.engine import slots
 from deployments.engine.flow import ENDED_BADLY
-from deployments.engine.masking import secrets_of
 from deployments.engine.running import Failed, Finished, Wait, run
 from deployments.engine.shared import Shared
-from deployments.log import NewLine, store
-from deployments.models import ActionRun, StepExecution
+from deployments.engine.telling import say
+from deployments.models import ActionRun
 from deployments.notifying import tell_end
 from deployments.states import TERMINAL, ActionState, Status
 
@@ -24,7 +23,7 @@ def advance(shared: Shared) -> timedelta | None:
         _end(shared)
         return None
     if row.step.stage_id != shared.stage.pk:
-        shared = replace(shared, stage=row.step.stage, secrets=secrets_of(row.step.stage))
+        shared = replace(shared, stage=row.step.stage)
     if row.state == ActionState.WAITING:
         shared.change(row, state=ActionState.STARTED, started_at=shared.world.now())
     phase = "start" if row.start_done_at is None else "look"
@@ -35,13 +34,14 @@ def advance(shared: Shared) -> timedelta | None:
         _note_failure(shared, row, end.failure.message)
         return None
     assert isinstance(end, Finished)  # noqa: S101 - only replayed starts end otherwise
-    with shared.lease.commit():
-        now = shared.world.now()
-        if phase == "start":
-            shared.change(row, start_done_at=now)
-        elif end.value:
-            shared.change(row, state=ActionState.DONE, ended_at=now)
-        end.rollout.finish(keep_progress=phase == "look")
+    now = shared.world.now()
+    if phase == "start":
+        shared.change(row, start_done_at=now)
+    elif end.value:
+        shared.change(row, state=ActionState.DONE, ended_at=now)
+    end.rollout.finish(keep_progress=phase == "look")
+    with shared.commit():
+        pass
     return None if phase == "start" or end.value else timedelta(seconds=5)
 
 
@@ -53,38 +53,28 @@ _bodies = {
 
 def _next_always(shared: Shared) -> ActionRun | None:
     always = [name for name, action in known_actions().items() if action.runs_always]
-    begun = StepExecution.objects.filter(stage__execution=shared.execution).exclude(started_at=None)
-    row: ActionRun | None = (
-        ActionRun.objects.filter(step__in=begun, name__in=always)
-        .exclude(state__in=OVER)
-        .select_related("step__stage__connector__secret", "step__stage__execution")
-        .order_by("step__stage__position", "step__position", "position")
-        .first()
-    )
-    return row
+    begun = [step for step in shared.rows.all_steps if step.started_at is not None]
+    begun.sort(key=lambda step: (step.stage.position, step.position))
+    rows = (row for step in begun for row in shared.rows.actions_of(step))
+    return next((row for row in rows if row.name in always and row.state not in OVER), None)
 
 
 def _note_failure(shared: Shared, row: ActionRun, message: str) -> None:
     """The execution ends all the same; what stayed undone is said, and marked on the action."""
     now = shared.world.now()
-    with shared.lease.commit():
-        line = f"{row.title} failed: {message} Do it by hand."
-        store(
-            shared.execution.pk,
-            [NewLine(now, row.step.pk, row.step.identifier, row.unit, "error", line)],
-            mask=shared.mask,
-        )
-        row.state, row.ended_at, row.detail = ActionState.FAILED, now, message[:512]
-        row.save(update_fields=["state", "ended_at", "detail"])
+    say(shared, row.step, f"{row.title} failed: {message} Do it by hand.", "error", row.unit)
+    shared.change(row, state=ActionState.FAILED, ended_at=now, detail=message[:512])
+    with shared.commit():
+        pass
 
 
 def _goes_on(shared: Shared) -> bool:
     """Close the stage that failed where a later one runs after a failure; False if none does."""
     execution, stage = shared.execution, shared.stage
-    later = execution.stages.filter(position__gt=stage.position, status=Status.QUEUED)
-    if stage.status in TERMINAL or not later.exists():
+    later = [one for one in shared.rows.stages if one.position > stage.position]
+    if stage.status in TERMINAL or all(one.status != Status.QUEUED for one in later):
         return False
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         stage.status = execution.ending
         stage.save(update_fields=["status"])
         stage.steps.exclude(status__in=TERMINAL).update(status=Status.SKIPPED)
@@ -98,13 +88,13 @@ def _end(shared: Shared) -> None:
     execution = shared.execution
     if execution.ending in ENDED_BADLY and _goes_on(shared):
         return
-    with shared.lease.commit():
-        for stage in execution.stages.exclude(status__in=TERMINAL):
-            stage.status = execution.ending
-            stage.save(update_fields=["status"])
-            stage.steps.exclude(status__in=TERMINAL).update(status=Status.SKIPPED)
+    for stage in shared.rows.stages:
+        if stage.status not in TERMINAL:
+            shared.change(stage, status=execution.ending)
+            for step in shared.rows.steps_in(stage):
+                if step.status not in TERMINAL:
+                    shared.change(step, status=Status.SKIPPED)
+    shared.change(execution, status=execution.ending, ending="", ended_at=shared.world.now())
+    with shared.commit():
         slots.release(shared)
-        execution.status, execution.ending = execution.ending, ""
-        execution.ended_at = shared.world.now()
-        execution.save(update_fields=["status", "ending", "ended_at"])
         tell_end(execution, shared.mask)

@@ -1,7 +1,5 @@
 """What happens when a step fails or is aborted: what is said, and what is done about it."""
 
-from django.db.models import Q
-
 from deployments.actions.base import ActionFailed
 from deployments.engine import slots
 from deployments.engine.flow import ENDED_BADLY
@@ -25,26 +23,24 @@ def fail(shared: Shared, step: StepExecution, row: ActionRun | None, failure: Ac
         "container": failure.container or None,
         "exit_code": failure.exit_code,
     }
-    with shared.lease.commit():
+    say(shared, step, message, "error", row.unit if row else "")
+    if row is not None:
+        shared.change(row, state=ActionState.FAILED, ended_at=shared.world.now(), detail=message[:512])
+    shared.change(step, failure=notes)
+    if not _has_failed_before(shared):
+        # What failed first is why the execution failed, whatever a later stage or step comes to.
+        shared.change(shared.execution, failure=notes, outcome=failure.outcome)
+    with shared.commit(reload=True):
         stop_work(step)
-        say(shared, step, message, "error", row.unit if row else "")
-        if row is not None:
-            shared.change(row, state=ActionState.FAILED, ended_at=shared.world.now(), detail=message[:512])
-            row.save(update_fields=[*shared.touched(row)])
-        step.failure = notes
-        step.save(update_fields=["failure"])
-        if not _has_failed_before(shared):
-            # What failed first is why the execution failed, whatever a later stage or step comes to.
-            shared.execution.failure = notes
-            shared.execution.outcome = failure.outcome
-            shared.execution.save(update_fields=["failure", "outcome"])
         react(shared, step, reaction_to(step.failure_strategies, _type_of(failure)))
 
 
 def _has_failed_before(shared: Shared) -> bool:
     """Whether a stage or a step failed already, and its failure was not ignored."""
-    bad = Q(status__in=ENDED_BADLY) | Q(steps__status__in=ENDED_BADLY, steps__section="EXECUTION")
-    return shared.execution.stages.filter(bad).exists()
+    rows = shared.rows
+    if any(stage.status in ENDED_BADLY for stage in rows.stages):
+        return True
+    return any(step.status in ENDED_BADLY for stage in rows.stages for step in rows.steps_of(stage))
 
 
 def _type_of(failure: ActionFailed) -> str:
@@ -80,7 +76,6 @@ def abort(shared: Shared, *, roll_back: bool, by: str) -> None:
 
 def close_stage(shared: Shared, status: Status) -> None:
     """The stage is over: its slot is free for others."""
-    with shared.lease.commit():
-        shared.stage.status = status
-        shared.stage.save(update_fields=["status"])
+    shared.change(shared.stage, status=status)
+    with shared.commit():
         slots.release(shared)

@@ -5,7 +5,6 @@ from typing import Any
 from deployments import provisioning
 from deployments.actions.base import ActionFailed
 from deployments.engine.shared import Shared
-from deployments.engine.sources import known_values
 from deployments.engine.telling import say
 from deployments.expressions import BadExpressionError, resolve
 from deployments.models import Slot, StageExecution, StepExecution
@@ -22,7 +21,7 @@ def settle_place(shared: Shared, step: StepExecution) -> None:
     if stage.dynamic_place is None or stage.is_placed or step.position < stage.provisioner_steps:
         return
     found = _place(shared)
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         stage.region, stage.cluster, stage.account = found["region"], found["cluster"], ""
         stage.values = {**stage.values, "infra": {**stage.values.get("infra", {}), **found}}
         stage.save(update_fields=["region", "cluster", "account", "values"])
@@ -33,7 +32,7 @@ def settle_place(shared: Shared, step: StepExecution) -> None:
 
 def _place(shared: Shared) -> dict[str, str]:
     stage = shared.stage
-    values = known_values(shared.execution, stage)
+    values = shared.known_values()
     said: dict[str, Any] = stage.dynamic_place or {}
     found: dict[str, str] = {}
     for name, problem_of in (

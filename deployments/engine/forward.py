@@ -1,14 +1,13 @@
 """Forward: the steps of a stage in order, the actions of a step in order."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-
-from django.db.models import QuerySet
 
 from deployments.actions.base import Action, ActionFailed, Rollout, known_actions
 from deployments.engine import beginning, failing, judging, reacting, slots, turning
 from deployments.engine.again import next_attempt
 from deployments.engine.approvals import show_waiting
-from deployments.engine.flow import ENDED_BADLY, flow_of
+from deployments.engine.flow import ENDED_BADLY
 from deployments.engine.rollout import EngineRollout
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
@@ -29,19 +28,19 @@ def begin_stage(shared: Shared) -> None:
     if reason:
         judging.skip_stage(shared, reason)
         return
-    with shared.lease.commit():
-        shared.stage.status = Status.RUNNING
-        shared.stage.save(update_fields=["status"])
-        shared.execution.status = Status.RUNNING
-        shared.execution.started_at = shared.execution.started_at or now
-        shared.execution.save(update_fields=["status", "started_at"])
+    started_at = shared.execution.started_at or now
+    shared.change(shared.stage, status=Status.RUNNING)
+    shared.change(shared.execution, status=Status.RUNNING, started_at=started_at)
+    with shared.commit():
+        pass
     if trouble:
-        failing.fail(shared, flow_of(shared.stage).steps[0], None, beginning.unclear("stage", trouble))
+        first = shared.rows.steps_of(shared.stage)[0]
+        failing.fail(shared, first, None, beginning.unclear("stage", trouble))
 
 
 def advance(shared: Shared) -> timedelta | None:
     """One step of progress, of whichever current step has its turn; None means go on at once."""
-    current = flow_of(shared.stage).current()
+    current = shared.rows.flow_of(shared.stage).current()
     if not current:
         _end_stage(shared)
         return None
@@ -56,7 +55,7 @@ def _advance_step(shared: Shared, step: StepExecution) -> timedelta | None:
         return _try_again(shared, step, step.retry_at)
     if (step.intervention or {}).get("kind") == "FAILED":
         return reacting.wait(shared, step)
-    row = _next_action(step)
+    row = _next_action(shared, step)
     if slots.waits(shared, step):
         return _hold(shared, step, row)
     if _is_out_of_time(shared, step, row):
@@ -114,108 +113,109 @@ def _is_done(action: Action, rollout: Rollout) -> bool:
 
 def _finish_start(shared: Shared, row: ActionRun, rollout: EngineRollout) -> timedelta | None:
     now = shared.world.now()
-    with shared.lease.commit():
-        shared.change(row, start_done_at=now)
-        rollout.finish(keep_progress=False)
-        rollout.drop_results()
+    shared.change(row, start_done_at=now)
+    rollout.finish(keep_progress=False)
+    rollout.drop_results()
+    with shared.commit():
+        pass
     return park(shared, rollout, since=now, deadline=row.step.timeout_at) if rollout.awaits else None
 
 
 def _finish_look(shared: Shared, row: ActionRun, end: Finished) -> timedelta | None:
     now = shared.world.now()
-    with shared.lease.commit():
-        if end.value:
-            shared.change(row, state=ActionState.DONE, ended_at=now)
-            _settle(shared, row)
-        end.rollout.finish(keep_progress=True)
-        status = Status.RUNNING if end.value else end.rollout.waits_as
-        if status == Status.APPROVAL_WAITING:
-            show_waiting(shared, row.step, status)
-        elif row.step.status != status and row.step.status not in TERMINAL:
-            row.step.status = status
-            row.step.save(update_fields=["status"])
     if end.value:
+        shared.change(row, state=ActionState.DONE, ended_at=now)
+        _settle(shared, row)
+    end.rollout.finish(keep_progress=True)
+    status = Status.RUNNING if end.value else end.rollout.waits_as
+    if status == Status.APPROVAL_WAITING:
+        with shared.commit():
+            show_waiting(shared, row.step, status)
+    elif row.step.status != status and row.step.status not in TERMINAL:
+        shared.change(row.step, status=status)
+    if end.value:
+        with shared.commit():
+            pass
         return None
+    # What this look saw is written when the pass ends, or by the next commit.
     if end.rollout.people_until is not None:
         return min(end.rollout.people_until - now, reacting.FOR_A_PERSON)
     return park(shared, end.rollout, since=row.start_done_at or now, deadline=row.step.timeout_at)
 
 
 def _settle(shared: Shared, row: ActionRun) -> None:
-    """What this action made needless is not undone any more; inside a commit."""
+    """What this action made needless is not undone any more."""
     types = load(row).settles
     if types:
-        earlier = shared.stage.steps.filter(type__in=types, position__lt=row.step.position)
-        ActionRun.objects.filter(step__in=earlier.filter(section=row.step.section)).update(
-            undo_state=UndoState.SETTLED
-        )
+        for step in shared.rows.steps_of(shared.stage, row.step.section):
+            if step.type in types and step.position < row.step.position:
+                for action in shared.rows.actions_of(step):
+                    shared.change(action, undo_state=UndoState.SETTLED)
 
 
-def _next_action(step: StepExecution) -> ActionRun | None:
+def _next_action(shared: Shared, step: StepExecution) -> ActionRun | None:
     done = (ActionState.DONE, ActionState.SKIPPED)
-    row: ActionRun | None = (
-        step.actions.exclude(state__in=done).select_related("step").order_by("position").first()
-    )
-    return row
+    return next((row for row in shared.rows.actions_of(step) if row.state not in done), None)
 
 
 def _try_again(shared: Shared, step: StepExecution, at: datetime) -> timedelta | None:
     """The pause before a retry, and then the retry."""
     if (left := at - shared.world.now()) > timedelta(0):
         return left
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         next_attempt(step)
         say(shared, step, f"Trying step {step.name} again: attempt {step.attempt}", "warning")
     return None
 
 
 def _end_step(shared: Shared, step: StepExecution) -> None:
-    with shared.lease.commit():
-        step.status, step.retries = Status.SUCCESS, 0
-        step.ended_at = shared.world.now()
-        step.save(update_fields=["status", "retries", "ended_at"])
+    shared.change(step, status=Status.SUCCESS, retries=0, ended_at=shared.world.now())
+    with shared.commit():
+        pass
 
 
 def _end_stage(shared: Shared) -> None:
-    forward = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION, status__in=ENDED_BADLY)
-    if (marked := forward.order_by("position").first()) is not None:
+    rows, stage, execution = shared.rows, shared.stage, shared.execution
+    marked = [step for step in rows.steps_of(stage) if step.status in ENDED_BADLY]
+    if marked:
         # A step was marked as failure, and those that run after a failure have run.
-        with shared.lease.commit():
-            turning.skip_later(shared, Status(marked.status))
-            turning.set_ending(shared, Status(marked.status))
+        with shared.commit(reload=True):
+            turning.skip_later(shared, Status(marked[0].status))
+            turning.set_ending(shared, Status(marked[0].status))
         return
-    from_here = shared.execution.stages.filter(position__gt=shared.stage.position)
-    if from_here.exists():
+    if any(one.position > stage.position for one in rows.stages):
         failing.close_stage(shared, Status.SUCCESS)
         return
-    steps = StepExecution.objects.filter(stage__execution=shared.execution)
-    with shared.lease.commit():
-        ignored = steps.filter(status=Status.IGNORE_FAILED).exists()
-        failed = shared.execution.stages.filter(status__in=ENDED_BADLY).order_by("position").first()
-        if failed is not None and shared.stage.status not in TERMINAL:
-            # This one ran because an earlier one failed.
-            shared.stage.status = Status.SUCCESS
-            shared.stage.save(update_fields=["status"])
-        shared.execution.ending = (
-            failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS
-        )
-        if not failed:
-            # Of what a person let go by nobody knows how it ended.
-            otherwise = shared.execution.outcome or (Outcome.FAILED if ignored else "")
-            shared.execution.outcome = Outcome.COMPLETED if _has_deployed(steps) else otherwise
-        shared.execution.save(update_fields=["ending", "outcome"])
+    ignored = any(step.status == Status.IGNORE_FAILED for step in rows.all_steps)
+    failed = next((one for one in rows.stages if one.status in ENDED_BADLY), None)
+    if failed is not None and stage.status not in TERMINAL:
+        # This one ran because an earlier one failed.
+        shared.change(stage, status=Status.SUCCESS)
+    shared.change(
+        execution, ending=failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS
+    )
+    if not failed:
+        # Of what a person let go by nobody knows how it ended.
+        otherwise = execution.outcome or (Outcome.FAILED if ignored else "")
+        shared.change(execution, outcome=Outcome.COMPLETED if _has_deployed(rows.all_steps) else otherwise)
+    with shared.commit():
+        pass
 
 
-def _has_deployed(steps: QuerySet[StepExecution]) -> bool:
+def _has_deployed(steps: Sequence[StepExecution]) -> bool:
     """Whether what was to be deployed was; what a person or a strategy waved through was not (P01).
 
     An ignored failure beside the deployment says nothing of it; without a deployment, any failure counts.
     """
     deploying = [name for name, kind in known_steps().items() if kind.changes_ecs_service]
-    forward = steps.filter(section=StepExecution.Section.EXECUTION, type__in=deploying)
-    deployments = forward.exclude(status=Status.SKIPPED, failure__isnull=True)
-    counting = deployments if deployments.exists() else steps
-    return not counting.exclude(failure=None).exists()
+    deployments = [
+        step
+        for step in steps
+        if step.section == StepExecution.Section.EXECUTION
+        and step.type in deploying
+        and not (step.status == Status.SKIPPED and step.failure is None)
+    ]
+    return all(step.failure is None for step in deployments or steps)
 
 
 def _timed_out(step: StepExecution) -> ActionFailed:

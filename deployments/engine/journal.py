@@ -41,10 +41,7 @@ class JournalCaller:
     def __init__(self, rollout: Journaled, *, forbid_sending: bool = False) -> None:
         self._rollout = rollout
         self._forbid = forbid_sending
-        self._rows = {
-            row.number: row
-            for row in Call.objects.filter(action=rollout.row, attempt=rollout.attempt, phase=rollout.phase)
-        }
+        self._rows = {row.number: row for row in rollout.calls()}
         self.made = 0
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,12 +128,12 @@ class JournalCaller:
             raise OutOfTime
         # Before the commit, for a process may also stand still right behind it.
         sent = world.monotonic()
-        with rollout.lease.commit():
+        row.state, row.sent_at, row.error = CallState.SENT, world.now(), None
+        row.send_number += 1
+        rollout.keep_call(row)
+        rollout.hand_over()
+        with rollout.commit():
             self._refuse_if_interrupted()
-            row.state, row.sent_at, row.error = CallState.SENT, world.now(), None
-            row.send_number += 1
-            rollout.keep_call(row)
-            rollout.flush()
         failpoint("call.sent")
         if world.monotonic() - sent > SEND_WITHIN_SECONDS:
             # It stood for so long that another may have judged the write meanwhile.
@@ -176,13 +173,16 @@ class JournalCaller:
         result: Mapping[str, Any] | None = None,
     ) -> None:
         world = self._rollout.world
-        with self._rollout.lease.commit():
-            row.state = state
-            row.error = error.to_record() if error else None
-            row.result = json.dumps(result) if result is not None else ""
-            row.answered_at = world.now()
-            row.duration_ms = int((world.monotonic() - sent) * 1000)
-            row.save(update_fields=["state", "error", "result", "answered_at", "duration_ms"])
+        self._rollout.change(
+            row,
+            state=state,
+            error=error.to_record() if error else None,
+            result=json.dumps(result) if result is not None else "",
+            answered_at=world.now(),
+            duration_ms=int((world.monotonic() - sent) * 1000),
+        )
+        with self._rollout.commit():
+            pass
 
 
 class LookCaller:
@@ -190,10 +190,7 @@ class LookCaller:
 
     def __init__(self, rollout: Journaled) -> None:
         self._rollout = rollout
-        self._rows = {
-            row.number: row
-            for row in Call.objects.filter(action=rollout.row, attempt=rollout.attempt, phase=rollout.phase)
-        }
+        self._rows = {row.number: row for row in rollout.calls()}
         self.made = 0
         self.begun = rollout.world.now()
 

@@ -1,6 +1,7 @@
 """What the journal needs of the run of an action that makes calls."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -25,6 +26,14 @@ class Journaled(Protocol):
 
     @property
     def lease(self) -> Lease: ...
+    def commit(self) -> AbstractContextManager[None]:
+        """A fenced commit of what was handed over."""
+        ...
+
+    def calls(self) -> list[Call]:
+        """The calls of this phase so far."""
+        ...
+
     @property
     def world(self) -> World: ...
     @property
@@ -69,6 +78,14 @@ class Journaled(Protocol):
         """Forget the result of a look's read once the look is committed."""
         ...
 
+    def hand_over(self) -> None:
+        """Give what was gathered so far to the next commit."""
+        ...
+
     def flush(self) -> None:
-        """Write what was gathered so far; inside a fenced commit."""
+        """Write what was gathered so far; inside a commit."""
+        ...
+
+    def change(self, row: Call, **values: object) -> None:
+        """Change columns of a call; the next commit writes them."""
         ...

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deployments.conditions import UnclearConditionError, read_condition
-from deployments.engine.flow import ENDED_BADLY, Node, flow_of
+from deployments.engine.flow import ENDED_BADLY, Node
 from deployments.engine.shared import Shared
-from deployments.engine.sources import known_values
 from deployments.engine.telling import say
 from deployments.models import ActionRun, StepExecution, StepGroup
 from deployments.states import ActionState, Status
@@ -17,8 +16,8 @@ LONGEST_REASON = 512
 
 def stage_reason(shared: Shared) -> str:
     """Why the stage does not run; nothing if it does. Raises `UnclearConditionError`."""
-    before = shared.execution.stages.filter(position__lt=shared.stage.position)
-    has_failed = before.filter(status__in=_FAILED).exists()
+    before = [one for one in shared.rows.stages if one.position < shared.stage.position]
+    has_failed = any(stage.status in _FAILED for stage in before)
     return _reason(shared, shared.stage.when, "pipelineStatus", "stage", has_failed=has_failed)
 
 
@@ -31,7 +30,7 @@ def is_skipped(shared: Shared, step: StepExecution) -> bool:
         if reason := _reason_of(shared, step, None):
             _skip(shared, step, [step], reason)
         return bool(reason)
-    flow = flow_of(shared.stage, step.section)
+    flow = shared.rows.flow_of(shared.stage, step.section)
     nodes: list[Node] = [*flow.around(step), step]
     for node in nodes:
         if isinstance(node, StepGroup) and node.status != Status.QUEUED:
@@ -42,16 +41,16 @@ def is_skipped(shared: Shared, step: StepExecution) -> bool:
             _skip(shared, step, [node, *inside], reason)
             return True
         if isinstance(node, StepGroup):
-            with shared.lease.commit():
-                node.status = Status.RUNNING
-                node.save(update_fields=["status"])
+            shared.change(node, status=Status.RUNNING)
+            with shared.commit():
+                pass
     return False
 
 
 def skip_stage(shared: Shared, reason: str) -> None:
     """The stage does not run: neither do its steps."""
     stage = shared.stage
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         say(shared, None, f"Stage {stage.name} is skipped {reason}", "warning")
         stage.status, stage.skipped_because = Status.SKIPPED, reason[:LONGEST_REASON]
         stage.save(update_fields=["status", "skipped_because"])
@@ -60,7 +59,7 @@ def skip_stage(shared: Shared, reason: str) -> None:
 
 def _reason_of(shared: Shared, step: StepExecution, when: Mapping[str, Any] | None) -> str:
     """Why a step, or a group around it, does not run; a rollback runs whatever came of those before it."""
-    has_failed = shared.stage.steps.filter(section=step.section, status__in=_FAILED).exists()
+    has_failed = any(one.status in _FAILED for one in shared.rows.steps_of(shared.stage, step.section))
     if step.section == StepExecution.Section.ROLLBACK:
         return _reason(
             shared, when or {"stageStatus": "All"}, "stageStatus", "rollback", has_failed=has_failed
@@ -77,7 +76,7 @@ def _reason(
     if not has_failed and after == "Failure":
         return f"because no {what} before it failed"
     condition = (when or {}).get("condition")
-    if condition is None or read_condition(condition).holds(known_values(shared.execution, shared.stage)):
+    if condition is None or read_condition(condition).holds(shared.known_values()):
         return ""
     return f"because this is false: {condition}"
 
@@ -85,7 +84,7 @@ def _reason(
 def _skip(shared: Shared, step: StepExecution, nodes: list[Node], reason: str) -> None:
     outer = nodes[0]
     what = "Step" if isinstance(outer, StepExecution) else "Group"
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         say(shared, step, f"{what} {outer.name or 'of parallel steps'} is skipped {reason}", "warning")
         _skip_rows(nodes, reason)
 

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Case, F, Q, QuerySet, When
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, When
 
 from deployments.engine.failpoints import failpoint
 from deployments.engine.parking import Parking, columns
 from deployments.engine.world import World
 from deployments.log import tell
-from deployments.models import Execution
+from deployments.models import Execution, Interrupt, SlotClaim
+from deployments.waiting_lines import waiting_claims
 from web.news import changed_now
 
 LEASE = timedelta(seconds=60)
@@ -35,19 +37,22 @@ class Lease:
     world: World
     claimed: float
     parked_until: datetime
+    execution: Execution = field(repr=False, compare=False)
+    """As it was when it was claimed."""
 
     @contextmanager
     def commit(self) -> Iterator[None]:
         """One transaction that holds only while the fence is ours; raises `LeaseLostError` otherwise."""
         failpoint("commit.before")
         with transaction.atomic():
-            if not self._still_ours().update(fence=self.fence):
+            if not self.still_ours().update(fence=self.fence):
                 raise LeaseLostError
             yield
-            transaction.on_commit(self._tell_watchers, robust=True)
+            transaction.on_commit(self.notify_watchers, robust=True)
         failpoint("commit.after")
 
-    def _tell_watchers(self) -> None:
+    def notify_watchers(self) -> None:
+        """Say that the execution has changed; after a commit."""
         tell(self.execution_id, {"type": "state.changed"})
         changed_now("executions", self.execution_id)
 
@@ -60,19 +65,18 @@ class Lease:
         left = LEASE.total_seconds() - (self.world.monotonic() - self.claimed)
         return left >= WRITE_NEEDS_SECONDS
 
-    def release(self, next_look: datetime | None, parking: Parking | None = None) -> None:
-        """Give the lease back. A wake that came during the look keeps its earlier time."""
-        with self.commit():
-            woken = Case(
-                When(look_at__lt=self.parked_until, then=F("look_at")),
-                default=next_look,
-                output_field=Execution._meta.get_field("look_at"),
-            )
-            parked = columns(parking, unless_woken=self.parked_until)
-            self._still_ours().update(look_until=None, look_at=woken, nudged_until=None, **parked)
-        failpoint("look.released")
+    def columns_at_release(self, next_look: datetime | None, parking: Parking | None) -> dict[str, Any]:
+        """The columns that give the lease back. A wake that came during the look keeps its earlier time."""
+        woken = Case(
+            When(look_at__lt=self.parked_until, then=F("look_at")),
+            default=next_look,
+            output_field=Execution._meta.get_field("look_at"),
+        )
+        parked = columns(parking, unless_woken=self.parked_until)
+        return {"look_until": None, "look_at": woken, "nudged_until": None, **parked}
 
-    def _still_ours(self) -> QuerySet[Execution]:
+    def still_ours(self) -> QuerySet[Execution]:
+        """The execution while nobody else has claimed it."""
         return Execution.objects.filter(pk=self.execution_id, fence=self.fence)
 
 
@@ -89,9 +93,28 @@ def claim(execution_id: UUID, *, owner: str, world: World) -> Lease | None:
         )
         if not claimed:
             return None
-        fence = Execution.objects.values_list("fence", flat=True).get(pk=execution_id)
+        execution = load_execution(execution_id)
     failpoint("look.claimed")
-    return Lease(execution_id, fence, world, began, parked_until)
+    return Lease(execution_id, execution.fence, world, began, parked_until, execution)
+
+
+def load_execution(execution_id: UUID) -> Execution:
+    """An execution with what spares a pass further questions.
+
+    Whether people want something of it, whether a step waits for its ECS service, and whether steps of one
+    stage change several.
+    """
+    interrupts = Interrupt.objects.filter(execution=OuterRef("pk"), taken_at=None)
+    waiting = waiting_claims().filter(stage__execution=OuterRef("pk")).order_by()
+    others = SlotClaim.objects.filter(stage__execution=OuterRef("pk")).exclude(
+        ecs_service=F("stage__ecs_service")
+    )
+    rows = Execution.objects.select_related("scope", "pipeline").annotate(
+        has_interrupts=Exists(interrupts),
+        has_waiting_claims=Exists(waiting),
+        changes_several_services=Exists(others),
+    )
+    return rows.get(pk=execution_id)
 
 
 def wake(execution_id: UUID, now: datetime) -> None:

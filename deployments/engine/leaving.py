@@ -7,7 +7,7 @@ from deployments.engine import reacting
 from deployments.engine.running import load
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
-from deployments.engine.undo_rows import TRIES, UNIT, change, partners, writes_of
+from deployments.engine.undo_rows import TRIES, UNIT, open_rows, partners, writes_of
 from deployments.models import ActionRun, Execution, StepExecution
 from deployments.states import ActionState, CallState, Outcome, UndoState
 
@@ -17,7 +17,7 @@ DECIDE_WITHIN = timedelta(hours=1)
 def give_up(shared: Shared, step: StepExecution, row: ActionRun, why: str) -> None:
     """Go on without it, unless what comes next could cut off users: then a person decides."""
     say(shared, step, f"Not restored: {row.title}. {why}", "error", UNIT)
-    change(shared, row, detail=why[:512])
+    shared.change(row, detail=why[:512])
     if load(row).moves_traffic:
         until = shared.world.now() + DECIDE_WITHIN
         reacting.ask(shared, step, "NOT_RESTORED", until=until, then="LeaveRest")
@@ -27,14 +27,13 @@ def give_up(shared: Shared, step: StepExecution, row: ActionRun, why: str) -> No
 
 def leave(shared: Shared, row: ActionRun) -> None:
     """Leave one action as it is; inside a commit."""
-    change(shared, row, undo_state=UndoState.SETTLED, state=ActionState.NOT_RESTORED)
+    shared.change(row, undo_state=UndoState.SETTLED, state=ActionState.NOT_RESTORED)
 
 
 def leave_rest(shared: Shared, step: StepExecution, why: str = "") -> None:
     """Leave all that this rollback step has not undone yet as it is; inside a commit."""
     for partner in partners(shared, step):
-        rows = partner.actions.exclude(state__in=(ActionState.WAITING, ActionState.SKIPPED))
-        for row in rows.exclude(undo_state=UndoState.SETTLED):
+        for row in open_rows(shared, partner):
             _leave_unless_needless(shared, row, why)
 
 
@@ -42,14 +41,14 @@ def _leave_unless_needless(shared: Shared, row: ActionRun, why: str) -> None:
     name = row.name
     has_undo = known_actions()[name].has_undo if name in known_actions() else True
     # Where nothing was written there is nothing that stays behind.
-    changed = has_undo and _may_have_written(row)
+    changed = has_undo and _may_have_written(shared, row)
     state = ActionState.NOT_RESTORED if changed else ActionState(row.state)
-    change(shared, row, undo_state=UndoState.SETTLED, state=state, detail=(why or row.detail)[:512])
+    shared.change(row, undo_state=UndoState.SETTLED, state=state, detail=(why or row.detail)[:512])
 
 
-def _may_have_written(row: ActionRun) -> bool:
+def _may_have_written(shared: Shared, row: ActionRun) -> bool:
     states = (CallState.SENT, CallState.UNKNOWN, CallState.ANSWERED)
-    return writes_of(row).filter(state__in=states).exists()
+    return any(call.state in states for call in writes_of(shared, row))
 
 
 def reopen(execution: Execution) -> None:
@@ -63,7 +62,7 @@ def reopen(execution: Execution) -> None:
 
 def leave_alone(shared: Shared, step: StepExecution, failure: NotOurs) -> None:
     """Somebody else deployed: nothing of this stage is touched any more (rule 12)."""
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         say(shared, step, failure.message, "error", UNIT)
         leave_rest(shared, step, failure.message)
         shared.execution.outcome = Outcome.SUPERSEDED

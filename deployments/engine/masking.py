@@ -1,7 +1,7 @@
 """What of a call's parameters a person may see: names and shapes, not the values of environments."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -22,15 +22,18 @@ _NEVER = ("ParameterValue",)
 _LONG = ("TemplateBody",)
 
 
-def secrets_of(stage: StageExecution) -> tuple[str, ...]:
-    """The values that no line of a stage may show."""
+def secrets_of(stage: StageExecution, steps: Iterable[StepExecution] | None = None) -> tuple[str, ...]:
+    """The values that no line of a stage may show.
+
+    `steps` are all of its execution, where they are loaded.
+    """
     secret = stage.connector.secret
     own = (secret.value,) if secret is not None else ()
     hidden = (value for value in stage.execution.hidden_inputs.values() if value)
-    return (*own, *hidden, *_of_steps(stage))
+    return (*own, *hidden, *_of_steps(stage, steps))
 
 
-def _of_steps(stage: StageExecution) -> Iterator[str]:
+def _of_steps(stage: StageExecution, steps: Iterable[StepExecution] | None) -> Iterator[str]:
     """The outputs that are secrets, and those that steps hand to who may say them again.
 
     AWS shows parameters of stacks, and programs that make infrastructure print what they are given.
@@ -39,8 +42,12 @@ def _of_steps(stage: StageExecution) -> Iterator[str]:
         return
     kinds = known_steps().items()
     handing = [name for name, kind in kinds if kind.provisions or kind.hands_secrets_to_aws]
-    steps = StepExecution.objects.filter(stage__execution=stage.execution_id)
-    for step in steps.exclude(~Q(type__in=handing), secret_outputs=""):
+    if steps is None:
+        rows = StepExecution.objects.filter(stage__execution=stage.execution_id)
+        steps = rows.exclude(~Q(type__in=handing), secret_outputs="")
+    for step in steps:
+        if step.type not in handing and not step.secret_outputs:
+            continue
         yield from step.hidden_outputs.values()
         for reference in step_kind(step.type).secrets_of(step.spec) if step.type in handing else ():
             with suppress(SecretMissing):

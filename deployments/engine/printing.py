@@ -12,15 +12,17 @@ from deployments.models import ActionRun, Call, StepExecution
 MOST_CHUNKS = 200
 
 
-def printed(call: Call, row: ActionRun, told_in: StepExecution, now: datetime) -> list[NewLine]:
-    """The lines that came since the last look; the action's row keeps how far they go."""
+def printed(
+    call: Call, row: ActionRun, cursors: dict[str, list[int]], told_in: StepExecution, now: datetime
+) -> list[NewLine]:
+    """The lines that came since the last look; `cursors` says how far they go."""
     key = f"task {call.task_id}"
-    seen = row.log_cursors.get(key, [0])[0]
+    seen = cursors.get(key, [0])[0]
     chunks = TaskLogChunk.objects.filter(task=call.task_id, sequence__gte=seen).order_by("sequence")
     found = list(chunks[:MOST_CHUNKS])
     if not found:
         return []
-    row.log_cursors[key] = [found[-1].sequence + found[-1].count]
+    cursors[key] = [found[-1].sequence + found[-1].count]
     since = call.sent_at or now
     return [
         NewLine(

@@ -75,7 +75,7 @@ def wait(shared: Shared, step: StepExecution) -> timedelta | None:
     """One look at a step that waits for a person; None means go on at once."""
     if (left := time_left(shared, step)) is not None:
         return left
-    with shared.lease.commit():
+    with shared.commit(reload=True):
         then = (step.intervention or {}).get("on_timeout") or DEFAULT.type
         say(shared, step, f"Nobody decided in time. {WORDS[then]}", "warning")
         go_on(shared, step)

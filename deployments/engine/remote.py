@@ -68,7 +68,7 @@ class RemoteCalls:
         self._rollout.relay(row)
         if row.sent_at and self._rollout.world.now() - row.sent_at < ANSWER_WITHIN or _is_worked_on(row):
             raise Parked(self._later())
-        with self._rollout.lease.commit():
+        with self._rollout.commit():
             given_up = Call.objects.filter(pk=row.pk, state=CallState.SENT, send_number=row.send_number)
             given_up.update(state=CallState.UNKNOWN)
         row.refresh_from_db()
@@ -76,7 +76,7 @@ class RemoteCalls:
     def _queue(self, row: Call) -> None:
         rollout = self._rollout
         rollout.take_token(row)
-        with rollout.lease.commit():
+        with rollout.commit():
             if row.is_write and rollout.is_forward and is_abort_waiting(rollout.lease.execution_id):
                 raise InterruptWaiting
             row.state, row.error, row.result = CallState.PLANNED, None, ""

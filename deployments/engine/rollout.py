@@ -1,7 +1,8 @@
 """What the engine hands to an action: AWS verbs over the journal, memory, facts, log."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from datetime import UTC, datetime
 from functools import cached_property
@@ -28,7 +29,7 @@ from deployments.engine.shared import Shared
 from deployments.engine.supplies import EngineSupplies
 from deployments.engine.turns import SlotWanted
 from deployments.engine.world import Door, RemoteDoor, World
-from deployments.log import NewLine, store
+from deployments.log import NewLine
 from deployments.models import ActionRun, Call, StepExecution
 from deployments.regions import NO_CLUSTER, known_region
 from deployments.states import CallState, Status
@@ -57,10 +58,11 @@ class EngineRollout(Verbs):
         self.attempt = row.attempt
         self._told_in = told_in or row.step
         self._forbid = forbid_sending
-        self._memories = Memories(row.step, row.step.run)
         self._calls: list[Call] = []
         self._consumed: list[Call] = []
         self._lines: list[NewLine] = []
+        # Written with the lines: a run of the phase that is given up leaves no trace in the row.
+        self._cursors: dict[str, list[int]] = deepcopy(row.log_cursors)
         self._line = 0
         self._line_at = 0
         self._facts: dict[str, Any] = {}
@@ -107,7 +109,7 @@ class EngineRollout(Verbs):
 
     def relay(self, row: Call) -> None:
         if row.service == SERVICE and row.task_id is not None:
-            self._lines += printed(row, self.row, self._told_in, self.world.now())
+            self._lines += printed(row, self.row, self._cursors, self._told_in, self.world.now())
 
     @cached_property
     def remote(self) -> RemoteCalls | None:
@@ -133,13 +135,8 @@ class EngineRollout(Verbs):
     @cached_property
     def floor(self) -> datetime:
         """Looks judge only what was seen after this moment: the answer of the step's last write (rule 10)."""
-        answered = (
-            Call.objects.filter(step=self.step, is_write=True, state=CallState.ANSWERED)
-            .order_by("-answered_at")
-            .values_list("answered_at", flat=True)
-            .first()
-        )
-        return answered or datetime.min.replace(tzinfo=self.world.now().tzinfo)
+        answered = self.shared.rows.last_write_answered_at(self.step)
+        return answered or datetime.min.replace(tzinfo=UTC)
 
     def new_call(
         self,
@@ -159,15 +156,29 @@ class EngineRollout(Verbs):
             planned_at=self.world.now(),
             state=CallState.PLANNED,
         )
-        row.service, row.operation, row.is_write = service, operation, changes(service, operation, params)
-        row.params_hash = hash_of(service, operation, params)
-        row.parameters = sources.to_json(params)
-        row.preview = preview(params, self.shared.mask)
-        row.result = ""
+        columns = {
+            "service": service,
+            "operation": operation,
+            "is_write": changes(service, operation, params),
+            "params_hash": hash_of(service, operation, params),
+            "parameters": sources.to_json(params),
+            "preview": preview(params, self.shared.mask),
+            "result": "",
+        }
+        if row.pk is not None:
+            self.shared.change(row, **columns)
+        for name, value in columns.items():
+            setattr(row, name, value)
         return row
 
+    def calls(self) -> list[Call]:
+        """The calls of this phase so far."""
+        rows = self.shared.rows
+        rows.forget_open_calls(self.step)
+        return rows.calls_of(self.row, self.attempt, self.phase)
+
     def keep_call(self, row: Call) -> None:
-        if row not in self._calls:
+        if not any(one is row for one in self._calls):
             self._calls.append(row)
 
     def consume(self, row: Call) -> None:
@@ -213,11 +224,18 @@ class EngineRollout(Verbs):
         return f"{self.shared.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
 
     def earlier(self, step_type: str) -> Earlier | None:
-        before = self.shared.stage.steps.filter(
-            section=self.step.section, type=step_type, position__lt=self.step.position
-        )
-        step = before.order_by("-position").first()
-        return None if step is None else EarlierStep(step)
+        rows = self.shared.rows
+        before = [
+            step
+            for step in rows.steps_of(self.shared.stage, self.step.section)
+            if step.type == step_type and step.position < self.step.position
+        ]
+        return EarlierStep(before[-1], rows.memories_of(before[-1], before[-1].run)) if before else None
+
+    @cached_property
+    def _memories(self) -> Memories:
+        run = self.step.run
+        return Memories(self.step, run, self.shared.rows.memories_of(self.step, run))
 
     def account(self) -> str:
         return Sts(self.caller).caller_identity()
@@ -252,7 +270,7 @@ class EngineRollout(Verbs):
         self._facts[name] = value
 
     def value_of(self, path: str) -> Any:
-        return sources.value_of(self.shared.execution, self.shared.stage, path, self.learned())
+        return sources.value_of(path, {**self.shared.known_values(), **self.learned()})
 
     def know(self, name: str) -> Any:
         return self._facts.get(name, self.step.known_outputs.get(name))
@@ -344,7 +362,7 @@ class EngineRollout(Verbs):
         made = self.caller.made
         self._line = self._line + 1 if made == self._line_at else 1
         self._line_at = made
-        cursors = self.row.log_cursors
+        cursors = self._cursors
         key = f"{self.attempt}/{self.phase}"
         if [made, self._line] <= cursors.get(key, [0, 0]):
             return False
@@ -353,44 +371,62 @@ class EngineRollout(Verbs):
 
     # --- writing it down --------------------------------------------------------------------------
 
+    def commit(self) -> AbstractContextManager[None]:
+        """A fenced commit of what was handed over."""
+        return self.shared.commit()
+
+    def change(self, row: Call, **values: object) -> None:
+        """Change columns of a call; the next commit writes them."""
+        self.shared.change(row, **values)
+
     def flush(self) -> None:
-        """Write everything gathered so far; inside a fenced commit. A look is written whole or not at all."""
-        self._flush_calls()
-        if self.is_replayed:
-            self._flush_rest()
+        """Write what was gathered so far; inside a commit."""
+        self.hand_over()
+        self.shared.rows.flush()
 
-    def _flush_calls(self) -> None:
+    def hand_over(self) -> None:
+        """Give what was gathered so far to the next commit. A look is written whole or not at all."""
+        rows = self.shared.rows
         for call in self._calls:
-            call.save()
+            rows.add_call(call)
         self._calls = []
+        if self.is_replayed:
+            self._hand_over_rest()
 
-    def _flush_rest(self, *changed: str) -> None:
-        self._memories.flush()
-        self.desk.flush()
-        self.provisions.flush()
-        store(self.shared.execution.pk, self._lines, mask=self.shared.mask)
-        self._lines = []
-        self.row.save(update_fields=[*self.shared.touched(self.row), "log_cursors", *changed])
+    def _hand_over_rest(self) -> None:
+        rows = self.shared.rows
+        if "_memories" in self.__dict__:
+            rows.add_memories(self._memories.new)
+            self._memories.new = []
+        for name in ("desk", "provisions"):
+            if name in self.__dict__:
+                rows.on_write(getattr(self, name).flush)
+        if self._lines:
+            rows.add_lines(self._lines, self.shared.mask)
+            self._lines = []
+        if self._cursors != self.row.log_cursors:
+            self.shared.change(self.row, log_cursors=deepcopy(self._cursors))
         self.shared.flush_events()
-        self.shared.flush_pins()
 
     def finish(self, *, keep_progress: bool) -> None:
-        """The last write of this run of the phase: facts, progress, counts, and reads consumed."""
-        if keep_progress:
-            self.row.progress = self.progress
-        self._flush_calls()
-        self._flush_rest("progress")
+        """End this run of the phase: hand facts, progress, counts and lines to the next commit."""
+        if keep_progress and self.progress != self.row.progress:
+            self.shared.change(self.row, progress=self.progress)
+        self._clear_results(self._consumed)
+        self._consumed = []
+        # Before the lines: a secret among the facts is hidden in them.
+        self._save_outputs()
+        self.hand_over()
+        self._hand_over_rest()
+        self.shared.save_view(self.step, self._counts)
+
+    def _save_outputs(self) -> None:
         if self._facts:
             shown = {name: self._shown(name, value) for name, value in self._facts.items()}
-            self.step.outputs = {**self.step.outputs, **shown}
-            self.step.save(update_fields=["outputs"])
+            self.shared.change(self.step, outputs={**self.step.outputs, **shown})
         if self._secret_outputs:
             kept = {**self.step.hidden_outputs, **self._secret_outputs}
-            self.step.secret_outputs = sources.to_json(kept)
-            self.step.save(update_fields=["secret_outputs"])
-        self.shared.save_view(self.step, self._counts)
-        if self._consumed:
-            Call.objects.filter(pk__in=[call.pk for call in self._consumed]).update(result="")
+            self.shared.change(self.step, secret_outputs=sources.to_json(kept))
 
     def _shown(self, name: str, value: Any) -> Any:
         """A fact as people see it; one that holds a secret is known to later steps alone."""
@@ -408,9 +444,17 @@ class EngineRollout(Verbs):
         if self.is_replayed:
             return
         self._lines, self._facts, self._counts, self._consumed = [], {}, None, []
+        self._cursors = deepcopy(self.row.log_cursors)
         self.progress = deepcopy(self.row.progress)
         self.shared.forget_events()
 
     def drop_results(self) -> None:
         """The phase is over: its answers, which may hold values, are not needed again (rule 6)."""
-        Call.objects.filter(action=self.row, attempt=self.attempt, phase=self.phase).update(result="")
+        calls = self.shared.rows.calls_of(self.row, self.attempt, self.phase)
+        self._clear_results([call for call in calls if call.result])
+
+    def _clear_results(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            call.result = ""
+        if written := [call.pk for call in calls if call.pk is not None]:
+            self.shared.rows.on_write(lambda: Call.objects.filter(pk__in=written).update(result=""))

@@ -134,6 +134,7 @@ def _turned(shared: Shared, rollout: EngineRollout, turn: Exception) -> End:
         rollout.abandon()
         _write_down(rollout)
         return Wait(max(turn.until - shared.world.now(), timedelta(0)))
+    shared.rows.forget_changes()
     return Wait(timedelta(0)) if isinstance(turn, OutOfTime) else Wait(None)
 
 
@@ -158,8 +159,10 @@ def _account(_action: Action, rollout: Rollout) -> str:
 
 
 def _write_down(rollout: EngineRollout) -> None:
-    with rollout.lease.commit():
-        rollout.finish(keep_progress=not rollout.is_replayed)
+    rollout.finish(keep_progress=not rollout.is_replayed)
+    if rollout.shared.rows.has_changes:
+        with rollout.commit():
+            pass
 
 
 def _in_trouble(shared: Shared, rollout: EngineRollout, trouble: Trouble) -> Wait:
@@ -181,7 +184,7 @@ def _recover(shared: Shared, row: ActionRun, step: StepExecution) -> None:
     is_meant = step.intervention is not None or step.status in TERMINAL
     if shared.execution.status == Status.INTERVENTION_WAITING and is_meant:
         shared.change(row, detail="")
-        with shared.lease.commit():
+        with shared.commit(reload=True):
             reacting.go_on(shared, step)
 
 
@@ -200,9 +203,8 @@ def _ask_a_person(rollout: EngineRollout, reason: str) -> Wait:
     is_asked = rollout.told_in.intervention is not None or rollout.told_in.status in TERMINAL
     if row.detail != text[:512] or not is_asked:
         shared.change(row, detail=text[:512])
-        with shared.lease.commit():
-            rollout.flush()
-            row.save(update_fields=[*shared.touched(row)])
+        rollout.hand_over()
+        with shared.commit(reload=True):
             reacting.ask_about_being_stuck(shared, rollout.told_in, text)
     return Wait(reacting.FOR_A_PERSON)
 
@@ -226,15 +228,15 @@ def _adopt(shared: Shared, row: ActionRun, call: Call, phase: str, told_in: Step
     end = run(shared, row, adopting, judge, told_in=told_in, judged=phase)
     if not isinstance(end, Finished):
         return end
-    with shared.lease.commit():
-        end.rollout.finish(keep_progress=False)
+    end.rollout.finish(keep_progress=False)
+    with shared.commit(reload=True):
         _apply(shared, call, end.value)
     return Wait(SOON) if isinstance(end.value, AskAgain) else Wait(None)
 
 
 def _give_up_waiting(shared: Shared, call: Call) -> None:
     if call.state == CallState.SENT:
-        with shared.lease.commit():
+        with shared.commit(reload=True):
             Call.objects.filter(pk=call.pk, state=CallState.SENT).update(state=CallState.UNKNOWN)
 
 

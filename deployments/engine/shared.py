@@ -1,27 +1,47 @@
 """What all actions of one look share: the rows, the lease, the door, the snapshot of the group."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
+from django.db.models import Model
+
+from connectors.models import Connector
+from delegates.doors import door_key
 from deployments.actions.base import Seen
 from deployments.engine.branches import Turns
+from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.lease import Lease
 from deployments.engine.parking import Parking
+from deployments.engine.sources import known_values
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.kept_texts import put_away
-from deployments.models import ActionRun, AwsEvent, Execution, Slot, SlotClaim, StageExecution, StepExecution
+from deployments.models import AwsEvent, Execution, SlotClaim, StageExecution, StepExecution
 from deployments.regions import region_for
 from deployments.step_manifests import FROZEN, with_kept
-from deployments.waiting_lines import waiting_claims
 from guards.masks import Mask
+
+
+@dataclass
+class Doors:
+    """The ways to AWS that the passes of one group have opened."""
+
+    _opened: dict[tuple[str, str], Door | RemoteDoor] = field(default_factory=dict)
+
+    def open(self, world: World, connector: Connector, region: str) -> Door | RemoteDoor:
+        """The way of a connector in a region. Raises `DoorClosed`."""
+        key = (door_key(connector), region)
+        if key not in self._opened:
+            self._opened[key] = world.open_door(connector, region)
+        return self._opened[key]
 
 
 @dataclass
 class Snapshot:
     """ECS services that several executions wait for, described together, ten to a call (rule 5)."""
 
+    doors: Doors = field(default_factory=Doors)
     _seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
 
     def seen(self, cluster: str, name: str, *, after: datetime) -> Seen | None:
@@ -38,53 +58,60 @@ class Snapshot:
 class Shared:
     """The execution under way as one look sees it."""
 
-    execution: Execution
+    rows: ExecutionRows
     stage: StageExecution
-    lease: Lease
-    world: World
     snapshot: Snapshot
-    secrets: tuple[str, ...] = ()
-    parking: Parking | None = None
     turns: Turns = field(default_factory=Turns)
-    _doors: dict[str, Door | RemoteDoor] = field(default_factory=dict)
+    parking: Parking | None = None
     _events: list[AwsEvent] = field(default_factory=list)
-    _touched: dict[int, set[str]] = field(default_factory=dict)
-    _pinned: bool = False
-    _pinned_steps: dict[int, StepExecution] = field(default_factory=dict)
-    _artifact_pinned: bool = False
 
-    @cached_property
+    @property
+    def execution(self) -> Execution:
+        return self.rows.execution
+
+    @property
+    def lease(self) -> Lease:
+        return self.rows.lease
+
+    @property
+    def world(self) -> World:
+        return self.rows.lease.world
+
+    @property
     def mask(self) -> Mask:
         """Hides this execution's secrets in its log."""
-        return Mask(self.secrets)
+        return self.rows.mask_of(self.stage)
 
-    @cached_property
+    def commit(self, *, reload: bool = False) -> AbstractContextManager[None]:
+        """A fenced commit of all that has changed: see `ExecutionRows.commit`."""
+        return self.rows.commit(reload=reload)
+
+    @property
     def claims(self) -> list[SlotClaim]:
-        """What the steps of the stage want to change, or hold, as it was when this was first asked."""
-        found = SlotClaim.objects.filter(stage=self.stage).select_related("step")
-        return list(found.order_by("wanted_at", "pk"))
+        """What the steps of the stage want to change, or hold."""
+        return self.rows.claims_of(self.stage)
 
-    @cached_property
+    @property
     def waiting(self) -> list[SlotClaim]:
         """Those of the claims that are not granted now."""
-        return list(waiting_claims().filter(stage=self.stage).select_related("step")) if self.claims else []
+        return self.rows.waiting_claims_of(self.stage)
 
     def forget_claims(self) -> None:
         """They have changed: the next question is asked of the database."""
-        self.__dict__.pop("claims", None)
-        self.__dict__.pop("waiting", None)
+        self.rows.forget_claims()
+
+    def known_values(self) -> dict[str, Any]:
+        """Everything that an expression can name at this point of the execution."""
+        return known_values(self.execution, self.stage, self.rows.steps_until(self.stage))
 
     def door_for(self, step: StepExecution) -> Door | RemoteDoor:
         """The way of a step's calls. Raises `DoorClosed`."""
-        region = region_for(self.stage, step)
-        if region not in self._doors:
-            self._doors[region] = self.world.open_door(self.stage.connector, region)
-        return self._doors[region]
+        return self.snapshot.doors.open(self.world, self.stage.connector, region_for(self.stage, step))
 
-    @cached_property
+    @property
     def known_events(self) -> set[str]:
         """The ids of the AWS events that this execution has shown already."""
-        return set(AwsEvent.objects.filter(execution=self.execution).values_list("event_id", flat=True))
+        return self.rows.known_events
 
     def keep_event(self, event: AwsEvent) -> None:
         self.known_events.add(event.event_id)
@@ -96,72 +123,47 @@ class Shared:
         self._events = []
 
     def flush_events(self) -> None:
-        AwsEvent.objects.bulk_create(self._events, ignore_conflicts=True)
+        self.rows.add_events(self._events)
         self._events = []
 
     def pin(self, number: int, source: dict[str, Any]) -> dict[str, Any]:
         """Let the stage go on with the files of a manifest as they were fetched; the first ones stay."""
-        if not self.stage.sources[number].get("texts"):
-            self.stage.sources[number] = source
-            self._pinned = True
-        return dict(self.stage.sources[number])
+        stage = self.stage
+        if not stage.sources[number].get("texts"):
+            stage.sources[number] = source
+            self.rows.on_write(lambda: self.change(stage, sources=put_away(stage, stage.sources)))
+        return dict(stage.sources[number])
 
     def pin_own(self, step: StepExecution, source: dict[str, Any]) -> dict[str, Any]:
         """Let a step go on with a manifest of its own as it was fetched; the first one stays."""
         name = source["identifier"]
         if not step.spec[name][FROZEN].get("texts"):
             step.spec = {**step.spec, name: {FROZEN: source}}
-            self._pinned_steps[step.pk] = step
+            self.rows.on_write(lambda: self.change(step, spec=with_kept(self.stage, step.type, step.spec)))
         return dict(step.spec[name][FROZEN])
 
     def pin_artifact(self, artifact: dict[str, Any]) -> None:
         """Let the execution go on with an image as it was settled; the first one stays."""
         if not self.execution.artifact.get("digest"):
-            self.execution.artifact = artifact
-            self._artifact_pinned = True
-
-    def flush_pins(self) -> None:
-        if self._artifact_pinned:
-            self.execution.save(update_fields=["artifact"])
-            self._artifact_pinned = False
-        if self._pinned:
-            self.stage.sources = put_away(self.stage, self.stage.sources)
-            self.stage.save(update_fields=["sources"])
-            self._pinned = False
-        for step in self._pinned_steps.values():
-            step.spec = with_kept(self.stage, step.type, step.spec)
-            step.save(update_fields=["spec"])
-        self._pinned_steps = {}
+            self.change(self.execution, artifact=artifact)
 
     def slot_is_held_for(self, step: StepExecution, ecs_service: str) -> bool:
         key = slot_key(self.stage, ecs_service)
-        has_claim = SlotClaim.objects.filter(step=step, key=key, held_at__isnull=False).exists()
-        return has_claim and Slot.objects.filter(key=key, stage=self.stage).exists()
+        own = [claim for claim in self.claims if claim.step_id == step.pk and claim.key == key]
+        return any(claim.held_at is not None and claim not in self.waiting for claim in own)
 
-    def change(self, row: ActionRun, **values: object) -> None:
-        """Change an action's row in memory; the next commit writes it."""
-        for name, value in values.items():
-            setattr(row, name, value)
-        self._touched.setdefault(row.pk, set()).update(values)
-
-    def touched(self, row: ActionRun) -> set[str]:
-        return self._touched.pop(row.pk, set())
+    def change(self, row: Model, **values: object) -> None:
+        """Change a row in memory; the next commit writes it."""
+        self.rows.change(row, **values)
 
     def save_view(self, step: StepExecution, counts: dict[str, int] | None) -> None:
         """What the page shows beside the stage: counts and the deployment id."""
         deployment = str(step.outputs.get("deploymentId", self.stage.deployment_id))
         has_counts = counts is not None and counts != self.stage.counts
         has_deployment = deployment != self.stage.deployment_id
-        if not (has_counts or has_deployment) or self._changes_another(step):
+        if not (has_counts or has_deployment) or self.rows.changes_only_another(step):
             return
-        self.stage.counts = counts if has_counts else self.stage.counts
-        self.stage.deployment_id = deployment
-        self.stage.save(update_fields=["counts", "deployment_id"])
-
-    def _changes_another(self, step: StepExecution) -> bool:
-        """Whether a step changes another ECS service than the one that is shown."""
-        changed = list(step.claims.values_list("ecs_service", flat=True))
-        return bool(changed) and self.stage.ecs_service not in changed
+        self.change(self.stage, counts=counts if has_counts else self.stage.counts, deployment_id=deployment)
 
 
 def slot_key(stage: StageExecution, ecs_service: str) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from deployments.actions.base import ActionFailed
-from deployments.engine.flow import flow_of
 from deployments.engine.lease import wake
 from deployments.engine.shared import Shared, slot_key
 from deployments.engine.standing import settle
@@ -29,13 +28,14 @@ def want(shared: Shared, step: StepExecution, wanted: SlotWanted, account: str) 
     if wanted.is_main or not stage.ecs_service:
         stage.ecs_service = name
     now = shared.world.now()
-    with shared.lease.commit():
-        stage.save(update_fields=["account", "ecs_service"])
+    shared.change(stage, account=stage.account, ecs_service=stage.ecs_service)
+    with shared.commit():
         # What the stage holds already, for an earlier step, this one has too.
         has_it = Slot.objects.filter(key=key, stage=stage).exists()
         claim = SlotClaim(stage=stage, step=step, key=key, ecs_service=name, wanted_at=now)
         claim.held_at = now if has_it else None
         SlotClaim.objects.bulk_create([claim], ignore_conflicts=True)
+    shared.forget_claims()
 
 
 def waits(shared: Shared, step: StepExecution) -> bool:
@@ -50,7 +50,7 @@ def hold(shared: Shared, step: StepExecution) -> bool:
     """
     wanted = [claim for claim in shared.waiting if claim.step_id == step.pk]
     has_another = len(shared.claims) > len(shared.waiting)
-    with shared.lease.commit():
+    with shared.commit():
         taken = _take(shared, wanted, has_another=has_another)
         _show(shared)
         if taken:
@@ -67,17 +67,17 @@ def regain(shared: Shared) -> bool:
     What was wanted by steps that are over, or by a stage that turns round, is not wanted any more.
     """
     if needless := [claim.pk for claim in shared.waiting if _is_needless(shared, claim)]:
-        with shared.lease.commit():
+        with shared.commit():
             SlotClaim.objects.filter(pk__in=needless).delete()
         shared.forget_claims()
     lost = [claim for claim in shared.waiting if claim.held_at is not None]
     if not lost:
         return True
-    with shared.lease.commit():
+    with shared.commit():
         taken = _take(shared, lost, has_another=False)
         _show(shared)
         if taken:
-            _restart_timeouts(shared, shared.stage.steps.all())
+            _restart_timeouts(shared, shared.rows.steps_in(shared.stage))
     return taken
 
 
@@ -87,6 +87,7 @@ def release(shared: Shared) -> None:
     held = Slot.objects.filter(stage=stage)
     keys = list(held.order_by("key").values_list("key", flat=True))
     held.delete()
+    shared.forget_claims()
     for key in keys:
         waiting = SlotClaim.objects.filter(key=key).exclude(stage=stage).exclude(stage__status__in=TERMINAL)
         first = waiting.order_by("wanted_at", "pk").values_list("stage__execution", flat=True).first()
@@ -119,25 +120,24 @@ def _take(shared: Shared, claims: Sequence[SlotClaim], *, has_another: bool) -> 
         mine.delete()
         return False
     SlotClaim.objects.filter(pk__in=[claim.pk for claim in claims], held_at=None).update(held_at=now)
+    shared.forget_claims()
     return True
 
 
 def _show(shared: Shared) -> None:
     """A stage all of whose open steps wait for their ECS services is QUEUED; inside a commit."""
-    claims = list(waiting_claims().filter(stage=shared.stage))
-    waiting = {claim.step_id for claim in claims}
-    has_lost = any(claim.held_at for claim in claims)
-    begun = shared.stage.steps.exclude(started_at=None).exclude(status__in=TERMINAL)
-    is_queued = has_lost or waiting >= set(begun.values_list("pk", flat=True))
+    waiting = {claim.step_id for claim in shared.waiting}
+    has_lost = any(claim.held_at for claim in shared.waiting)
+    steps = shared.rows.steps_in(shared.stage)
+    begun = {step.pk for step in steps if step.started_at is not None and step.status not in TERMINAL}
+    is_queued = has_lost or waiting >= begun
     status = Status.QUEUED if is_queued and waiting else Status.RUNNING
     if shared.stage.status != status:
-        shared.stage.status = status
-        shared.stage.save(update_fields=["status"])
+        shared.change(shared.stage, status=status)
     if status == Status.RUNNING:
         settle(shared)
     elif shared.execution.status != status and not shared.execution.rolling_back:
-        shared.execution.status = status
-        shared.execution.save(update_fields=["status"])
+        shared.change(shared.execution, status=status)
 
 
 def _restart_timeouts(shared: Shared, steps: Iterable[StepExecution]) -> None:
@@ -145,8 +145,7 @@ def _restart_timeouts(shared: Shared, steps: Iterable[StepExecution]) -> None:
     now = shared.world.now()
     for step in steps:
         if step.status in (Status.RUNNING, Status.ASYNC_WAITING):
-            step.timeout_at = now + timedelta(seconds=step.timeout_seconds)
-            step.save(update_fields=["timeout_at"])
+            shared.change(step, timeout_at=now + timedelta(seconds=step.timeout_seconds))
 
 
 def _refuse_beside(shared: Shared, step: StepExecution, key: str, ecs_service: str) -> None:
@@ -154,7 +153,7 @@ def _refuse_beside(shared: Shared, step: StepExecution, key: str, ecs_service: s
     same = [claim.step for claim in shared.claims if claim.key == key and claim.step_id != step.pk]
     if not same:
         return
-    flow = flow_of(shared.stage)
+    flow = shared.rows.flow_of(shared.stage)
     other = next((one for one in same if flow.is_beside(step, one)), None)
     if other is not None:
         raise changed_beside(step, other, ecs_service)

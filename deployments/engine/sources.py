@@ -23,6 +23,7 @@ from deployments.provisioner_outputs import provided
 MOST_PROBLEMS = 20
 NEEDS_DEFINITION = (SERVICE_DEFINITION, RUN_TASK_REQUEST)
 Rows = Sequence[Mapping[str, Any]]
+Steps = Sequence[StepExecution]
 
 
 def to_json(value: Mapping[str, Any]) -> str:
@@ -50,10 +51,15 @@ def load(
 
 
 def load_all(
-    execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any], own: Rows = ()
+    execution: Execution,
+    stage: StageExecution,
+    kind: str,
+    learned: Mapping[str, Any],
+    own: Rows = (),
+    steps: Steps | None = None,
 ) -> tuple[Loaded, ...]:
     """As `load`, every manifest of a kind, in the order of the service."""
-    known = {**known_values(execution, stage), **learned}
+    known = {**known_values(execution, stage, steps), **learned}
     rows = _beside(stage, kind, own)
     if arn := _arn(rows, kind):
         return (Loaded({"taskDefinitionArn": _filled_in(arn, known)}, paths=(), warnings=()),)
@@ -61,10 +67,15 @@ def load_all(
 
 
 def load_template(
-    execution: Execution, stage: StageExecution, kind: str, learned: Mapping[str, Any], own: Rows
+    execution: Execution,
+    stage: StageExecution,
+    kind: str,
+    learned: Mapping[str, Any],
+    own: Rows,
+    steps: Steps | None = None,
 ) -> Template:
     """Fetch a template that a step brings, with its expressions filled in. Raises `ActionFailed`."""
-    known = {**known_values(execution, stage), **learned}
+    known = {**known_values(execution, stage, steps), **learned}
     try:
         document = fetch(opened(_of_kind(own, kind))[0], execution.scope)[0]
         text = with_values(document.text, lambda text: as_text(resolve(text, known)))
@@ -149,17 +160,20 @@ def _task_definition(execution: Execution, rows: Rows, known: Mapping[str, Any])
     return value if isinstance(value, Mapping) else {}
 
 
-def known_values(execution: Execution, stage: StageExecution) -> dict[str, Any]:
-    """Everything that an expression can name at this point of the execution."""
+def known_values(execution: Execution, stage: StageExecution, steps: Steps | None = None) -> dict[str, Any]:
+    """Everything that an expression can name at this point of the execution.
+
+    `steps` are those of this stage and of the stages before it, where they are loaded.
+    """
     artifact = artifact_values(execution)
-    rows = _steps_of(execution, stage)
-    steps = {step.identifier: {"output": step.known_outputs} for step in rows}
+    rows = _steps_of(execution, stage) if steps is None else list(steps)
+    outputs = {step.identifier: {"output": step.known_outputs} for step in rows}
     return {
         **_with_secrets(stage.values, execution.hidden_inputs),
         "primary": {"artifact": artifact},
         "artifact": artifact,
-        "steps": steps,
-        "execution": {"steps": steps, "id": str(execution.pk)},
+        "steps": outputs,
+        "execution": {"steps": outputs, "id": str(execution.pk)},
         "provisioner": provided(stage, rows),
     }
 
@@ -185,10 +199,10 @@ def _with_secrets(values: Mapping[str, Any], hidden: Mapping[str, str]) -> Mappi
     }
 
 
-def value_of(execution: Execution, stage: StageExecution, path: str, learned: Mapping[str, Any]) -> Any:
+def value_of(path: str, known: Mapping[str, Any]) -> Any:
     """What one expression comes to now. Raises `ActionFailed` where it names nothing."""
     try:
-        return value_at(path, {**known_values(execution, stage), **learned})
+        return value_at(path, known)
     except BadExpressionError as bad:
         raise ActionFailed("UNKNOWN_EXPRESSION", bad.message) from bad
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from deployments.actions.supplies import Loaded, Source, Template
 from deployments.actions.work import FETCH_FILES, SERVICE
 from deployments.engine import fetching, pinning, sources
+from deployments.models import StepExecution
 from deployments.program_files import texts_by_path
 from deployments.step_manifests import frozen_sources
 
@@ -33,13 +34,15 @@ class EngineSupplies:
         self._bring_in(kind)
         self._tell_of(kind)
         learned = self._rollout.learned()
-        return sources.load_all(self._shared.execution, self._shared.stage, kind, learned, self._own)
+        shared = self._shared
+        return sources.load_all(shared.execution, shared.stage, kind, learned, self._own, self._steps)
 
     def template(self, kind: str) -> Template:
         self._fetch_in(kind)
         self._tell_of(kind)
         learned = self._rollout.learned()
-        return sources.load_template(self._shared.execution, self._shared.stage, kind, learned, self._own)
+        shared = self._shared
+        return sources.load_template(shared.execution, shared.stage, kind, learned, self._own, self._steps)
 
     def program_files(self, kind: str) -> dict[str, str]:
         self._bring_in(kind)
@@ -50,6 +53,10 @@ class EngineSupplies:
     def _own(self) -> tuple[Row, ...]:
         """What the step brings itself."""
         return frozen_sources(self._rollout.step.type, self._rollout.step.spec)
+
+    @property
+    def _steps(self) -> list[StepExecution]:
+        return self._shared.rows.steps_until(self._shared.stage)
 
     def _bring_in(self, kind: str) -> None:
         """Settle the image, and fetch what lies elsewhere; what was fetched before stays as it is."""
@@ -79,7 +86,7 @@ class EngineSupplies:
     def _fetched(self, rows: Sequence[Row], groups: list[list[int]], *, is_own: bool) -> list[Row]:
         """The manifests with their texts, as the run goes on with them."""
         known = {
-            **sources.known_values(self._shared.execution, self._shared.stage),
+            **self._shared.known_values(),
             **self._rollout.learned(),
         }
         came = fetching.brought_in(rows, groups, known, lambda asked: self._errand(FETCH_FILES, asked))

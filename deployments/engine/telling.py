@@ -1,7 +1,7 @@
-"""Lines that the engine itself writes into the log; inside a commit."""
+"""Lines that the engine itself writes into the log, with the next commit."""
 
 from deployments.engine.shared import Shared
-from deployments.log import NewLine, store
+from deployments.log import NewLine
 from deployments.models import StepExecution
 
 
@@ -10,4 +10,4 @@ def say(shared: Shared, step: StepExecution | None, text: str, level: str = "inf
     now = shared.world.now()
     key, identifier = (step.pk, step.identifier) if step else (None, "")
     lines = [NewLine(now, key, identifier, unit, level, line) for line in text.split("\n")]
-    store(shared.execution.pk, lines, mask=shared.mask)
+    shared.rows.add_lines(lines, shared.mask)

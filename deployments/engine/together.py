@@ -48,7 +48,7 @@ def changed(waiting: Sequence[Waiting], *, world: World, snapshot: Snapshot) -> 
     if stage is None:
         return everybody
     try:
-        door = world.open_door(stage.connector, stage.region)
+        door = snapshot.doors.open(world, stage.connector, stage.region)
     except DoorClosed:
         return everybody
     if hasattr(door, "queue"):

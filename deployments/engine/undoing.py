@@ -7,7 +7,7 @@ from deployments.engine.leaving import give_up, leave_alone
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
-from deployments.engine.undo_rows import TRIES, UNIT, change, phase_of, writes_of
+from deployments.engine.undo_rows import TRIES, UNIT, phase_of, writes_of
 from deployments.models import ActionRun, Call, StepExecution
 from deployments.states import ActionState, CallState, UndoState
 
@@ -25,23 +25,29 @@ def take_back(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta 
 
 def _find_out(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:
     """Withdraw what is queued, then replay the start without sending, so that every answer is known."""
-    with shared.lease.commit():
+    shared.rows.forget_open_calls(row.step)
+    calls = [call for call in shared.rows.calls_of_action(row) if call.is_write]
+    if any(call.attempt == row.attempt and call.state == CallState.PLANNED for call in calls):
         planned = Call.objects.filter(action=row, attempt=row.attempt, is_write=True)
-        planned.filter(state=CallState.PLANNED).update(state=CallState.NOT_SENT)
-    writes = writes_of(row)
-    if row.start_done_at is None and writes.exists():
+        with shared.commit():
+            planned.filter(state=CallState.PLANNED).update(state=CallState.NOT_SENT)
+        shared.rows.forget_open_calls(row.step)
+    if row.start_done_at is None and writes_of(shared, row):
         end = run(shared, row, "start", _start, told_in=step, forbid_sending=True)
         if isinstance(end, Wait):
             return end.time
         if isinstance(end, Finished):
-            with shared.lease.commit():
-                end.rollout.finish(keep_progress=False)
-    happened = writes.filter(state=CallState.ANSWERED).exists()
-    with shared.lease.commit():
-        if happened and load(row).has_undo:
-            change(shared, row, undo_state=UndoState.KNOWN, state=ActionState.UNDOING)
-        else:
-            change(shared, row, undo_state=UndoState.SETTLED)
+            end.rollout.finish(keep_progress=False)
+            with shared.commit():
+                pass
+    happened = any(call.state == CallState.ANSWERED for call in writes_of(shared, row))
+    if not (happened and load(row).has_undo):
+        # Nothing hangs on it: whoever asks again finds the same. Written by the next commit.
+        shared.change(row, undo_state=UndoState.SETTLED)
+        return None
+    shared.change(row, undo_state=UndoState.KNOWN, state=ActionState.UNDOING)
+    with shared.commit():
+        pass
     return None
 
 
@@ -53,18 +59,21 @@ def _ask(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | Non
     # Done once: the next look finds its answers in the journal and sends nothing.
     end = run(shared, row, phase_of("undo prepared", row), _prepare_undo, told_in=step)
     if isinstance(end, Finished):
-        with shared.lease.commit():
-            end.rollout.finish(keep_progress=False)
+        end.rollout.finish(keep_progress=False)
+        if shared.rows.has_changes:
+            with shared.commit():
+                pass
         end = run(shared, row, phase_of("ask", row), _may_undo, told_in=step)
     if isinstance(end, Wait):
         return end.time
     if isinstance(end, Failed):
         return _failed(shared, step, row, end.failure)
     assert isinstance(end, Finished)  # noqa: S101 - only replayed starts end otherwise
-    with shared.lease.commit():
-        if end.value:
-            change(shared, row, undo_state=UndoState.READY, undo_started_at=shared.world.now())
-        end.rollout.finish(keep_progress=True)
+    if end.value:
+        shared.change(row, undo_state=UndoState.READY, undo_started_at=shared.world.now())
+    end.rollout.finish(keep_progress=True)
+    with shared.commit():
+        pass
     return None if end.value else timedelta(seconds=5)
 
 
@@ -83,10 +92,11 @@ def _put_back(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta 
     if isinstance(end, Failed):
         return _failed(shared, step, row, end.failure)
     assert isinstance(end, Finished)  # noqa: S101
-    with shared.lease.commit():
-        change(shared, row, undo_state=UndoState.SENT, undo_started_at=shared.world.now())
-        end.rollout.finish(keep_progress=False)
-        end.rollout.drop_results()
+    shared.change(row, undo_state=UndoState.SENT, undo_started_at=shared.world.now())
+    end.rollout.finish(keep_progress=False)
+    end.rollout.drop_results()
+    with shared.commit():
+        pass
     return None
 
 
@@ -101,10 +111,11 @@ def _follow(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | 
     if isinstance(end, Failed):
         return _failed(shared, step, row, end.failure)
     assert isinstance(end, Finished)  # noqa: S101
-    with shared.lease.commit():
-        if end.value:
-            change(shared, row, undo_state=UndoState.SETTLED, state=ActionState.UNDONE)
-        end.rollout.finish(keep_progress=True)
+    if end.value:
+        shared.change(row, undo_state=UndoState.SETTLED, state=ActionState.UNDONE)
+    end.rollout.finish(keep_progress=True)
+    with shared.commit():
+        pass
     if end.value:
         return None
     since = row.undo_started_at or shared.world.now()
@@ -120,11 +131,13 @@ def _failed(shared: Shared, step: StepExecution, row: ActionRun, failure: Action
         leave_alone(shared, step, failure)
         return None
     tries = row.undo_tries + 1
-    with shared.lease.commit():
-        change(shared, row, undo_tries=tries, undo_state=UndoState.KNOWN)
-        if tries % TRIES == 0:
+    shared.change(row, undo_tries=tries, undo_state=UndoState.KNOWN)
+    if tries % TRIES == 0:
+        with shared.commit(reload=True):
             give_up(shared, step, row, failure.message)
-            return None
-        text = f"Undoing failed ({tries % TRIES} of {TRIES} tries): {failure.message}"
-        say(shared, step, text, "warning", UNIT)
+        return None
+    text = f"Undoing failed ({tries % TRIES} of {TRIES} tries): {failure.message}"
+    say(shared, step, text, "warning", UNIT)
+    with shared.commit():
+        pass
     return timedelta(seconds=2 ** (tries % TRIES))

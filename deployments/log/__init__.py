@@ -4,7 +4,7 @@ from deployments.log.blocks import Block, lines_of
 from deployments.log.lines import Line, NewLine, Origin
 from deployments.log.reading import PAGE, all_lines, blocks_after, read_lines
 from deployments.log.searching import Found, Wanted, search
-from deployments.log.storing import compact, store
+from deployments.log.storing import append, compact, prepare, store
 from deployments.log.telling import group_of, tell
 
 __all__ = [
@@ -16,10 +16,12 @@ __all__ = [
     "Origin",
     "Wanted",
     "all_lines",
+    "append",
     "blocks_after",
     "compact",
     "group_of",
     "lines_of",
+    "prepare",
     "read_lines",
     "search",
     "store",

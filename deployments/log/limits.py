@@ -1,7 +1,8 @@
 """How much of a container's output a step keeps; Slipway's own lines are always kept."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from deployments.log.lines import NewLine, Origin
 from deployments.models import StepExecution
@@ -9,6 +10,12 @@ from deployments.models import StepExecution
 MOST_BYTES_PER_STEP = 100 * 1024 * 1024
 # A line and its text as it is stored: cleaned, with secrets hidden.
 Row = tuple[NewLine, str]
+
+
+class Change(Protocol):
+    """Sets columns of a step."""
+
+    def __call__(self, row: StepExecution, /, **values: object) -> None: ...
 
 
 @dataclass
@@ -45,25 +52,29 @@ class _Output:
         return [_own(line, text)]
 
 
-def within_limits(rows: Iterable[Row]) -> list[Row]:
-    """The lines that are kept, with a line of our own where others are not; call inside the commit."""
-    given = list(rows)
-    ids = {line.step_id for line, _ in given if line.step_id is not None}
-    found = StepExecution.objects.filter(pk__in=ids).values_list(
-        "pk", "log_bytes", "log_dropped", "log_last_dropped"
-    )
-    before = {pk: _Output(kept, dropped, last) for pk, kept, dropped, last in found}
-    outputs = {pk: replace(output) for pk, output in before.items()}
+def within_limits(rows: Iterable[Row], steps: Mapping[int, StepExecution], change: Change) -> list[Row]:
+    """The lines that are kept, with a line of our own where others are not.
+
+    `steps` are those that the lines belong to; `change` sets the columns in which a step counts its output.
+    """
+    outputs: dict[int, _Output] = {}
     kept: list[Row] = []
-    for line, text in given:
-        output = outputs.get(line.step_id or 0)
-        kept += output.take(line, text) if output is not None else [(line, text)]
+    for line, text in rows:
+        step = steps.get(line.step_id or 0)
+        if step is None:
+            kept.append((line, text))
+            continue
+        if step.pk not in outputs:
+            outputs[step.pk] = _output_of(step)
+        kept += outputs[step.pk].take(line, text)
     for pk, output in outputs.items():
-        if output != before[pk]:
-            StepExecution.objects.filter(pk=pk).update(
-                log_bytes=output.kept, log_dropped=output.dropped, log_last_dropped=output.last
-            )
+        if output != _output_of(steps[pk]):
+            change(steps[pk], log_bytes=output.kept, log_dropped=output.dropped, log_last_dropped=output.last)
     return kept
+
+
+def _output_of(step: StepExecution) -> _Output:
+    return _Output(step.log_bytes, step.log_dropped, step.log_last_dropped)
 
 
 def _own(line: NewLine, text: str) -> Row:

@@ -1,6 +1,7 @@
 """Writes lines: numbered in the commit that they belong to, packed together while the log grows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -16,7 +17,7 @@ from deployments.log.blocks import (
     encode,
     microseconds,
 )
-from deployments.log.limits import Row, within_limits
+from deployments.log.limits import Change, Row, within_limits
 from deployments.log.lines import NewLine
 from deployments.log.telling import tell_blocks
 from deployments.models import Execution, LogChunk, StepExecution
@@ -28,24 +29,47 @@ _FULL = MOST_LINES // 4
 
 
 def store(execution_id: UUID, new: Sequence[NewLine], *, mask: Mask = NOTHING_SECRET) -> None:
-    """Mask, number and store lines; call inside the fenced commit they belong to. Watchers hear on commit."""
+    """Mask, number and store lines; inside the commit they belong to. Watchers hear of them on commit.
+
+    For whoever does not hold the rows of the execution; the engine prepares and appends lines by itself.
+    """
     if not new:
         return
-    # A secret is hidden before a long line is cut, which could leave half of it.
-    texts = mask.texts([clean(line.text) for line in new])
-    rows = within_limits(zip(new, map(cut, texts), strict=True))
+    ids = {line.step_id for line in new if line.step_id is not None}
+    steps = StepExecution.objects.only("pk", "log_bytes", "log_dropped", "log_last_dropped").in_bulk(ids)
+    rows = prepare(new, mask=mask, steps=list(steps.values()), change=_update)
     if not rows:
         return
     Execution.objects.filter(pk=execution_id).update(log_next=F("log_next") + len(rows))
-    after = Execution.objects.values_list("log_next", flat=True).get(pk=execution_id)
-    first = after - len(rows)
-    blocks = encode(first, map(_entry, rows))
-    LogChunk.objects.bulk_create(_chunk(execution_id, block, block.count >= _FULL) for block in blocks)
+    first = Execution.objects.values_list("log_next", flat=True).get(pk=execution_id) - len(rows)
     for step_id, number in _first_of_each_step(rows, first).items():
         StepExecution.objects.filter(pk=step_id, first_line__isnull=True).update(first_line=number)
-    if first // MOST_LINES != after // MOST_LINES:
+    append(execution_id, first, rows)
+
+
+def prepare(
+    new: Sequence[NewLine], *, mask: Mask, steps: Iterable[StepExecution], change: Change
+) -> list[Row]:
+    """The lines as they are stored: cleaned, secrets hidden, cut to their limits."""
+    if not new:
+        return []
+    # A secret is hidden before a long line is cut, which could leave half of it.
+    texts = mask.texts([clean(line.text) for line in new])
+    by_id = {step.pk: step for step in steps}
+    return within_limits(zip(new, map(cut, texts), strict=True), by_id, change)
+
+
+def append(execution_id: UUID, first: int, rows: Sequence[Row]) -> None:
+    """Store prepared lines whose numbers, from `first` on, this commit has taken."""
+    blocks = encode(first, map(_entry, rows))
+    LogChunk.objects.bulk_create(_chunk(execution_id, block, block.count >= _FULL) for block in blocks)
+    if first // MOST_LINES != (first + len(rows)) // MOST_LINES:
         _pack(execution_id, keep_last=True)
     transaction.on_commit(lambda: tell_blocks(execution_id, blocks), robust=True)
+
+
+def _update(row: StepExecution, /, **values: Any) -> None:
+    StepExecution.objects.filter(pk=row.pk).update(**values)
 
 
 def compact(execution_id: UUID) -> None:

@@ -1,0 +1,378 @@
+"""Rows of one execution: loaded once per reconcile pass, changed in memory, written by fenced commits.
+
+The lease makes the pass the only writer of these rows, so what was read at its start stays true. A commit
+whose body changes rows by queries marks them stale, and the pass loads them again.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from django.db import models, transaction
+from django.db.models import Exists, F, OuterRef
+
+from deployments.engine.failpoints import failpoint
+from deployments.engine.flow import Flow
+from deployments.engine.lease import Lease, LeaseLostError
+from deployments.engine.masking import secrets_of
+from deployments.log import NewLine, append, prepare
+from deployments.models import (
+    ActionRun,
+    AwsEvent,
+    Call,
+    Execution,
+    Memory,
+    Slot,
+    SlotClaim,
+    StageExecution,
+    StepExecution,
+    StepGroup,
+)
+from deployments.states import TERMINAL, CallState
+from guards.masks import Mask
+
+Section = StepExecution.Section
+# What a call that was written before may change by: its parameters are encrypted, and stay as they are.
+_ANSWER_COLUMNS = (
+    "state",
+    "send_number",
+    "repeats",
+    "result",
+    "error",
+    "planned_at",
+    "sent_at",
+    "answered_at",
+    "duration_ms",
+)
+# What the secrets of a stage are read from.
+_OF_MASKS = {"secret_outputs", "spec"}
+_OPEN = (CallState.PLANNED, CallState.SENT, CallState.UNKNOWN)
+# Rows are locked in this order (rule 1).
+_LOCK_ORDER = (StageExecution, StepGroup, StepExecution, ActionRun)
+
+
+class ExecutionRows:
+    """An execution with its stages, steps, actions, calls, memories and claims, as one pass works on them."""
+
+    def __init__(self, lease: Lease, execution: Execution) -> None:
+        self.lease = lease
+        self.is_stale = False
+        self.execution = execution
+        self.has_interrupts: bool = execution.has_interrupts  # type: ignore[attr-defined]
+        self._may_wait_for_service: bool = execution.has_waiting_claims  # type: ignore[attr-defined]
+        self._may_change_several: bool = execution.changes_several_services  # type: ignore[attr-defined]
+        self.stages, self._steps = _load_stages(self.execution)
+        self._actions: dict[int, list[ActionRun]] | None = None
+        self._groups: dict[int, list[StepGroup]] | None = None
+        self._calls: dict[int, list[Call]] = {}
+        self._memories: dict[tuple[int, int], dict[str, Memory]] = {}
+        self._claims: dict[int, list[SlotClaim]] = {}
+        self._known_events: set[str] | None = None
+        self._masks: dict[int, Mask] = {}
+        self._changed: dict[int, tuple[models.Model, set[str]]] = {}
+        self._new_calls: list[Call] = []
+        self._new_memories: list[Memory] = []
+        self._new_events: list[AwsEvent] = []
+        self._lines: list[tuple[Sequence[NewLine], Mask]] = []
+        self._more: list[Callable[[], object]] = []
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    @property
+    def current_stage(self) -> StageExecution:
+        """The first stage that is not over, else the last one."""
+        return next((stage for stage in self.stages if stage.status not in TERMINAL), self.stages[-1])
+
+    def steps_of(self, stage: StageExecution, section: str = Section.EXECUTION) -> list[StepExecution]:
+        """The steps of one section of a stage, in order."""
+        return [step for step in self._steps[stage.pk] if step.section == section]
+
+    def steps_in(self, stage: StageExecution) -> list[StepExecution]:
+        """All steps of a stage, forward and back."""
+        return self._steps[stage.pk]
+
+    def steps_until(self, stage: StageExecution) -> list[StepExecution]:
+        """The steps of this stage and of those before it, in order."""
+        found = (one for one in self.stages if one.position <= stage.position)
+        return [step for one in found for step in self._steps[one.pk]]
+
+    @property
+    def all_steps(self) -> list[StepExecution]:
+        return [step for stage in self.stages for step in self._steps[stage.pk]]
+
+    def flow_of(self, stage: StageExecution, section: str = Section.EXECUTION) -> Flow:
+        """The steps and groups of one section of a stage as they are now."""
+        steps = self.steps_of(stage, section)
+        has_groups = any(step.group_id is not None for step in steps)
+        return Flow(steps, self._groups_of(stage) if has_groups else [])
+
+    def actions_of(self, step: StepExecution) -> list[ActionRun]:
+        """The actions of a step, in order."""
+        if self._actions is None:
+            steps = {one.pk: one for one in self.all_steps}
+            self._actions = {pk: [] for pk in steps}
+            for row in ActionRun.objects.filter(step__in=list(steps)).order_by("step", "position"):
+                row.step = steps[row.step_id]
+                self._actions[row.step_id].append(row)
+        return self._actions[step.pk]
+
+    def calls_of(self, action: ActionRun, attempt: int, phase: str) -> list[Call]:
+        """The calls of one phase of an action that were written or wait for the next commit."""
+        calls = self.calls_of_action(action)
+        return [row for row in calls if row.attempt == attempt and row.phase == phase]
+
+    def calls_of_action(self, action: ActionRun) -> list[Call]:
+        """The calls of an action in all its phases."""
+        return [row for row in self._calls_of_step(action.step) if row.action_id == action.pk]
+
+    def last_write_answered_at(self, step: StepExecution) -> datetime | None:
+        """When AWS answered the last write of a step."""
+        answers = (
+            row.answered_at
+            for row in self._calls_of_step(step)
+            if row.is_write and row.state == CallState.ANSWERED and row.answered_at is not None
+        )
+        return max(answers, default=None)
+
+    def forget_open_calls(self, step: StepExecution) -> None:
+        """Read the calls of a step again if one is open: a delegate may write its answer at any time."""
+        if any(row.pk is not None and row.state in _OPEN for row in self._calls.get(step.pk, ())):
+            del self._calls[step.pk]
+
+    def memories_of(self, step: StepExecution, run: int) -> dict[str, Memory]:
+        """What a run of a step saved for its rollback, by name."""
+        key = (step.pk, run)
+        if key not in self._memories:
+            self._memories[key] = {one.name: one for one in Memory.objects.filter(step=step, run=run)}
+        return self._memories[key]
+
+    def claims_of(self, stage: StageExecution) -> list[SlotClaim]:
+        """What the steps of a stage want to change, or hold; `is_granted` says which."""
+        if stage.pk not in self._claims:
+            granted = Exists(Slot.objects.filter(key=OuterRef("key"), stage=OuterRef("stage")))
+            rows = SlotClaim.objects.filter(stage=stage).annotate(is_granted=granted)
+            steps = {step.pk: step for step in self.all_steps}
+            self._claims[stage.pk] = list(rows.order_by("wanted_at", "pk"))
+            for claim in self._claims[stage.pk]:
+                claim.step = steps[claim.step_id]
+        return self._claims[stage.pk]
+
+    def waiting_claims_of(self, stage: StageExecution) -> list[SlotClaim]:
+        """The claims of a stage that are not granted now, the oldest first."""
+        if not self._may_wait_for_service:
+            return []
+        return [claim for claim in self.claims_of(stage) if not claim.is_granted]  # type: ignore[attr-defined]
+
+    def changes_only_another(self, step: StepExecution) -> bool:
+        """Whether a step changes another ECS service than the one that is shown of its stage."""
+        if not self._may_change_several:
+            return False
+        claims = self.claims_of(step.stage)
+        services = {claim.ecs_service for claim in claims if claim.step_id == step.pk}
+        return bool(services) and step.stage.ecs_service not in services
+
+    def forget_claims(self) -> None:
+        """They have changed: the next question is asked of the database."""
+        self._claims, self._may_wait_for_service, self._may_change_several = {}, True, True
+
+    @property
+    def known_events(self) -> set[str]:
+        """The ids of the AWS events that this execution has shown already."""
+        if self._known_events is None:
+            events = AwsEvent.objects.filter(execution=self.execution)
+            self._known_events = set(events.values_list("event_id", flat=True))
+        return self._known_events
+
+    def mask_of(self, stage: StageExecution) -> Mask:
+        """Hides the secrets that no line of a stage may show."""
+        if stage.pk not in self._masks:
+            self._masks[stage.pk] = Mask(secrets_of(stage, self.all_steps))
+        return self._masks[stage.pk]
+
+    # --- changing ---------------------------------------------------------------------------------
+
+    def change(self, row: models.Model, /, **values: object) -> None:
+        """Change columns of a row in memory; the next commit writes them."""
+        for name, value in values.items():
+            setattr(row, name, value)
+        if not _OF_MASKS.isdisjoint(values):
+            self._masks = {}
+        self._changed.setdefault(id(row), (row, set()))[1].update(values)
+
+    def add_lines(self, lines: Sequence[NewLine], mask: Mask) -> None:
+        """Append lines to the log with the next commit, secrets hidden."""
+        self._lines.append((list(lines), mask))
+
+    def add_memories(self, memories: Sequence[Memory]) -> None:
+        """Save what a step needs for its rollback with the next commit; the first value of a name stays."""
+        for one in memories:
+            self.memories_of(one.step, one.run).setdefault(one.name, one)
+        self._new_memories += memories
+
+    def add_events(self, events: Sequence[AwsEvent]) -> None:
+        """Note with the next commit that these AWS events are shown."""
+        self._new_events += events
+
+    def add_call(self, row: Call, *, is_whole: bool = False) -> None:
+        """Write a call with the next commit: a new one, or what changed of it; `is_whole` for all of it."""
+        calls = self._calls_of_step(row.step)
+        if not any(one is row for one in calls):
+            calls.append(row)
+        if row.pk is None:
+            if not any(one is row for one in self._new_calls):
+                self._new_calls.append(row)
+            return
+        names = {field.name for field in Call._meta.concrete_fields if not field.primary_key}
+        self._changed.setdefault(id(row), (row, set()))[1].update(names if is_whole else _ANSWER_COLUMNS)
+
+    def on_write(self, write: Callable[[], object]) -> None:
+        """Run a function inside the next commit."""
+        self._more.append(write)
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def commit(self, *, reload: bool = False) -> Iterator[None]:
+        """One transaction that holds only while the fence is ours (rule 2): writes all changes.
+
+        Changes made before the body are in the database when it runs. `reload` tells that the body changes
+        rows by queries, or by other objects than these. Raises `LeaseLostError`.
+        """
+        failpoint("commit.before")
+        try:
+            with transaction.atomic():
+                self._write(is_first=True)
+                yield
+                self._write(is_first=False)
+                transaction.on_commit(self.lease.notify_watchers, robust=True)
+        except BaseException:
+            self.forget_changes()
+            raise
+        self.is_stale = self.is_stale or reload
+        failpoint("commit.after")
+
+    def release(self, **columns: Any) -> None:
+        """The last commit of the pass: what is still to be written, and the lease given back."""
+        failpoint("commit.before")
+        with transaction.atomic():
+            self._write(is_first=True, **columns)
+            transaction.on_commit(self.lease.notify_watchers, robust=True)
+        failpoint("commit.after")
+        failpoint("look.released")
+
+    def flush(self) -> None:
+        """Write what was changed so far; inside a commit."""
+        self._write(is_first=False)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether something waits for the next commit."""
+        waiting = (self._changed, self._new_calls, self._new_memories, self._new_events, self._lines)
+        return any(waiting) or bool(self._more)
+
+    def forget_changes(self) -> None:
+        """What is not committed did not happen: the rows are loaded again."""
+        self._changed, self._new_calls, self._new_memories, self._new_events = {}, [], [], []
+        self._lines, self._more = [], []
+        self.is_stale = True
+
+    def _write(self, *, is_first: bool, **columns: Any) -> None:
+        batches, self._lines = self._lines, []
+        rows = [
+            row
+            for lines, mask in batches
+            for row in prepare(lines, mask=mask, steps=self.all_steps, change=self.change)
+        ]
+        changed = self._take(self.execution)
+        if is_first or rows or changed or columns:
+            values = {name: getattr(self.execution, name) for name in changed}
+            first = self._write_execution({**values, **columns}, len(rows))
+            if rows:
+                for step, number in self._first_lines(rows, first):
+                    self.change(step, first_line=number)
+                append(self.execution.pk, first, rows)
+        more, self._more = self._more, []
+        for write in more:
+            write()
+        self._write_rows()
+
+    def _write_execution(self, values: dict[str, Any], lines: int) -> int:
+        """The UPDATE that asks for the fence; returns the number of the first new line."""
+        ours = self.lease.still_ours()
+        execution = self.execution
+        first = execution.log_next
+        if lines:
+            counted = ours.filter(log_next=first)
+            if counted.update(**{"fence": self.lease.fence, **values, "log_next": first + lines}):
+                execution.log_next = first + lines
+                return first
+            # Somebody else wrote lines meanwhile, as who decides about an approval does.
+            values = {**values, "log_next": F("log_next") + lines}
+        if not ours.update(**{"fence": self.lease.fence, **values}):
+            raise LeaseLostError
+        if lines:
+            execution.log_next = Execution.objects.values_list("log_next", flat=True).get(pk=execution.pk)
+            first = execution.log_next - lines
+            numbers = StepExecution.objects.filter(stage__execution=execution).values_list("pk", "first_line")
+            known = dict(numbers)
+            for step in self.all_steps:
+                step.first_line = known[step.pk]
+        return first
+
+    def _first_lines(self, rows: Sequence[Any], first: int) -> Iterator[tuple[StepExecution, int]]:
+        steps = {step.pk: step for step in self.all_steps if step.first_line is None}
+        for number, (line, _) in enumerate(rows, first):
+            if (step := steps.pop(line.step_id, None)) is not None:
+                yield step, number
+
+    def _write_rows(self) -> None:
+        changed, self._changed = self._changed, {}
+        for row, names in sorted(changed.values(), key=lambda pair: _lock_rank(pair[0])):
+            row.save(update_fields=names)
+        new, self._new_calls = self._new_calls, []
+        if new:
+            Call.objects.bulk_create(new)
+        memories, self._new_memories = self._new_memories, []
+        if memories:
+            Memory.objects.bulk_create(memories, ignore_conflicts=True)
+        events, self._new_events = self._new_events, []
+        if events:
+            AwsEvent.objects.bulk_create(events, ignore_conflicts=True)
+
+    def _take(self, row: models.Model) -> set[str]:
+        return self._changed.pop(id(row), (row, set()))[1]
+
+    def _groups_of(self, stage: StageExecution) -> list[StepGroup]:
+        if self._groups is None:
+            self._groups = defaultdict(list)
+            for group in StepGroup.objects.filter(stage__in=self.stages).order_by("position"):
+                self._groups[group.stage_id].append(group)
+        return self._groups[stage.pk]
+
+    def _calls_of_step(self, step: StepExecution) -> list[Call]:
+        if step.pk not in self._calls:
+            self._calls[step.pk] = list(Call.objects.filter(step=step).order_by("pk"))
+            for row in self._calls[step.pk]:
+                row.step, row.execution = step, self.execution
+        return self._calls[step.pk]
+
+
+def _lock_rank(row: models.Model) -> int:
+    kind = type(row)
+    return _LOCK_ORDER.index(kind) if kind in _LOCK_ORDER else len(_LOCK_ORDER)
+
+
+def _load_stages(execution: Execution) -> tuple[list[StageExecution], dict[int, list[StepExecution]]]:
+    """The stages and their steps, in order, by one query: every stage has steps."""
+    found = StepExecution.objects.filter(stage__execution=execution).select_related(
+        "stage__connector__secret"
+    )
+    stages: dict[int, StageExecution] = {}
+    steps: dict[int, list[StepExecution]] = defaultdict(list)
+    for step in found.order_by("stage__position", "section", "position"):
+        step.stage = stages.setdefault(step.stage_id, step.stage)
+        step.stage.execution = execution
+        steps[step.stage_id].append(step)
+    return list(stages.values()), steps
