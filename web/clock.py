@@ -1,15 +1,41 @@
 """The clock that all processes share."""
 
-from datetime import UTC, datetime
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from django.db import connection
 
+# Between two readings this process's own clock counts on, which drifts by microseconds meanwhile.
+READ_EACH_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What the database's clock showed, and this process's monotonic one when the answer had come."""
+
+    moment: datetime
+    monotonic: float
+
+
+_last: dict[str, _Reading] = {}
+
 
 def database_now() -> datetime:
-    """The time by the database's clock; on SQLite that is this machine's."""
+    """The time by the database's clock, read every few seconds; on SQLite that is this machine's.
+
+    Late by the time that an answer of the database takes, never ahead.
+    """
     if connection.vendor == "sqlite":
         return datetime.now(UTC)
+    last = _last.get(connection.alias)
+    if last is None or time.monotonic() - last.monotonic >= READ_EACH_SECONDS:
+        last = _last[connection.alias] = _read()
+    return last.moment + timedelta(seconds=time.monotonic() - last.monotonic)
+
+
+def _read() -> _Reading:
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         moment: datetime = cursor.fetchone()[0]
-    return moment
+    return _Reading(moment, time.monotonic())
