@@ -6,7 +6,9 @@ JOBS ?= 2
 # More arguments for pytest, as in: make test TESTS="tests/rbac -k policy"
 TESTS ?=
 # A whole story (worker, sandbox, browser) per process: stealing work evens out the long ones.
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 10
+# Other schedules than on SQLite, and fewer.
+ON_POSTGRES := SLIPWAY_SIMULATOR_SEED=50000 SLIPWAY_SIMULATOR_SCHEDULES=3 $(BIN)/python -m tests.postgres
 
 export PYTHONDONTWRITEBYTECODE ?=
 .DEFAULT_GOAL := help
@@ -24,8 +26,8 @@ test: $(VENV)/dev.stamp chromium ## Run all tests on SQLite
 	@$(PYTEST) $(TESTS)
 
 .PHONY: test-postgres
-test-postgres: $(VENV)/dev.stamp chromium ## Run all tests on a PostgreSQL that this starts and stops
-	@$(BIN)/python -m tests.postgres $(PYTEST) $(TESTS)
+test-postgres: $(VENV)/dev.stamp ## Run the tests of tests/postgres_lane.toml on a PostgreSQL that this starts
+	@$(ON_POSTGRES) $(PYTEST) --lane postgres $(TESTS)
 
 .PHONY: check
 check: lint types wiring test ## Everything that must hold before a change lands

@@ -1,10 +1,11 @@
 """Fixtures for every test, and the promise that CI skips nothing."""
 
 import os
+from pathlib import Path
 
 import pytest
 
-from tests.selecting import mark_for_postgres
+from tests.lanes import ALL, LANES, POSTGRES, deselect_tests, list_postgres_files
 
 pytest_plugins = [
     "tests.fixtures.speed",
@@ -24,15 +25,40 @@ NO_TERRAFORM = "there is no terraform program on this machine"
 INSTALL_THEM = "Install both to run them too (Debian: apt-get install chromium awscli)."
 
 
+COLLECTED = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    help_text = "the tests to run where no path is given (tests/lanes.py)"
+    parser.addoption("--lane", choices=LANES, default=ALL, help=help_text)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    # Processes of xdist take over the option, and have the default paths as arguments.
+    if config.args_source is pytest.Config.ArgsSource.ARGS and not hasattr(config, "workerinput"):
+        config.option.lane = ALL
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if config.option.lane != POSTGRES or collection_path.suffix != ".py":
+        return None
+    return str(collection_path.relative_to(config.rootpath)) not in list_postgres_files() or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    mark_for_postgres(items)
-    if os.environ.get("SLIPWAY_SOAK"):
-        return
-    long = [item for item in items if item.get_closest_marker("soak")]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+    if not os.environ.get("SLIPWAY_SOAK"):
+        _deselect(config, items, {item.nodeid for item in items if item.get_closest_marker("soak")})
+    config.stash[COLLECTED] = [item.nodeid for item in items]
+    _deselect(config, items, deselect_tests(config.option.lane, config.stash[COLLECTED]))
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], test_ids: set[str]) -> None:
+    if test_ids:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in test_ids])
+        items[:] = [item for item in items if item.nodeid not in test_ids]
 
 
 def _skipped(config: pytest.Config) -> list[pytest.TestReport]:

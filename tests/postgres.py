@@ -1,4 +1,7 @@
-"""Runs a command with a PostgreSQL of its own: `python -m tests.postgres pytest …`."""
+"""PostgreSQL for tests: `python -m tests.postgres pytest …` runs a command with a server of its own.
+
+The server has a migrated template; each test process creates its database from it.
+"""
 
 import os
 import pwd
@@ -8,12 +11,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
+
 from ops.child import die_with_parent
 from tests.ports import free_port
+
+TEMPLATE = "slipway_template"
 
 
 class NoPostgresError(SystemExit):
@@ -120,11 +127,24 @@ def postgres(folder: Path) -> Iterator[Postgres]:
         server.stop()
 
 
+def create_template(server: Postgres, environment: Mapping[str, str]) -> None:
+    """Create and migrate the template in a process that ends: nobody may be connected while it is copied."""
+    maintenance = f"host=127.0.0.1 port={server.port} user=slipway dbname=postgres"
+    with psycopg.connect(maintenance, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {TEMPLATE}")
+    command = [sys.executable, "-m", "django", "migrate", "--run-syncdb", "--verbosity", "0"]
+    url = server.url.removesuffix("/slipway") + f"/{TEMPLATE}"
+    settings = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    subprocess.run(command, env={**environment, **settings}, check=True)
+
+
 def main(command: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="slipway-postgres-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         with postgres(folder) as server:
             environment = {**os.environ, "DATABASE_URL": server.url, "SLIPWAY_TESTS_BROKER": "tcp"}
+            create_template(server, environment)
+            environment["SLIPWAY_TESTS_TEMPLATE"] = TEMPLATE
             return subprocess.run(command, env=environment, check=False).returncode
 
 

@@ -20,7 +20,7 @@ from rbac.operations.invitations import PREFIX, invitation_of_token
 from rbac.policy import Forbidden, can
 from tests.fixtures.people import PASSWORD, make_person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 NEW = {"username": "bea", "password": "correct horse staple", "again": "correct horse staple"}
 
 

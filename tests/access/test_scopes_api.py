@@ -13,7 +13,7 @@ from rbac.operations import archive_scope, restore_scope
 from tests.api.world import make_world
 from tests.fixtures.people import make_person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
 SHOP = {"identifier": "shop", "name": "Shop", "org": "default"}
 

@@ -17,7 +17,7 @@ from tests.deployments.dying import Countdown
 from tests.deployments.simulator.schedule import Death
 from web.problems import Conflict
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_run_waits_until_a_member_of_the_group_approves_on_the_page(panel: Panel) -> None:

@@ -16,7 +16,7 @@ from tests.approvals.conftest import Panel
 from tests.fixtures.threads import at_once, split
 from web.problems import Conflict
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 MANY = 6
 ROUNDS = int(os.environ.get("SLIPWAY_RACE_ROUNDS", "30"))

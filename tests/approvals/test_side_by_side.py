@@ -9,7 +9,7 @@ from tests.flow.conftest import Write, pipeline_text, stage_text, write
 
 __all__ = ["write"]
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 ASK = "{{identifier: {0}, type: HarnessApproval, timeout: 1h, spec: {{approvers: {{userGroups: [ops]}}}}}}"
 STEPS = f"""

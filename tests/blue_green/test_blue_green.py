@@ -8,7 +8,7 @@ import pytest
 from deployments.models import CheckedItem, Execution
 from tests.blue_green.world import World
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 GOLDEN = Path(__file__).parent / "golden" / "rollback.txt"
 

@@ -8,7 +8,7 @@ from rbac.models import Scope, User
 from tests.fixtures.threads import at_once, split
 from web.problems import ChangedMeanwhile, Conflict
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def paths() -> list[str]:

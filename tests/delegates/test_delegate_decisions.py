@@ -14,7 +14,7 @@ from tests.delegates.making import make_delegate, make_instance, make_task
 from tests.fixtures.people import make_person
 from web.problems import BadInput, Conflict
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 from tests.fixtures.people import make_person, make_project
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 def names_in(client: Client, query: str = "") -> list[str]:

@@ -12,7 +12,7 @@ from delegates.queries.delegate_history import day_of
 from rbac.models import Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

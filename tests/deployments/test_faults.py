@@ -9,7 +9,7 @@ from deployments.log import all_lines
 from deployments.models import Call
 from tests.deployments.driving import Drive
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 WRITES = ("RegisterTaskDefinition", "UpdateService")
 

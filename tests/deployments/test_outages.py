@@ -18,7 +18,7 @@ from deployments.engine.world import REAL
 from deployments.models import Interrupt
 from tests.deployments.driving import Drive
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture

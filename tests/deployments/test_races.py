@@ -19,7 +19,7 @@ from tests.fixtures.threads import at_once, split
 from tests.watching.marker import planted
 from web.problems import Conflict
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 MANY = 6
 ROLE = "arn:aws:iam::123456789012:role/deployer"

@@ -10,7 +10,7 @@ from deployments.operations import abort_execution, retry_execution, roll_back_e
 from rbac.models import User
 from tests.deployments.driving import Drive
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
 TASK_FILE = "/ECS Tutorial/RegisterTaskDefinitionRequest.yaml"

@@ -12,7 +12,7 @@ from deployments.engine.lease import wake
 from deployments.models import Execution, Interrupt
 from tests.deployments.driving import Drive
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def parked(drive: Drive) -> Execution:

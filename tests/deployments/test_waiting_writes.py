@@ -10,7 +10,7 @@ from deployments.models import Execution
 from tests.deployments.driving import Drive
 from tests.deployments.fleet import make_fleet
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 HERE = "123456789012/us-east-1"
 

@@ -22,7 +22,7 @@ from rbac.models import Scope, User
 from tests.drift.crowd import Account
 from tests.drift.test_many import World, world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 @dataclass

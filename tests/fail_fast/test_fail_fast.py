@@ -11,7 +11,7 @@ from deployments.pipeline_guide import full_schema
 from rbac.models import User
 from tests.deployments.driving import Drive
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _says(drive: Drive, text: str) -> str:

@@ -11,7 +11,7 @@ from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.flow.test_slots import _parallel, _scale, worker
 
 __all__ = ["worker"]
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 UNDO = "- step: {{identifier: {name}, type: {type}{more}}}\n"
 

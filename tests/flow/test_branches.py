@@ -10,7 +10,7 @@ from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 from tests.interventions.conftest import until_asked  # noqa: F401
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 IGNORE = "failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: Ignore}}}]"
 MARK = "failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: MarkAsFailure}}}]"

@@ -7,7 +7,7 @@ from deployments.models import ActionRun, Environment, Execution, Service, StepE
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _again(drive: Drive, path: str) -> str:

@@ -18,7 +18,7 @@ from tests.fixtures.people import make_person
 
 __all__ = ["_full_buckets", "drive"]
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 OVERRIDE = "core_deploymentfreeze_override"
 

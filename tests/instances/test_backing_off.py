@@ -20,7 +20,7 @@ from instances.syncing import go_on
 from rbac.models import Scope
 from tests.instances.crowd import Crowd
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 @dataclass

@@ -13,7 +13,7 @@ from tests.blue_green.world import World
 from tests.instances.test_sync import sync
 
 __all__ = ["_full_buckets", "shop"]
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 # By what the sandbox denies: the permission that pages name, and what the dashboard says is not known.
 DENIED = {

@@ -15,7 +15,7 @@ from tests.flow.test_slots import _pipeline, _scale
 from tests.instances.test_sync import sync
 
 __all__ = ["write"]
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def origins() -> list[tuple[str, Execution | None]]:

@@ -19,7 +19,7 @@ from tests.instances.crowd import PREFIX, Crowd
 from tests.instances.test_many import cluster, sync
 
 __all__ = ["cluster"]
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 ODD: list[object] = [
     *TEXTS.values(),
     *JSON_ONLY.values(),

@@ -161,7 +161,6 @@ def looked_at(cluster: SyncedCluster, name: str) -> SeenService:
 
 
 @pytest.mark.django_db
-@pytest.mark.postgres
 def test_the_first_of_all_clusters_of_a_connector_account_and_region_asks_for_all(
     cluster: SyncedCluster,
 ) -> None:

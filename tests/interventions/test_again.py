@@ -8,7 +8,7 @@ from deployments.models import Execution, Pipeline, Slot, StepExecution
 from tests.deployments.driving import Drive
 from tests.interventions.conftest import UntilAsked
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture

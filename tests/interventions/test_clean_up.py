@@ -8,7 +8,7 @@ from deployments.operations import abort_execution
 from rbac.models import AuditEntry
 from tests.deployments.driving import Drive
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _listed(client: APIClient, execution: Execution) -> dict[str, bool]:

@@ -9,7 +9,7 @@ from rbac.operations.keys import create_api_key
 from tests.deployments.driving import Drive
 from tests.interventions.conftest import Strategies, UntilAsked
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 ASK = """
 - onFailure:

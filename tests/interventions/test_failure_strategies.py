@@ -6,7 +6,7 @@ from deployments.models import Execution, Slot, StepExecution
 from tests.deployments.driving import Drive
 from tests.interventions.conftest import Strategies
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 DENIED = "RegisterTaskDefinition"
 

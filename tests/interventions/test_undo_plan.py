@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 from deployments.models import Execution, Pipeline
 from tests.deployments.driving import Drive
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _plan(client: APIClient, execution: Execution) -> tuple[list[str], str]:

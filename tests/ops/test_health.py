@@ -36,7 +36,6 @@ def test_liveness_touches_neither_database_nor_broker(settings: Settings) -> Non
     assert "no-store" in answer.headers["Cache-Control"]
 
 
-@pytest.mark.postgres
 @pytest.mark.django_db
 def test_ready_when_everything_answers(live_broker: str, sandbox: SandboxProcess) -> None:
     beat_once()

@@ -63,7 +63,6 @@ def test_environments_that_the_reader_may_not_see_are_left_out(world: World, pro
 
 
 @pytest.mark.django_db
-@pytest.mark.postgres
 def test_the_dashboard_takes_few_queries(world: World, reader: Client) -> None:
     text_of(reader, world)
     more_tasks(200, "registry/app:2.0", "app:2", zone="us-east-1b")

@@ -9,7 +9,7 @@ from deployments.states import Outcome, Status
 from overview.figures import figures
 from rbac.models import Scope
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 HOUR = 3600

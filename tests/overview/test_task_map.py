@@ -16,7 +16,7 @@ from rbac.models import Scope, User
 from tests.api.world import World, make_world
 from tests.overview.test_dashboard import MOST_QUERIES
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 TASKS = 2000
 # What a phone on a slow line loads in a second or so.
 MOST_BYTES = 100 * 1024

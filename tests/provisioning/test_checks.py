@@ -9,7 +9,7 @@ from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.provisioning.conftest import OUTPUTS, Place, script_step, staged, writing
 from web.problems import BadInput
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 MAKE = script_step(writing(**OUTPUTS))
 USE = """
 - step:

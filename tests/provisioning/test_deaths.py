@@ -13,7 +13,7 @@ from tests.flow.conftest import Write, pipeline_text
 from tests.provisioning.conftest import Place, staged
 from tests.stacks.conftest import create_step
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize(("at", "settled"), [("commit.before", ""), ("commit.after", "made")])

@@ -10,7 +10,7 @@ from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text
 from tests.provisioning.conftest import OUTPUTS, Place, Worker, making, script_step, staged, writing
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def serve(drive: Drive, execution: Execution, worker: Worker) -> Execution:

@@ -11,7 +11,7 @@ from tests.flow.conftest import DEPLOY, Write, pipeline_text
 from tests.provisioning.conftest import OUTPUTS, Place, script_step, staged, writing
 from tests.stacks.conftest import create_step
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 BACK = """
           rollbackSteps:
             - step: {identifier: unstack, type: RollbackStack}

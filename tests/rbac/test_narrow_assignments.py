@@ -24,7 +24,7 @@ from rbac.policy import (
 from tests.rbac.people import organization, project, user
 from tests.watching.marker import planted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 
 def pipeline(scope: Scope, identifier: str) -> Pipeline:

@@ -21,7 +21,7 @@ from rbac.policy import (
 from rbac.policy.remembering import MOST_LISTED
 from tests.rbac.people import grant, project, user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 VIEW = "core_pipeline_view"
 
 

@@ -23,7 +23,6 @@ def delegates(project: Scope, *capacities: int) -> dict[int, Delegate]:
     return made
 
 
-@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_a_task_is_offered_once_however_many_route(project: Scope) -> None:
     delegates(project, 5, 5)
@@ -39,7 +38,6 @@ def test_a_task_is_offered_once_however_many_route(project: Scope) -> None:
     assert RoutingDecision.objects.count() == 20
 
 
-@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_a_task_is_either_taken_back_or_offered(project: Scope) -> None:
     delegates(project, 5)

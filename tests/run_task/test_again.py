@@ -13,7 +13,7 @@ from tests.deployments.driving import Drive
 from tests.deployments.simulator.schedule import Death
 from tests.run_task.test_run_task import tasks_of
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 Job = Callable[..., Drive]
 RETRY = (

@@ -16,7 +16,7 @@ from tests.deployments.driving import Drive
 from tests.run_task.conftest import DEFINITION, SIDECAR, request_text
 from tests.watching import places
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 Job = Callable[..., Drive]
 

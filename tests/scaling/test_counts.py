@@ -8,7 +8,7 @@ from deployments.operations import roll_back_execution
 from tests.deployments.driving import Drive
 from tests.scaling.conftest import AutoScaling
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
 

@@ -7,7 +7,7 @@ from deployments.operations import abort_execution, retry_execution, roll_back_e
 from tests.deployments.driving import Drive
 from tests.scaling.conftest import AutoScaling, tracking
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _ends(execution: Execution) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from tests.fixtures.people import PASSWORD
 from tests.secrecy.planted import Planted, Search
 from tests.watching.marker import planted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 NEW_PASSWORD = planted("another correct horse, 4711")
 

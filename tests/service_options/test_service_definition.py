@@ -10,7 +10,7 @@ from deployments.models import CheckedItem, Execution
 from deployments.operations import roll_back_execution
 from tests.deployments.driving import Drive
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 _OTHERWISE = ("events", "currentServiceDeployment", "currentServiceRevisions")
 SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"

@@ -7,7 +7,7 @@ from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import TEMPLATE, clusters, create_step, stack, step_of
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _failure(execution: Execution) -> tuple[str, str]:

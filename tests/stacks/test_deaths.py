@@ -12,7 +12,7 @@ from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import clusters, create_step, stack, step_of, with_rollback
 from tests.stacks.test_rollback import FAIL, LONGER
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 PLACES = ("call.before_sent", "call.sent", "call.answered")
 DELETE = "- step: {identifier: gone, type: DeleteStack, spec: {stackName: shop}}\n"
 

@@ -8,7 +8,7 @@ from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import TEMPLATE, clusters, create_step, stack, step_of, with_rollback
 from tests.stacks.test_rollback import FAIL, LONGER, _retention, _text
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 MISSING = "cloudformation:DescribeStackEvents"
 BROKEN = TEMPLATE.replace(
     "Resources:\n", "Resources:\n  FailsHere: {Type: AWS::CloudFormation::WaitConditionHandle}\n"

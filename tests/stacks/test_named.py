@@ -9,7 +9,7 @@ from tests.stacks.conftest import clusters, create_step, stack
 from tests.stacks.test_rollback import FAIL
 from web.problems import BadInput
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _named(name: str) -> str:

@@ -9,7 +9,7 @@ from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import TEMPLATE, create_step
 from tests.stacks.test_deaths import DELETE
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _steps(drive: Drive) -> dict[str, ShownStep]:

@@ -8,7 +8,7 @@ from tests.provisioning.conftest import Place, place, staged
 from tests.stacks.conftest import clusters, create_step, stack, step_of
 
 __all__ = ["place"]
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 BACK = """
           rollbackSteps:
             - step: {identifier: unstack, type: RollbackStack}

@@ -10,7 +10,7 @@ from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import CLUSTER, TEMPLATE, clusters, create_step, stack, with_rollback
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 FAIL = "- step: {identifier: fail, type: Verify, spec: {alarms: [nobody_made_it]}}\n"
 LONGER = f"{CLUSTER}, {{name: Retention, value: 14}}"
 SLOW = TEMPLATE.replace(

@@ -13,7 +13,7 @@ from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.stacks.conftest import CLUSTER, TEMPLATE, create_step, step_of
 from tests.watching.marker import planted
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 # An output that says the secret, as careless templates do.
 WITH_SECRET = TEMPLATE.replace(
     "Parameters:\n", "Parameters:\n  Password: {Type: String, NoEcho: true}\n"

@@ -11,7 +11,7 @@ from tests.flow.conftest import Write
 from tests.steps.conftest import Site
 from tests.steps.test_http import http_text
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Site
 from tests.watching.marker import planted
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def http_text(url: str, rest: str = "") -> str:

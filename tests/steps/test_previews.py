@@ -9,7 +9,7 @@ from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.steps.conftest import Site
 from tests.steps.test_script import script_step
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 TIME = "outputVariables: [{name: time, type: String, value: TIME}]\n"
 

@@ -9,7 +9,7 @@ from tests.deployments.driving import Drive
 from tests.deployments.simulator.schedule import Death
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def scale_text(spec: str, before: str = "", after: str = "") -> str:

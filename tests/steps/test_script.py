@@ -21,7 +21,7 @@ from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Worker
 from tests.watching.marker import planted
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def script_step(script: str, name: str = "run", more: str = "", rest: str = "") -> str:

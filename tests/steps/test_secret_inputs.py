@@ -13,7 +13,7 @@ from tests.steps.conftest import Site
 from tests.watching.marker import planted
 from web.problems import BadInput
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 VARIABLES = "{token: {type: Secret, required: true}}"
 APPROVERS = "approvers: {userGroups: [a]}"

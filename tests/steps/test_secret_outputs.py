@@ -22,7 +22,7 @@ from tests.watching.marker import planted
 
 __all__ = ["states"]
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SECRET = planted("made-by-a-step-4711")
 # Put together by the shell: the text of a script is no secret.

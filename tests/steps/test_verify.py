@@ -9,7 +9,7 @@ from deployments.models import Execution
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 METRIC = "{namespace: App, metricName: Errors, dimensions: {Service: myapp}, statistic: Sum, threshold: 3}"
 
 

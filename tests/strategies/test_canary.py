@@ -7,7 +7,7 @@ from deployments.models import Execution, Pipeline
 from deployments.operations import abort_execution
 from tests.deployments.driving import Drive
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 CANARY = "webshopCanary"
 

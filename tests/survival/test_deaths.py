@@ -9,7 +9,7 @@ from deployments.engine.failpoints import FAILPOINTS
 from tests.survival.conftest import AGENT_DIES, Fate, Story
 from tests.survival.everything import Came
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 GAP = 6
 APART = int(os.environ.get("SLIPWAY_DEATHS_APART", "1"))

@@ -12,7 +12,7 @@ from tests.steps.test_script import script_step, serve_until_over
 from tests.terraform.conftest import MAIN, States, needs_terraform, terraform_step
 from tests.watching.marker import planted
 
-pytestmark = [needs_terraform, pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = [needs_terraform, pytest.mark.django_db(transaction=True)]
 
 
 def _step(name: str = "net") -> StepExecution:

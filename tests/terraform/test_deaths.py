@@ -14,7 +14,7 @@ from tests.steps.conftest import Worker
 from tests.steps.test_script import serve_until_over
 from tests.terraform.conftest import States, needs_terraform, terraform_step
 
-pytestmark = [needs_terraform, pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = [needs_terraform, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.stores.conftest import git_connector
 from tests.terraform.conftest import States, needs_terraform
 
 __all__ = ["git_server", "place"]
-pytestmark = [needs_terraform, pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = [needs_terraform, pytest.mark.django_db(transaction=True)]
 
 MODULE = """\
 variable "name" {}

@@ -15,7 +15,7 @@ from tests.steps.conftest import Worker
 from tests.steps.test_script import _taken, script_step, serve_until_over
 from tests.terraform.conftest import MAIN, States, needs_terraform, terraform_step
 
-pytestmark = [needs_terraform, pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = [needs_terraform, pytest.mark.django_db(transaction=True)]
 BROKEN = (
     MAIN
     + 'resource "terraform_data" "broken" {\n  provisioner "local-exec" {\n    command = "exit 7"\n  }\n}\n'

@@ -9,7 +9,7 @@ from tests.fixtures.terraform_cloud import FINAL, PretendRun, TerraformCloudServ
 from tests.flow.conftest import Write
 from tests.terraform_cloud.conftest import BACK, run_step, text_of
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 # What fails after the run: a wait for a time that is none.
 FAILS = "- step: {identifier: fails, type: Wait, spec: {duration: <+steps.provision.output.planStatus>}}\n"

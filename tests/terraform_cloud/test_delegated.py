@@ -14,7 +14,7 @@ from tests.terraform_cloud.conftest import run_step, terraform_connector, text_o
 
 __all__ = ["worker"]
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 THROUGH = {"connect_through": "Delegate", "delegate_selectors": ["scripts"]}
 
 

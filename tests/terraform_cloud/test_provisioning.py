@@ -12,7 +12,7 @@ from tests.terraform_cloud.conftest import run_step
 
 __all__ = ["place"]
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_stage_deploys_into_the_cluster_that_terraform_cloud_has_made(

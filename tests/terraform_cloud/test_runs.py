@@ -19,7 +19,7 @@ from tests.flow.conftest import Write
 from tests.terraform_cloud.conftest import BACK, run_step, terraform_connector, text_of
 from tests.watching.marker import planted
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def secret(identifier: str, value: str) -> None:

@@ -12,7 +12,7 @@ from tests.fixtures.terraform_cloud import Fault, TerraformCloudServer
 from tests.flow.conftest import Write
 from tests.terraform_cloud.conftest import run_step, text_of
 
-pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize(

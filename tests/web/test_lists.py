@@ -10,7 +10,7 @@ from rbac.models import Scope, User
 from tests.api.world import CANARY, make_world
 from tests.fixtures.people import make_project
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 LISTS = (
     *("/deployments/", "/pipelines/", "/services/", "/environments/", "/connectors/", "/files/"),

@@ -9,7 +9,6 @@ NAMES = ("Registry/App_1%", "registry/appX1", r"C:\Große Straße", "")
 
 
 @pytest.mark.django_db
-@pytest.mark.postgres
 @pytest.mark.parametrize(
     ("text", "found"),
     [

@@ -18,7 +18,7 @@ from tests.api.world import make_world
 from tests.crowd import complete, grow
 from tests.routes import Address, NoCaseError, addresses
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 
 FEW, MANY = 3, 30
 

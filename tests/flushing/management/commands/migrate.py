@@ -15,6 +15,8 @@ class Command(migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
+        if options["run_syncdb"] and connection.settings_dict["TEST"].get("TEMPLATE"):
+            return
         if not options["run_syncdb"] or connection.vendor != "sqlite":
             super().handle(*args, **options)
             return
