@@ -35,8 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    # Processes of xdist take over the option, and have the default paths as arguments.
-    if config.args_source is pytest.Config.ArgsSource.ARGS and not hasattr(config, "workerinput"):
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
         config.option.lane = ALL
 
 

@@ -44,7 +44,7 @@ if _database["ENGINE"].endswith("sqlite3"):
     # A file, as in the product: threads, forked workers and child processes all see the same database.
     _database["TEST"] = {"NAME": str(HOME / "test.sqlite3")}
 else:
-    # A test process may wait for its next test for longer than that, inside the transaction of a class or module.
+    # A test process may wait longer for its next test, inside the transaction of a class or module.
     _database["OPTIONS"]["options"] = "-c idle_in_transaction_session_timeout=0"
     # Migrated once for all test processes of a run (tests/postgres.py).
     if _template := os.environ.get("SLIPWAY_TESTS_TEMPLATE"):

@@ -21,7 +21,7 @@ TESTS = [
 @pytest.fixture
 def test_ids(pytestconfig: pytest.Config) -> list[str]:
     """The ids of all tests: of this run if it collected them all, else of one that only collects."""
-    if {"tests"} == set(pytestconfig.args) and pytestconfig.option.lane != "postgres":
+    if pytestconfig.args_source is pytest.Config.ArgsSource.TESTPATHS:
         return pytestconfig.stash[COLLECTED]
     command = [sys.executable, "-m", "pytest", "tests", "--collect-only", "-q", "-p", "no:cacheprovider"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
