@@ -47,6 +47,8 @@ class Verdict:
 
 def is_news(look: Look, seen: SeenService) -> bool:
     """Whether it runs a revision that the look did not know of when it began."""
+    if seen.name in look.wanted.deploying:
+        return False
     desired, arn = look.wanted.desired.get(seen.name), seen.task_definition
     is_ours = desired is None or arn == desired.revision
     return not is_ours and arn not in look.revisions and arn not in look.reading.wanted

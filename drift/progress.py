@@ -10,15 +10,17 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from aws.errors import AwsError
+from aws.scaling import resource_id
 from delegates.clock import database_now
 from drift.adopting import read_what_is_asked
 from drift.clusters import DRIFT, let_all_go_on
 from drift.keeping import keep_comparisons
 from drift.models import ComparedCluster, KnownRevision
 from drift.news import waiting_changed
-from drift.reading import REVISIONS, Reading
+from drift.reading import REVISIONS, TARGETS, Reading
 from drift.wanted import wanted_reading
 from instances.chains.chain import Chain
+from instances.follow_ups import recent_targets
 from instances.models import SyncedCluster
 from instances.pausing import Failure
 from instances.reading import Question
@@ -52,6 +54,18 @@ class Look(Chain):
     @property
     def cluster(self) -> SyncedCluster:
         return self.row.cluster
+
+    def use_recent_reads(self) -> None:
+        """Take over what was read of scaling since its last change. Raises `TakenOver`."""
+        # Who asked for a look at once wants it from AWS.
+        if self.reading.phase != TARGETS or self.reading.token or self.row.compared_at is None:
+            return
+        cluster = self.cluster
+        ids = {resource_id(cluster.cluster, name): name for name in self.reading.services}
+        targets = recent_targets(cluster, ids, database_now())
+        if targets:
+            self.reading = self.reading.with_targets({ids[key]: one for key, one in targets.items()})
+            self.go_on(database_now())
 
     def take(self, question: Question, answer: Mapping[str, Any]) -> None:
         """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`, `NoSense`."""

@@ -104,6 +104,12 @@ class Reading:
             )
         return replace(one_more, revisions=self.revisions[1:])._settled()
 
+    def with_targets(self, found: Mapping[str, Any]) -> Self:
+        """With what scales these services, which somebody else has read; None is nothing."""
+        left = tuple(name for name in self.services if name not in found)
+        scaled = {name: document(one) or {} for name, one in found.items() if one is not None}
+        return replace(self, services=left, targets={**self.targets, **scaled})._settled()
+
     def _with_policies(self, cluster: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         found = {name: dict(policies) for name, policies in self.policies.items()}
         for one in rows_of(answer, "ScalingPolicies"):

@@ -27,6 +27,8 @@ def wanted_reading(cluster: SyncedCluster, now: datetime) -> Reading:
         one.task_definition
         for one in seen
         if one.task_definition
+        # What is being deployed is not compared.
+        and one.name not in wanted.deploying
         and (one.name not in wanted.desired or wanted.desired[one.name].revision != one.task_definition)
     }
     known = set(KnownRevision.objects.filter(arn__in=foreign).values_list("arn", flat=True))

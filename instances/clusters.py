@@ -6,13 +6,19 @@ from typing import Any, Final
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from connectors.models import Connector
-from deployments.models import Infrastructure, StageExecution
+from deployments.engine.parking import group_of
+from deployments.models import Execution, Infrastructure, StageExecution
 from guards.limits import SYNC_SECONDS
 from instances.models import ServiceInstance, SyncedCluster
 
 KEPT_GOING: Final = timedelta(days=14)
 # Longer than a sync takes, and than ticks are apart after an outage; what ended before that has been seen.
 FOLLOWED: Final = timedelta(minutes=15)
+
+# How long a sync waits at most for executions that wait there, and how far apart the follow-ups of their
+# ends are meanwhile.
+HELD_BACK: Final = timedelta(minutes=2)
+FOLLOWED_APART: Final = timedelta(seconds=30)
 
 ASKED_APART: Final = timedelta(seconds=int(SYNC_SECONDS))
 
@@ -56,9 +62,10 @@ def follow_deployments(now: datetime) -> int:
         for connector, region, cluster in ends.keys() - known.keys()
     ]
     SyncedCluster.objects.bulk_create(new, ignore_conflicts=True)
+    waiting = SyncedCluster.objects.filter(pk__in=late, failures=0, reading__isnull=True)
+    waiting.filter(follows_at=None).update(follows_at=now)
     later = Q(due_at__gt=now) | Q(due_at__isnull=True)
-    waiting = SyncedCluster.objects.filter(later, pk__in=late, failures=0, reading__isnull=True)
-    return len(new) + waiting.update(due_at=now, last_used_at=now)
+    return len(new) + waiting.filter(later).update(due_at=now, last_used_at=now)
 
 
 def _has_seen(row: SyncedCluster, moment: datetime) -> bool:
@@ -73,10 +80,28 @@ def _naming() -> QuerySet[Infrastructure]:
 
 
 def due(now: datetime, most: int) -> list[int]:
-    """The keys of clusters whose sync is due and in nobody's hands, the longest waiting first."""
+    """The keys of clusters whose sync is due and in nobody's hands, the longest waiting first.
+
+    Where executions wait for ECS services, a sync would read what the engine reads: it comes later.
+    """
     free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
-    rows = SyncedCluster.objects.filter(free, due_at__lte=now).order_by("due_at")
-    return list(rows.values_list("pk", flat=True)[:most])
+    rows = SyncedCluster.objects.filter(free, due_at__lte=now).order_by("due_at").select_related("connector")
+    candidates = list(rows[:most])
+    patient = {group_of(row): row.pk for row in candidates if _can_wait(row, now)}
+    waited_for = Execution.objects.filter(look_at__isnull=False, group__in=patient).exclude(awaits="")
+    held = {patient[group] for group in waited_for.values_list("group", flat=True).distinct()}
+    return [row.pk for row in candidates if row.pk not in held]
+
+
+def _can_wait(row: SyncedCluster, now: datetime) -> bool:
+    """Whether a sync may come later while executions wait there: nobody asked, and the last is recent."""
+    if row.synced_at is None or row.due_at is None or row.failures or row.reading is not None:
+        return False
+    if row.asked_at is not None and row.asked_at > row.synced_at:
+        return False
+    if row.follows_at is not None and row.synced_at < now - FOLLOWED_APART:
+        return False
+    return row.due_at > now - HELD_BACK
 
 
 def let_go(now: datetime) -> int:
@@ -99,7 +124,13 @@ def ask_for(cluster: SyncedCluster, now: datetime) -> None:
     """
     soonest = max(now, cluster.asked_at + ASKED_APART) if cluster.asked_at else now
     # It may have been allowed meanwhile what a policy denied.
-    told: dict[str, Any] = {"lacking": [], "scaling_read_at": None, "asked_at": soonest, "last_used_at": now}
+    told: dict[str, Any] = {
+        "lacking": [],
+        "scaling_read_at": None,
+        "asked_at": soonest,
+        "last_used_at": now,
+        "follows_at": None,
+    }
     later = Q(due_at__gt=soonest) | Q(due_at__isnull=True)
     SyncedCluster.objects.filter(later, pk=cluster.pk).update(due_at=soonest, **told)
     cluster.refresh_from_db()

@@ -39,6 +39,9 @@ class SyncedCluster(models.Model):
     failure_step = models.TextField(blank=True, default="")
     # When a person last asked for a look at once.
     asked_at = models.DateTimeField(null=True)
+    # When the last sync that listed all services began, and when a deployment ended that none has followed.
+    listed_at = models.DateTimeField(null=True)
+    follows_at = models.DateTimeField(null=True)
     # When what scales its services was read, and the IAM actions that kept a part of the picture from sync.
     scaling_read_at = models.DateTimeField(null=True)
     lacking = models.JSONField(default=list)

@@ -12,6 +12,7 @@ from aws.errors import AwsError, NotFound, Throttled, Unanswered, Unauthenticate
 from delegates.clock import database_now
 from instances import lacking, pausing
 from instances.chains.chain import Chain
+from instances.follow_ups import new_reading, recent_services
 from instances.keeping.closing import close
 from instances.keeping.growth import tell_who_scaled
 from instances.keeping.health import groups_to_ask, keep_health
@@ -25,13 +26,14 @@ from instances.keeping.scaling import (
 from instances.keeping.services import keep_services
 from instances.keeping.tasks import keep_tasks, known_stopped
 from instances.keeping.usage import keep_usage, usages_to_ask
-from instances.models import SyncedCluster
+from instances.models import ServiceInstance, SyncedCluster
 from instances.news import cluster_changed
 from instances.reading import (
     ACTIVITIES,
     BESIDE,
     HEALTH,
     MACHINES,
+    RUNNING,
     SCALING,
     SERVICES,
     STOPPED,
@@ -73,7 +75,7 @@ class Sync(Chain):
     @classmethod
     def of_row(cls, row: SyncedCluster) -> Self:
         kept = row.reading
-        return cls(row, Reading.from_row(kept) if kept else Reading(began=database_now().isoformat()))
+        return cls(row, Reading.from_row(kept) if kept else new_reading(row, database_now()))
 
     @property
     def cluster(self) -> SyncedCluster:
@@ -82,6 +84,19 @@ class Sync(Chain):
     @property
     def began(self) -> datetime:
         return datetime.fromisoformat(self.reading.began)
+
+    def use_recent_reads(self) -> None:
+        """Take over services that the engine described since their last change. Raises `TakenOver`."""
+        now, pending = database_now(), self.reading.pending
+        if not pending or self.reading.phase != SERVICES:
+            return
+        answers = recent_services(self.cluster, pending, now)
+        if not answers:
+            return
+        with transaction.atomic():
+            keep_services(self.cluster, {"services": list(answers.values())}, now)
+            self.reading = self.reading.without(answers.keys())
+            self._fill(now)
 
     def take(self, question: Question, answer: Mapping[str, Any]) -> None:
         """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`, `NoSense`."""
@@ -131,7 +146,8 @@ class Sync(Chain):
             close(self.cluster, self.began, now)
             tell_who_scaled(self.cluster, now)
             seconds = (now - self.began).total_seconds()
-            self.end(now, INTERVAL, synced_at=now, seconds=seconds)
+            listed = {} if self.reading.is_follow_up else {"listed_at": self.began}
+            self.end(now, INTERVAL, synced_at=now, seconds=seconds, follows_at=None, **listed)
             pausing.lift(self.cluster, now)
 
     def _leave_group(self, question: Question, now: datetime) -> None:
@@ -146,7 +162,18 @@ class Sync(Chain):
             known = known_stopped(self.cluster, arns_of(answer, "taskArns"))
         if self.reading.phase == SERVICES and not self.cluster.account:
             self.cluster.account = account_of(next(iter(arns_of(answer, "serviceArns")), ""))
-        return self.reading.listed(answer, known=known)
+        return self.reading.listed(answer, known=known, ended=self._ended(answer))
+
+    def _ended(self, answer: Mapping[str, Any]) -> list[str]:
+        """The tasks of a follow-up that were known, and that no page of what runs has named."""
+        is_last = not answer.get("nextToken")
+        if not (is_last and self.reading.is_follow_up and self.reading.phase == RUNNING):
+            return []
+        named = {*self.reading.pending, *arns_of(answer, "taskArns")}
+        rows = ServiceInstance.objects.filter(
+            cluster=self.cluster, stopped_at=None, seen_at__lt=self.began
+        ).order_by("pk")
+        return [arn for arn in rows.values_list("arn", flat=True) if arn not in named]
 
     def _described(self, question: Question, answer: Mapping[str, Any], now: datetime) -> Reading:
         phase, cluster = self.reading.phase, self.cluster

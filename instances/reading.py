@@ -3,7 +3,7 @@
 Tasks are listed by cluster, a hundred to a page, and each page is described at once: no call per service.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Self
@@ -66,6 +66,12 @@ class Reading:
     is_listed: bool = False
     calls: int = 0
     is_filled: bool = False
+    is_follow_up: bool = False
+
+    @classmethod
+    def of_follow_up(cls, began: str, services: Iterable[str]) -> Self:
+        """The reading after a deployment: of known services, running tasks and those that have ended."""
+        return cls(began, pending=tuple(services), is_listed=True, is_follow_up=True)._settled()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -86,6 +92,11 @@ class Reading:
     def filled(self, wanted: Iterable[str]) -> Self:
         """The phase with what it asks for; the next one where that is nothing."""
         return replace(self, pending=tuple(wanted), is_listed=True, is_filled=True)._settled()
+
+    def without(self, names: Collection[str]) -> Self:
+        """The reading without services that are known from somebody else's call."""
+        left = tuple(one for one in self.pending if one.rsplit("/", 1)[-1] not in names)
+        return replace(self, pending=left)._settled()
 
     def skipped(self) -> Self:
         """The next phase, after a call in vain."""
@@ -118,16 +129,21 @@ class Reading:
         include = {"include": ["TAGS"]} if self.phase == SERVICES else {}
         return Question(operation, {"cluster": cluster, member: batch, **include}, lists=False)
 
-    def listed(self, answer: Mapping[str, Any], *, known: Iterable[str] = ()) -> Self:
+    def listed(
+        self, answer: Mapping[str, Any], *, known: Iterable[str] = (), ended: Iterable[str] = ()
+    ) -> Self:
         """After a page of a list; `known` are those that need not be described again.
+
+        `ended` are described too where the list is over.
 
         Raises `NoSense` for a page after which no other can be asked for.
         """
         _, member, _ = _LIST[self.phase]
         skip, token = set(known), self._following(answer)
         new = tuple(arn for arn in arns_of(answer, member) if arn not in skip)
+        more = () if token else tuple(ended)
         return replace(
-            self, pending=self.pending + new, token=token, is_listed=not token, calls=self.calls + 1
+            self, pending=self.pending + new + more, token=token, is_listed=not token, calls=self.calls + 1
         )._settled()
 
     def turned(self, answer: Mapping[str, Any]) -> Self:
@@ -154,6 +170,9 @@ class Reading:
         if self.pending or not self.is_listed:
             return self
         following = _ORDER[_ORDER.index(self.phase) + 1]
+        if following == STOPPED and self.is_follow_up:
+            # Tasks that were known and run no more were described with those that run.
+            following = MACHINES
         return replace(self, phase=following, token="", is_listed=False, is_filled=False)
 
 

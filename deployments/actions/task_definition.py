@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from aws.errors import AwsError, Denied, NotFound
@@ -22,6 +23,10 @@ from deployments.actions.manifests import TASK_DEFINITION_ARN
 from deployments.actions.timing import is_old_enough_to_deny
 
 INTENT_TAG = "slipway:intent"
+# How far AWS's clock and ours may differ.
+CLOCKS_APART = timedelta(minutes=5)
+# Remembered: a revision below those that this step registers; without our tag, the newest before it.
+_OLDER, _OLDER_UNTAGGED = "newest revision", "newest revision before untagged"
 
 
 @action
@@ -43,7 +48,7 @@ class RegisterTaskDefinition(Action):
         family = definition["family"]
         rollout.log(f"Creating Task Definition with family {family}")
         # Remembered before the write, so that adopt knows which revisions can be ours.
-        rollout.remember("newest revision", rollout.ecs.newest_revision(family))
+        rollout.remember(_OLDER, _running_revision(rollout, family))
         registered = self._register(rollout, definition)
         rollout.log(f"Created Task Definition {family}:{registered.revision} with Arn {registered.arn}..")
         rollout.learn(
@@ -59,6 +64,8 @@ class RegisterTaskDefinition(Action):
             rollout.log(
                 f"{denied.sentence} The task definition is registered without Slipway's tag.", "warning"
             )
+            # Without the tag only contents tell, and an older revision may have the same.
+            rollout.remember(_OLDER_UNTAGGED, rollout.ecs.newest_revision(definition["family"]))
             return rollout.ecs.register_task_definition(definition, tags={})
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
@@ -66,11 +73,13 @@ class RegisterTaskDefinition(Action):
             return _adopt_deregistration(rollout, call)
         late = is_old_enough_to_deny(rollout, call)
         family = call.params["family"]
-        newest = rollout.ecs.newest_revision(family)
-        for revision in range(rollout.recall("newest revision") + 1, newest + 1):
+        older = rollout.recall(_OLDER if _intent_of(call.params) else _OLDER_UNTAGGED)
+        for revision in range(rollout.ecs.newest_revision(family), older, -1):
             found = _describe(rollout, f"{family}:{revision}")
             if found is not None and _is_ours(found, call.params):
                 return Happened({"taskDefinition": found.raw, "tags": list(call.params.get("tags", []))})
+            if found is not None and _is_older(found, call):
+                break
         return DidNot() if late else AskAgain()
 
     def undo(self, rollout: Rollout) -> None:
@@ -134,10 +143,31 @@ def _describe(rollout: Rollout, name: str) -> TaskDefinition | None:
         return None
 
 
+def _running_revision(rollout: Rollout, family: str) -> int:
+    """A revision that is older than any this step registers: the one that runs, else the newest."""
+    running = (rollout.recall("service before") or {}).get("task_definition") or ""
+    name, _, revision = running.rpartition("/")[2].rpartition(":")
+    if name == family and revision.isdecimal():
+        return int(revision)
+    return rollout.ecs.newest_revision(family)
+
+
+def _intent_of(params: Mapping[str, Any]) -> str | None:
+    return next((tag["value"] for tag in params.get("tags", []) if tag["key"] == INTENT_TAG), None)
+
+
+def _is_older(found: TaskDefinition, call: CallRecord) -> bool:
+    """Whether a revision was registered well before the call was sent, so that ours is none below it."""
+    try:
+        registered = datetime.fromisoformat(str(found.raw.get("registeredAt")))
+        return registered < call.sent_at - CLOCKS_APART
+    except (ValueError, TypeError):
+        return False
+
+
 def _is_ours(found: TaskDefinition, params: Mapping[str, Any]) -> bool:
-    wanted = {tag["key"]: tag["value"] for tag in params.get("tags", [])}
-    if INTENT_TAG in wanted:
-        return bool(found.tags.get(INTENT_TAG) == wanted[INTENT_TAG])
+    if intent := _intent_of(params):
+        return bool(found.tags.get(INTENT_TAG) == intent)
     # Tagging was denied: contents are the only evidence. AWS adds keys, it changes none that was given.
     return all(_contains(found.raw.get(key), value) for key, value in params.items() if key != "tags")
 

@@ -1,7 +1,10 @@
 """The engine's doors: boto3 in this process, or a delegate task for each call (rule 8)."""
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Final
 
 from aws.caller import Caller
 from connectors.models import Connector
@@ -9,12 +12,17 @@ from delegates import doors
 from delegates.clock import database_now
 from delegates.models import DelegateTask
 from delegates.operations.tasks import PATIENCE, submit_task
+from deployments.engine import recent_reads
 from deployments.models import Call, StepExecution
 from deployments.states import TERMINAL
 
 # The name under which `delegated.CallOwner` hears of the tasks.
 OWNER = "call"
 CALL_SECONDS = 60
+# Credentials stay with their account; this only bounds how long a process believes a wrong answer.
+IDENTITY_SECONDS: Final = 600.0
+MOST_IDENTITIES: Final = 256
+_identities: dict[Caller, tuple[float, dict[str, Any]]] = {}
 
 
 @dataclass(frozen=True)
@@ -23,6 +31,35 @@ class Selectors:
 
     tags: tuple[str, ...]
     place: str
+
+
+@dataclass(frozen=True)
+class LocalDoor:
+    """Calls from this process: the account is asked once for its credentials, scalable targets are shared."""
+
+    caller: Caller
+    connector: Connector
+    region: str
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of AWS, of GetCallerIdentity the one that these credentials got before."""
+        if operation == "GetCallerIdentity":
+            return self._identity(service, operation, params)
+        if operation != "DescribeScalableTargets":
+            return self.caller.call(service, operation, params)
+        begun = database_now()
+        answer = self.caller.call(service, operation, params)
+        recent_reads.publish_targets(self.connector, self.region, params, answer, begun=begun)
+        return answer
+
+    def _identity(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        known = _identities.get(self.caller)
+        if known is None or known[0] < time.monotonic():
+            answer = self.caller.call(service, operation, params)
+            if len(_identities) >= MOST_IDENTITIES:
+                _identities.clear()
+            known = _identities[self.caller] = time.monotonic() + IDENTITY_SECONDS, answer
+        return dict(known[1])
 
 
 @dataclass(frozen=True)
@@ -56,10 +93,12 @@ class DelegatedDoor:
         Call.objects.filter(pk=call.pk).update(task=task)
 
 
-def open_door(connector: Connector, region: str) -> Caller | DelegatedDoor:
+def open_door(connector: Connector, region: str) -> LocalDoor | DelegatedDoor:
     """The engine's door for a connector and region. Raises `DoorClosed` as `delegates.doors` does."""
     found = doors.open_door(connector, region)
-    return DelegatedDoor(found) if isinstance(found, doors.DelegateDoor) else found
+    if isinstance(found, doors.DelegateDoor):
+        return DelegatedDoor(found)
+    return LocalDoor(found, connector, region)
 
 
 def selectors_for(step: StepExecution, of_connector: tuple[str, ...]) -> Selectors:

@@ -11,7 +11,6 @@ from django.db.models import Case, Value, When
 
 from connectors.models import Connector
 from delegates.doors import door_key
-from deployments.models import Infrastructure, StageExecution
 
 # Whatever was not thought of is found by a whole look now and then.
 LOOK_ANYWAY = timedelta(minutes=15)
@@ -33,6 +32,14 @@ class Parking:
     group: str
 
 
+class Located(Protocol):
+    """A cluster as one connector reaches it."""
+
+    region: str
+    cluster: str
+    connector: Connector
+
+
 class Calling(Protocol):
     """Who makes calls in a region, in an account that may not be known yet."""
 
@@ -49,7 +56,7 @@ def quota_of(place: Calling, region: str = "") -> str:
     return f"{place.account or door_key(place.connector)}/{region or place.region}"
 
 
-def group_of(place: StageExecution | Infrastructure) -> str:
+def group_of(place: Located) -> str:
     """Whose looks may share calls: one door, region and cluster."""
     return "|".join((door_key(place.connector), place.region, place.cluster))[:512]
 

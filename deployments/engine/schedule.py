@@ -24,6 +24,7 @@ def turn_after(now: datetime, since: datetime, group: str) -> datetime:
     """
     wait = wait_since(now - since).total_seconds()
     shift = crc32(group.encode()) % int(LATE_WAIT.total_seconds())
-    after = max(now, since + EARLY_WAIT).timestamp()
+    # Where the grid gets wider, its next turn may lie right behind this one.
+    after = max(now + EARLY_WAIT / 2 if wait > 2 else now, since + EARLY_WAIT).timestamp()
     passed = (after - shift) // wait
     return datetime.fromtimestamp((passed + 1) * wait + shift, UTC)

@@ -12,8 +12,8 @@ from aws.paging import in_batches
 from aws.types import EcsService
 from delegates.doors import DoorClosed
 from deployments.actions.base import Seen
-from deployments.engine import quota
-from deployments.engine.parking import quota_of, sight_of
+from deployments.engine import quota, recent_reads
+from deployments.engine.parking import group_of, quota_of, sight_of
 from deployments.engine.shared import Snapshot
 from deployments.engine.world import Door, World
 from deployments.models import Execution, StageExecution
@@ -71,7 +71,8 @@ def _changed_of(
         quota.rest(quota_of(stage), error, world.now())
         return [one.pk for one in ten]
     found: dict[str, dict[str, Any]] = {service.get("serviceName", ""): service for service in answered}
-    wanted = []
+    wanted: list[UUID] = []
+    news: dict[str, dict[str, Any] | None] = {}
     for one in ten:
         raw = found.get(one.awaits)
         if one.sight == sight_of(raw) and one.judge_by is not None and begun < one.judge_by:
@@ -79,6 +80,9 @@ def _changed_of(
         service = None if raw is None else EcsService.from_aws(raw)
         snapshot.keep(stage.cluster, one.awaits, Seen(one.awaits, service, begun))
         wanted.append(one.pk)
+        news[one.awaits] = raw
+    # Sync of the same cluster takes from there what it would ask AWS for once more.
+    recent_reads.publish(recent_reads.SERVICES, group_of(stage), news, begun=begun)
     return wanted
 
 

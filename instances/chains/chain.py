@@ -74,6 +74,9 @@ class Chain(ABC):
     def cluster(self) -> SyncedCluster:
         """What it reads."""
 
+    def use_recent_reads(self) -> None:  # noqa: B027  -- a chain may have none to use
+        """Take over what another process has just read instead of a call. Raises `TakenOver`."""
+
     @abstractmethod
     def take(self, question: Question, answer: Mapping[str, Any]) -> None:
         """Keep an answer and say where it goes on, in one commit. Raises `TakenOver`, `NoSense`."""

@@ -11,6 +11,7 @@ from connectors.models import Connector
 from delegates.clock import database_now
 from delegates.doors import DelegateDoor, DoorClosed
 from deployments.engine import quota
+from deployments.engine.recent_reads import publish_targets
 from deployments.engine.turns import NoToken
 from instances.chains.chain import Chain, TakenOver
 from instances.chains.paging import NoSense
@@ -55,6 +56,9 @@ def _slice(chain: Chain, open_way: OpenDoor) -> bool:
     until = time.monotonic() + SLICE_SECONDS
     door = open_way(chain.cluster.connector, chain.cluster.region)
     while not chain.reading.is_over:
+        chain.use_recent_reads()
+        if chain.reading.is_over:
+            break
         question = chain.question()
         holder, now = f"{chain.OWNER}:{chain.row.pk}", database_now()
         quota.go_or_park(chain.quota, question.service, question.operation, holder=holder, now=now)
@@ -71,9 +75,13 @@ def _slice(chain: Chain, open_way: OpenDoor) -> bool:
 
 def _asked_here(chain: Chain, door: Caller, question: Question) -> bool:
     """Make one call; whether the chain goes on."""
+    begun = database_now()
     try:
         answer = door.call(question.service, question.operation, question.params)
     except AwsError as error:
         return chain.refuse(error)
+    if question.operation == "DescribeScalableTargets":
+        place = chain.cluster
+        publish_targets(place.connector, place.region, question.params, answer, begun=begun)
     chain.take(question, answer)
     return True

@@ -1,6 +1,7 @@
 """The demo project on a sandbox whose clock the test moves."""
 
 import pytest
+from django.core.cache import cache
 from pytest_django import Settings
 
 from deployments.engine import quota
@@ -16,6 +17,7 @@ from tests.fixtures.demo import fill_in_demo
 def _full_buckets() -> None:
     """Each test moves its own clock: what the last one took from AWS's quota is in the future of this one."""
     quota.forget()
+    cache.clear()
 
 
 @pytest.fixture
