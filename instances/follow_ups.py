@@ -11,7 +11,7 @@ from instances.reading import Reading
 from instances.recent_writes import TAGS, RecentWrites
 
 # Services that others make, and tasks that came and went unseen, are found by a sync that lists all.
-LISTED_EVERY: Final = timedelta(minutes=3)
+LISTED_EVERY: Final = timedelta(minutes=4)
 
 
 def new_reading(cluster: SyncedCluster, now: datetime) -> Reading:

@@ -22,9 +22,11 @@ def turn_after(now: datetime, since: datetime, group: str) -> datetime:
     them. The grids of different groups are shifted, so that they do not all ask at once. The first turn
     leaves AWS two seconds: nothing is done sooner.
     """
-    wait = wait_since(now - since).total_seconds()
+    apart = wait_since(now - since)
+    wait = apart.total_seconds()
     shift = crc32(group.encode()) % int(LATE_WAIT.total_seconds())
     # Where the grid gets wider, its next turn may lie right behind this one.
-    after = max(now + EARLY_WAIT / 2 if wait > 2 else now, since + EARLY_WAIT).timestamp()
+    soonest = now + EARLY_WAIT if apart == USUAL_WAIT else now
+    after = max(soonest, since + EARLY_WAIT).timestamp()
     passed = (after - shift) // wait
     return datetime.fromtimestamp((passed + 1) * wait + shift, UTC)

@@ -25,7 +25,10 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,255}")
 def services_to_ask(cluster: SyncedCluster, now: datetime) -> list[str]:
     """The ids of those whose scaling is not known, or was last read minutes ago."""
     rows = SeenService.objects.filter(cluster=cluster, gone_at=None)
-    if cluster.scaling_read_at is not None and cluster.scaling_read_at > now - READ_EVERY:
+    is_read = cluster.scaling_read_at is not None
+    is_recent = cluster.scaling_read_at is not None and cluster.scaling_read_at > now - READ_EVERY
+    # The sync after a deployment leaves what is only old to the next one.
+    if is_recent or (is_read and cluster.follows_at is not None):
         rows = rows.filter(scaling_seen_at=None)
     names = rows.order_by("pk").values_list("name", flat=True)
     return [resource_id(cluster.cluster, name) for name in names if _NAME.fullmatch(name)]
