@@ -5,12 +5,12 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django.urls import reverse
 
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import Delegate, DelegateInstance
 from notifications.facts import Event, Fact
 from notifications.outbox import notify
+from web.page_paths import get_page_path
 
 
 @transaction.atomic
@@ -53,7 +53,7 @@ def _fact(delegate: Delegate, *, away: bool) -> Fact:
         event=Event.DELEGATE_DISCONNECTED if away else Event.DELEGATE_CONNECTED,
         scope=delegate.scope,
         text=f"Delegate {delegate.name} {what}.",
-        path=reverse("delegate", args=[delegate.pk]),
+        path=get_page_path("delegate", delegate.pk),
         status="DISCONNECTED" if away else "CONNECTED",
         delegate=delegate.name,
     )

@@ -8,13 +8,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from django.urls import reverse
-
 from deployments.models import Approval, Execution, StepExecution
 from deployments.states import Outcome, Status
 from guards.masks import Mask
 from notifications.facts import Event, Fact
 from notifications.outbox import notify, wanted_events
+from web.page_paths import get_page_path
 
 _ENDED: Final = {
     Status.SUCCESS: "succeeded",
@@ -87,7 +86,7 @@ def _fact(execution: Execution, what: str, cause: str, mask: Mask) -> Fact:
         event=Event.EXECUTION_FAILED,
         scope=execution.scope,
         text=mask.text(f"{execution.pipeline.name} #{execution.number} {what}{where}{reason}"),
-        path=reverse("execution", args=[execution.pk]),
+        path=get_page_path("execution", execution.pk),
         status=execution.status,
         cause=said,
         pipeline=execution.pipeline.identifier,

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from django.urls import reverse
-
 from drift.models import Comparison, Drift
 from notifications.facts import Event, Fact
+from web.page_paths import get_page_path
 
 # As many fields as a line of chat has room for.
 NAMED: Final = 5
@@ -34,7 +33,7 @@ def _fact(event: Event, comparison: Comparison, text: str, status: str, cause: s
         event=event,
         scope=comparison.scope,
         text=f"{text[:-1]} in {environment.name}." if environment is not None else text,
-        path=reverse("drift-of-service", args=[comparison.pk]),
+        path=get_page_path("drift-of-service", comparison.pk),
         status=status,
         cause=cause,
         services=(comparison.seen.name,),

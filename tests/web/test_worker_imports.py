@@ -1,0 +1,37 @@
+"""What a worker keeps in memory: nothing that only pages and the API need."""
+
+import subprocess
+import sys
+
+import pytest
+from django.urls import reverse
+
+from web.page_paths import PAGES, get_page_path
+
+# Of views, forms, sign-in and the description of the API.
+UNUSED = (
+    "config.urls",
+    "django.test.client",
+    "drf_spectacular.views",
+    "jinja2",
+    "jwt",
+    "qrcode",
+    "rest_framework.views",
+)
+PROGRAM = f"""
+import sys
+from config.celery import app
+app.loader.import_default_modules()
+print([name for name in {UNUSED!r} if name in sys.modules])
+"""
+
+
+def test_a_worker_loads_no_pages() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_the_path_that_messages_link_to(name: str) -> None:
+    key = "0d5b4b4e-4c38-4bd7-9f86-5d8c3f0e7c11" if name == "execution" else 7
+    assert get_page_path(name, key) == reverse(name, args=[key])
