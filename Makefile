@@ -22,8 +22,14 @@ run: $(VENV)/run.stamp ## Start Slipway with a pretend AWS account and a demo; C
 	@exec $(BIN)/python -m ops --ends-with-parent
 
 .PHONY: test
-test: $(VENV)/dev.stamp chromium ## Run all tests on SQLite
-	@$(PYTEST) $(TESTS)
+test: $(VENV)/dev.stamp chromium ## Run the tests of the gate on SQLite, within ten minutes on two cores
+	@$(PYTEST) --lane gate $(TESTS)
+
+.PHONY: test-all
+test-all: $(VENV)/dev.stamp chromium ## Run every test on SQLite, then on PostgreSQL: some hours
+	@$(PYTEST) --timeout 900 --lane all $(TESTS)
+	@$(ON_POSTGRES) $(PYTEST) --timeout 900 --lane all $(TESTS)
+	@$(if $(TESTS),,$(BIN)/python -m tests.fuzz)
 
 .PHONY: test-postgres
 test-postgres: $(VENV)/dev.stamp ## Run the tests of tests/postgres_lane.toml on a PostgreSQL that this starts

@@ -29,7 +29,7 @@ COLLECTED = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    help_text = "the tests to run where no path is given (tests/lanes.py)"
+    help_text = "the tests to run where no path is given: see tests/lanes.py"
     parser.addoption("--lane", choices=LANES, default=ALL, help=help_text)
 
 

@@ -1,4 +1,7 @@
-"""Selection of the tests of each lane: `tests/postgres_lane.toml` lists those that run on PostgreSQL."""
+"""Selection of the tests of each lane: the gate, PostgreSQL, or all of them.
+
+`tests/thorough.toml` lists what the gate leaves out, `tests/postgres_lane.toml` what runs on PostgreSQL.
+"""
 
 import re
 import tomllib
@@ -7,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-POSTGRES, ALL = "postgres", "all"
-LANES = (ALL, POSTGRES)
-POSTGRES_LIST = "postgres_lane.toml"
+GATE, POSTGRES, ALL = LANES = ("gate", "postgres", "all")
+POSTGRES_LIST, THOROUGH_LIST = "postgres_lane.toml", "thorough.toml"
 
 
 def load_groups(name: str) -> list[dict[str, Any]]:
@@ -18,9 +20,9 @@ def load_groups(name: str) -> list[dict[str, Any]]:
     return groups
 
 
-def list_entries(name: str) -> list[str]:
+def list_entries(name: str, key: str = "tests") -> list[str]:
     """Return the entries of all groups of a list."""
-    return [entry for group in load_groups(name) for entry in group["tests"]]
+    return [entry for group in load_groups(name) for entry in group.get(key, ())]
 
 
 def list_postgres_files() -> set[str]:
@@ -28,14 +30,14 @@ def list_postgres_files() -> set[str]:
     return {entry.partition("::")[0] for entry in list_entries(POSTGRES_LIST)}
 
 
-def match_tests(entries: Iterable[str], test_ids: Sequence[str]) -> set[str]:
-    """Return the ids that the entries cover.
+def match_tests(entries: Iterable[str], test_ids: Sequence[str]) -> list[str]:
+    """Return the ids that the entries cover, in their order.
 
-    An entry is the id of an example, of a test, of a class or of a file; `*` stands for any text.
+    An entry is the id of an example or a test, a class, a file or a folder; `*` stands for any text.
     """
     patterns = [re.escape(entry).replace(r"\*", ".*") for entry in entries]
-    pattern = re.compile(rf"(?:{'|'.join(patterns)})(?:\[.*|::.*)?", re.DOTALL)
-    return {test_id for test_id in test_ids if pattern.fullmatch(test_id)}
+    pattern = re.compile(rf"(?:{'|'.join(patterns)})(?:\[.*|::.*|/.*)?", re.DOTALL)
+    return [test_id for test_id in test_ids if pattern.fullmatch(test_id)]
 
 
 def find_unmatched(entries: Iterable[str], test_ids: Sequence[str]) -> list[str]:
@@ -43,8 +45,31 @@ def find_unmatched(entries: Iterable[str], test_ids: Sequence[str]) -> list[str]
     return [entry for entry in entries if not match_tests([entry], test_ids)]
 
 
+def spread_evenly(items: Sequence[str], count: int) -> set[str]:
+    """Return `count` items at even distances, from the first to the last."""
+    last = len(items) - 1
+    return {items[last * number // max(count - 1, 1)] for number in range(count)}
+
+
+def list_thorough(test_ids: Sequence[str], groups: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the ids that the gate leaves out.
+
+    Of each test of a group with `examples`, so many of its examples stay in the gate; `keep` stays anyway.
+    """
+    thorough: set[str] = set()
+    for group in groups:
+        by_test: dict[str, list[str]] = {}
+        for test_id in match_tests(group["tests"], test_ids):
+            by_test.setdefault(test_id.partition("[")[0], []).append(test_id)
+        kept = set(match_tests(group["keep"], test_ids)) if "keep" in group else set()
+        for examples in by_test.values():
+            kept |= spread_evenly(examples, group.get("examples", 0))
+        thorough |= {test_id for examples in by_test.values() for test_id in examples} - kept
+    return thorough
+
+
 def deselect_tests(lane: str, test_ids: Sequence[str]) -> set[str]:
     """Return the ids that a lane leaves out."""
     if lane == POSTGRES:
-        return set(test_ids) - match_tests(list_entries(POSTGRES_LIST), test_ids)
-    return set()
+        return set(test_ids).difference(match_tests(list_entries(POSTGRES_LIST), test_ids))
+    return list_thorough(test_ids, load_groups(THOROUGH_LIST)) if lane == GATE else set()

@@ -1,6 +1,8 @@
 """Every form, list and search of the admin site with every bad input: an answer, never a server error."""
 
 import re
+from collections.abc import Iterator
+from itertools import product
 from urllib.parse import urlencode
 
 import pytest
@@ -63,9 +65,13 @@ def sharp_fields(form: Form) -> list[str]:
 @pytest.mark.parametrize("address", LISTS)
 def test_no_query_makes_a_list_fail(address: str, world: World, send: Send) -> None:
     for query in QUERIES:
-        for text in ("(", "9" * 400, "9223372036854775808"):
-            response = send("get", f"{address}?{urlencode({query: text})}")
-            assert response.status_code < 500, f"?{query}={text}"
+        response = send("get", f"{address}?{urlencode({query: '9223372036854775808'})}")
+        assert response.status_code < 500, query
+    for text in ("(", "9" * 400):
+        # Django refuses a list that is filtered by what it does not know, so that one is asked for alone.
+        for queries in (QUERIES, ("q", "o", "p")):
+            response = send("get", f"{address}?{urlencode(dict.fromkeys(queries, text))}")
+            assert response.status_code < 500, text
 
 
 @pytest.mark.parametrize("address", LISTS)
@@ -75,33 +81,54 @@ def test_no_key_in_an_address_makes_it_fail(address: str, world: World, send: Se
             assert send("get", f"{address}{key}/{page}/", follow=True).status_code < 500, key
 
 
-@pytest.mark.parametrize("address", [f"{address}add/" for address in LISTS])
-def test_no_field_makes_a_form_fail(address: str, world: World, client: Client, send: Send) -> None:
-    for form in forms_of(client, address):
-        for field in sharp_fields(form):
-            for what in SHARP:
-                response = send("post", address, {**form.fields, field: TEXTS[what]})
-                assert response.status_code < 500, f"{field} with {what}"
-                if what == "NUL":
-                    assert f"{field}: a NUL character" in response.content.decode()
+def rotate_texts(form: Form) -> Iterator[dict[str, str]]:
+    """All fields spoilt in one request, each by another text, until each had every text."""
+    names, texts = sharp_fields(form), [TEXTS[what] for what in SHARP if what != "NUL"]
+    for turn in range(len(texts) if names else 0):
+        yield {**form.fields} | {name: texts[(at + turn) % len(texts)] for at, name in enumerate(names)}
 
 
-def test_no_field_makes_a_change_fail(world: World, client: Client, send: Send, admin: User) -> None:
-    for row in (
-        world.scope,
-        world.role,
-        world.member,
-        world.user_group,
-        world.resource_group,
-    ):
+def changes_of(world: World, client: Client) -> Iterator[tuple[str, Form]]:
+    """The forms that change a row."""
+    for row in (world.scope, world.role, world.member, world.user_group, world.resource_group):
         address = f"/admin/rbac/{row._meta.model_name}/{row.pk}/change/"
         forms = forms_of(client, address)
         assert forms
-        for form in forms:
-            for field in sharp_fields(form):
-                for what in SHARP:
-                    response = send("post", address, {**form.fields, field: TEXTS[what]})
-                    assert response.status_code < 500, f"{address} {field} with {what}"
+        yield from ((address, form) for form in forms)
+
+
+def send_alone(address: str, form: Form, send: Send) -> None:
+    """Send a form once for each field and text."""
+    for field, what in product(sharp_fields(form), SHARP):
+        response = send("post", address, {**form.fields, field: TEXTS[what]})
+        assert response.status_code < 500, f"{address} {field} with {what}"
+
+
+@pytest.mark.parametrize("address", [f"{address}add/" for address in LISTS])
+def test_no_field_makes_a_form_fail(address: str, world: World, client: Client, send: Send) -> None:
+    for form in forms_of(client, address):
+        for fields in rotate_texts(form):
+            assert send("post", address, fields).status_code < 500, fields
+        for field in sharp_fields(form):
+            response = send("post", address, {**form.fields, field: TEXTS["NUL"]})
+            assert f"{field}: a NUL character" in response.content.decode()
+
+
+def test_no_field_makes_a_change_fail(world: World, client: Client, send: Send) -> None:
+    for address, form in changes_of(world, client):
+        for fields in rotate_texts(form):
+            assert send("post", address, fields).status_code < 500, f"{address} with {fields}"
+
+
+@pytest.mark.parametrize("address", [f"{address}add/" for address in LISTS])
+def test_no_field_alone_makes_a_form_fail(address: str, world: World, client: Client, send: Send) -> None:
+    for form in forms_of(client, address):
+        send_alone(address, form, send)
+
+
+def test_no_field_alone_makes_a_change_fail(world: World, client: Client, send: Send) -> None:
+    for address, form in changes_of(world, client):
+        send_alone(address, form, send)
 
 
 @pytest.mark.parametrize("what", ["right to left", "zero width", "escape", "line ends"])
