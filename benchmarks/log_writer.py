@@ -18,9 +18,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from benchmarks.log_source import SECRETS, printed
-from deployments.engine.lease import Lease
+from deployments.engine.execution_rows import ExecutionRows
+from deployments.engine.lease import Lease, load_execution
 from deployments.engine.world import REAL
-from deployments.log import NewLine, Origin, store
+from deployments.log import NewLine, Origin
 from deployments.models import Execution, Pipeline
 from guards.masks import Mask
 from guards.output import Output
@@ -52,7 +53,9 @@ class Writer:
             look_until=far,
             fence=1,
         )
-        self.lease = Lease(self.execution.pk, 1, REAL, REAL.monotonic(), far)
+        execution = load_execution(self.execution.pk)
+        lease = Lease(execution.pk, 1, REAL, REAL.monotonic(), far, execution)
+        self.rows = ExecutionRows(lease, execution)
         self.mask = Mask(SECRETS)
         self.output = Output(self.mask)
         self.source = printed(number)
@@ -68,8 +71,8 @@ class Writer:
             )
             for index, text in enumerate(texts)
         ]
-        with self.lease.commit():
-            store(self.execution.pk, new, mask=self.mask)
+        self.rows.add_lines(new, self.mask)
+        self.rows.save()
 
 
 def _reads(data: bytes) -> Iterator[bytes]:

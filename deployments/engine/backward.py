@@ -66,8 +66,7 @@ def _is_skipped(shared: Shared, step: StepExecution) -> bool:
     except judging.UnclearConditionError as unclear:
         text = f"The condition of {step.name} has no answer, so the rollback runs: {unclear}"
         say(shared, step, text, "warning", UNIT)
-        with shared.commit():
-            pass
+        shared.save()
         return False
 
 
@@ -77,8 +76,7 @@ def _begin(shared: Shared, step: StepExecution) -> None:
     shared.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
     cause = (shared.execution.failure or {}).get("message", "a person asked for it").split("\n")[0]
     say(shared, step, f"Rolling back: {cause}", "warning", UNIT)
-    with shared.commit():
-        pass
+    shared.save()
 
 
 def _wait_for_a_person(shared: Shared, step: StepExecution) -> timedelta | None:

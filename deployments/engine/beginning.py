@@ -38,8 +38,7 @@ def begin_step(shared: Shared, step: StepExecution) -> None:
         shared.change(step, spec=step.spec, timeout_seconds=step.timeout_seconds)
     for row in filled:
         shared.change(row, parameters=row.parameters, title=row.title)
-    with shared.commit():
-        pass
+    shared.save()
     if trouble is not None:
         failing.fail(shared, step, None, trouble)
 

@@ -29,8 +29,7 @@ def verify(shared: Shared, step: StepExecution) -> timedelta | None:
             checks += _checks_of(row, end)
             if isinstance(end, Finished):
                 end.rollout.finish(keep_progress=False)
-                with shared.commit():
-                    pass
+                shared.save()
     _conclude(shared, step, checks, undone)
     return None
 

@@ -40,8 +40,7 @@ def advance(shared: Shared) -> timedelta | None:
     elif end.value:
         shared.change(row, state=ActionState.DONE, ended_at=now)
     end.rollout.finish(keep_progress=phase == "look")
-    with shared.commit():
-        pass
+    shared.save()
     return None if phase == "start" or end.value else timedelta(seconds=5)
 
 
@@ -64,8 +63,7 @@ def _note_failure(shared: Shared, row: ActionRun, message: str) -> None:
     now = shared.world.now()
     say(shared, row.step, f"{row.title} failed: {message} Do it by hand.", "error", row.unit)
     shared.change(row, state=ActionState.FAILED, ended_at=now, detail=message[:512])
-    with shared.commit():
-        pass
+    shared.save()
 
 
 def _goes_on(shared: Shared) -> bool:

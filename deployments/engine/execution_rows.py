@@ -253,6 +253,12 @@ class ExecutionRows:
         self.is_stale = self.is_stale or reload
         failpoint("commit.after")
 
+    def save(self) -> None:
+        """Commit what has changed, if anything. Raises `LeaseLostError`."""
+        if self.has_changes:
+            with self.commit():
+                pass
+
     def release(self, **columns: Any) -> None:
         """The last commit of the pass: what is still to be written, and the lease given back."""
         failpoint("commit.before")

@@ -31,8 +31,7 @@ def begin_stage(shared: Shared) -> None:
     started_at = shared.execution.started_at or now
     shared.change(shared.stage, status=Status.RUNNING)
     shared.change(shared.execution, status=Status.RUNNING, started_at=started_at)
-    with shared.commit():
-        pass
+    shared.save()
     if trouble:
         first = shared.rows.steps_of(shared.stage)[0]
         failing.fail(shared, first, None, beginning.unclear("stage", trouble))
@@ -116,8 +115,7 @@ def _finish_start(shared: Shared, row: ActionRun, rollout: EngineRollout) -> tim
     shared.change(row, start_done_at=now)
     rollout.finish(keep_progress=False)
     rollout.drop_results()
-    with shared.commit():
-        pass
+    shared.save()
     return park(shared, rollout, since=now, deadline=row.step.timeout_at) if rollout.awaits else None
 
 
@@ -134,8 +132,7 @@ def _finish_look(shared: Shared, row: ActionRun, end: Finished) -> timedelta | N
     elif row.step.status != status and row.step.status not in TERMINAL:
         shared.change(row.step, status=status)
     if end.value:
-        with shared.commit():
-            pass
+        shared.save()
         return None
     # What this look saw is written when the pass ends, or by the next commit.
     if end.rollout.people_until is not None:
@@ -170,8 +167,7 @@ def _try_again(shared: Shared, step: StepExecution, at: datetime) -> timedelta |
 
 def _end_step(shared: Shared, step: StepExecution) -> None:
     shared.change(step, status=Status.SUCCESS, retries=0, ended_at=shared.world.now())
-    with shared.commit():
-        pass
+    shared.save()
 
 
 def _end_stage(shared: Shared) -> None:
@@ -198,8 +194,7 @@ def _end_stage(shared: Shared) -> None:
         # Of what a person let go by nobody knows how it ended.
         otherwise = execution.outcome or (Outcome.FAILED if ignored else "")
         shared.change(execution, outcome=Outcome.COMPLETED if _has_deployed(rows.all_steps) else otherwise)
-    with shared.commit():
-        pass
+    shared.save()
 
 
 def _has_deployed(steps: Sequence[StepExecution]) -> bool:

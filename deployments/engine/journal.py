@@ -181,8 +181,7 @@ class JournalCaller:
             answered_at=world.now(),
             duration_ms=int((world.monotonic() - sent) * 1000),
         )
-        with self._rollout.commit():
-            pass
+        self._rollout.save()
 
 
 class LookCaller:

@@ -30,6 +30,10 @@ class Journaled(Protocol):
         """A fenced commit of what was handed over."""
         ...
 
+    def save(self) -> None:
+        """Commit what was handed over."""
+        ...
+
     def calls(self) -> list[Call]:
         """The calls of this phase so far."""
         ...

@@ -42,8 +42,7 @@ def is_skipped(shared: Shared, step: StepExecution) -> bool:
             return True
         if isinstance(node, StepGroup):
             shared.change(node, status=Status.RUNNING)
-            with shared.commit():
-                pass
+            shared.save()
     return False
 
 

@@ -1,7 +1,5 @@
 """The lease under which one worker looks at one execution, and the fence that keeps others' hands off."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -39,17 +37,6 @@ class Lease:
     parked_until: datetime
     execution: Execution = field(repr=False, compare=False)
     """As it was when it was claimed."""
-
-    @contextmanager
-    def commit(self) -> Iterator[None]:
-        """One transaction that holds only while the fence is ours; raises `LeaseLostError` otherwise."""
-        failpoint("commit.before")
-        with transaction.atomic():
-            if not self.still_ours().update(fence=self.fence):
-                raise LeaseLostError
-            yield
-            transaction.on_commit(self.notify_watchers, robust=True)
-        failpoint("commit.after")
 
     def notify_watchers(self) -> None:
         """Say that the execution has changed; after a commit."""

@@ -72,9 +72,7 @@ class _Pass:
         """Load the rows again where something else than their own commits has changed them."""
         since_check = self.lease.world.monotonic() - self._interrupts_checked
         if self.rows.is_stale or since_check >= CHECK_INTERRUPTS_SECONDS:
-            if self.rows.has_changes:
-                with self.rows.commit():
-                    pass
+            self.rows.save()
             self._load()
 
     def _load(self, execution: Execution | None = None) -> None:

@@ -375,6 +375,10 @@ class EngineRollout(Verbs):
         """A fenced commit of what was handed over."""
         return self.shared.commit()
 
+    def save(self) -> None:
+        """Commit what was handed over."""
+        self.shared.save()
+
     def change(self, row: Call, **values: object) -> None:
         """Change columns of a call; the next commit writes them."""
         self.shared.change(row, **values)

@@ -160,9 +160,7 @@ def _account(_action: Action, rollout: Rollout) -> str:
 
 def _write_down(rollout: EngineRollout) -> None:
     rollout.finish(keep_progress=not rollout.is_replayed)
-    if rollout.shared.rows.has_changes:
-        with rollout.commit():
-            pass
+    rollout.save()
 
 
 def _in_trouble(shared: Shared, rollout: EngineRollout, trouble: Trouble) -> Wait:

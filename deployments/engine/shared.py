@@ -86,6 +86,10 @@ class Shared:
         """A fenced commit of all that has changed: see `ExecutionRows.commit`."""
         return self.rows.commit(reload=reload)
 
+    def save(self) -> None:
+        """Commit what has changed."""
+        self.rows.save()
+
     @property
     def claims(self) -> list[SlotClaim]:
         """What the steps of the stage want to change, or hold."""

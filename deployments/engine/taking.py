@@ -19,9 +19,7 @@ def take_turn(shared: Shared, current: Sequence[StepExecution], advance: Advance
     shared.parking = None
     if step is not None and wait is not None:
         shared.turns.wait(step, shared.world.now() + wait)
-        if shared.rows.has_changes:
-            # Another branch goes on now, and may fail: what this one saw is safe first.
-            with shared.commit():
-                pass
+        # Another branch goes on now, and may fail: what this one saw is safe first.
+        shared.save()
         return None
     return shared.turns.left(current, shared.world.now())

@@ -38,16 +38,14 @@ def _find_out(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta 
             return end.time
         if isinstance(end, Finished):
             end.rollout.finish(keep_progress=False)
-            with shared.commit():
-                pass
+            shared.save()
     happened = any(call.state == CallState.ANSWERED for call in writes_of(shared, row))
     if not (happened and load(row).has_undo):
         # Nothing hangs on it: whoever asks again finds the same. Written by the next commit.
         shared.change(row, undo_state=UndoState.SETTLED)
         return None
     shared.change(row, undo_state=UndoState.KNOWN, state=ActionState.UNDOING)
-    with shared.commit():
-        pass
+    shared.save()
     return None
 
 
@@ -60,9 +58,7 @@ def _ask(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | Non
     end = run(shared, row, phase_of("undo prepared", row), _prepare_undo, told_in=step)
     if isinstance(end, Finished):
         end.rollout.finish(keep_progress=False)
-        if shared.rows.has_changes:
-            with shared.commit():
-                pass
+        shared.save()
         end = run(shared, row, phase_of("ask", row), _may_undo, told_in=step)
     if isinstance(end, Wait):
         return end.time
@@ -72,8 +68,7 @@ def _ask(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | Non
     if end.value:
         shared.change(row, undo_state=UndoState.READY, undo_started_at=shared.world.now())
     end.rollout.finish(keep_progress=True)
-    with shared.commit():
-        pass
+    shared.save()
     return None if end.value else timedelta(seconds=5)
 
 
@@ -95,8 +90,7 @@ def _put_back(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta 
     shared.change(row, undo_state=UndoState.SENT, undo_started_at=shared.world.now())
     end.rollout.finish(keep_progress=False)
     end.rollout.drop_results()
-    with shared.commit():
-        pass
+    shared.save()
     return None
 
 
@@ -114,8 +108,7 @@ def _follow(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | 
     if end.value:
         shared.change(row, undo_state=UndoState.SETTLED, state=ActionState.UNDONE)
     end.rollout.finish(keep_progress=True)
-    with shared.commit():
-        pass
+    shared.save()
     if end.value:
         return None
     since = row.undo_started_at or shared.world.now()
@@ -138,6 +131,5 @@ def _failed(shared: Shared, step: StepExecution, row: ActionRun, failure: Action
         return None
     text = f"Undoing failed ({tries % TRIES} of {TRIES} tries): {failure.message}"
     say(shared, step, text, "warning", UNIT)
-    with shared.commit():
-        pass
+    shared.save()
     return timedelta(seconds=2 ** (tries % TRIES))
