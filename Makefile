@@ -22,21 +22,22 @@ run: $(VENV)/run.stamp ## Start Slipway with a pretend AWS account and a demo; C
 	@exec $(BIN)/python -m ops --ends-with-parent
 
 .PHONY: test
-test: $(VENV)/dev.stamp chromium ## Run the tests of the gate on SQLite, within ten minutes on two cores
+test: $(VENV)/dev.stamp chromium ## Run the tests of the gate on SQLite: ten minutes on two cores
 	@$(PYTEST) --lane gate $(TESTS)
 
 .PHONY: test-all
-test-all: $(VENV)/dev.stamp chromium ## Run every test on SQLite, then on PostgreSQL: some hours
+test-all: $(VENV)/dev.stamp chromium ## Run every test on SQLite, then on PostgreSQL, then fuzz the API
 	@$(PYTEST) --timeout 900 --lane all $(TESTS)
 	@$(ON_POSTGRES) $(PYTEST) --timeout 900 --lane all $(TESTS)
 	@$(if $(TESTS),,$(BIN)/python -m tests.fuzz)
 
 .PHONY: test-postgres
-test-postgres: $(VENV)/dev.stamp ## Run the tests of tests/postgres_lane.toml on a PostgreSQL that this starts
+test-postgres: $(VENV)/dev.stamp ## Run those that depend on the database on a PostgreSQL that this starts
 	@$(ON_POSTGRES) $(PYTEST) --lane postgres $(TESTS)
 
 .PHONY: check
-check: lint types wiring test ## Everything that must hold before a change lands
+check: $(VENV)/dev.stamp chromium ## Everything that must hold before a change lands: lint, types, wiring beside the tests
+	@$(BIN)/python -m tests.checks
 
 .PHONY: lint
 lint: $(VENV)/dev.stamp ## Format, style and layers
