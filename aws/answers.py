@@ -52,6 +52,9 @@ _NOT_FOUND_MESSAGES = ("Unable to describe task definition", "The specified task
 
 def json_safe(value: Any) -> Any:
     """The same value with every moment as an ISO 8601 text in UTC with microseconds."""
+    # Most are texts and numbers, and an answer has thousands.
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, Mapping):
         return {str(key): json_safe(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from celery import Celery, signals
+from django.db import connections
 
 from config import broker
 
@@ -16,6 +17,17 @@ broker.use()
 app = Celery("slipway")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+# A connection anew for each task costs more than most tasks do.
+CONNECTION_SECONDS = 60
+
+
+@signals.celeryd_after_setup.connect
+def keep_connections(**_: Any) -> None:
+    """Let a worker's connection to the database outlive a task; each task first tests that it is alive."""
+    for one in connections.all():
+        one.settings_dict.update(CONN_MAX_AGE=CONNECTION_SECONDS, CONN_HEALTH_CHECKS=True)
 
 
 @signals.celeryd_after_setup.connect

@@ -25,23 +25,32 @@ def look_after(now: datetime) -> int:
     """Write down who became late or away since the last look, let go of who was away too long."""
     alive = DelegateInstance.objects.exclude(status=DelegateInstance.Status.GONE)
     heard = alive.filter(last_heartbeat_at__lte=now - LATE_AFTER, delegate__is_built_in=False)
+    if not heard.exists():
+        # As nearly always: who is gone was silent before.
+        return 0
     silent = list(
         heard.exclude(Exists(_told(DISCONNECTED)))
         .annotate(is_told_late=Exists(_told(LATE)))
         .select_related("delegate")
         .order_by("last_heartbeat_at")[:MOST_AT_ONCE]
     )
-    with transaction.atomic():
-        changed = [one for one in silent if _tell_of(one, now)]
-        tell_away([one for one in changed if _is_away(one, now)], now)
+    changed = _tell_of_all(silent, now) if silent else []
     gone = list(
         alive.filter(last_heartbeat_at__lte=now - GONE_AFTER, delegate__is_built_in=False).select_related(
             "delegate"
         )[:MOST_AT_ONCE]
     )
-    _let_go(gone, now)
+    if gone:
+        _let_go(gone, now)
     tell(*{one.delegate_id for one in [*changed, *gone]})
     return len(changed) + len(gone)
+
+
+@transaction.atomic
+def _tell_of_all(silent: Iterable[DelegateInstance], now: datetime) -> list[DelegateInstance]:
+    changed = [one for one in silent if _tell_of(one, now)]
+    tell_away([one for one in changed if _is_away(one, now)], now)
+    return changed
 
 
 def _told(kind: DelegateEvent.Kind) -> QuerySet[DelegateEvent]:

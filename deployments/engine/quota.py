@@ -100,6 +100,7 @@ class _Buckets:
 
     own: OwnBuckets = field(default_factory=OwnBuckets)
     clients: dict[str, redis.Redis] = field(default_factory=dict)
+    scripts: dict[redis.Redis, Any] = field(default_factory=dict)
     alone_until: float = 0.0
 
 
@@ -113,12 +114,19 @@ def _ask(question: Question) -> Answer:
         return _buckets.own.ask(question)
     keys, values = arguments(question)
     try:
-        granted, wait = cast("list[str]", client.eval(SCRIPT, len(keys), *keys, *values))
+        granted, wait = cast("list[str]", _script_of(client)(keys, values))
     except redis.RedisError as error:
         _buckets.alone_until = time.monotonic() + ALONE_SECONDS
         logger.warning("Valkey does not answer, this process counts its calls to AWS alone: %s", error)
         return _buckets.own.ask(question)
     return Answer(int(granted), float(wait))
+
+
+def _script_of(client: redis.Redis) -> Any:
+    """The script as its hash names it; Valkey is sent the text only where it does not know it."""
+    if client not in _buckets.scripts:
+        _buckets.scripts[client] = client.register_script(SCRIPT)
+    return _buckets.scripts[client]
 
 
 def _client() -> redis.Redis | None:
