@@ -154,7 +154,7 @@ CELERY_TASK_DEFAULT_QUEUE = "slipway"
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE = {
-    "dispatch": {"task": "deployments.tasks.dispatch", "schedule": 1.0, "options": {"expires": 3}},
+    "tick": {"task": "ops.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},
     "prune-plans": {"task": "deployments.tasks.prune", "schedule": 3600.0, "options": {"expires": 3600}},
     "instances": {"task": "instances.tasks.tick", "schedule": 5.0, "options": {"expires": 10}},
     "prune-instances": {"task": "instances.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
@@ -170,7 +170,6 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"expires": 3600},
     },
-    "delegates": {"task": "delegates.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},
     "prune-sessions": {
         "task": "access.tasks.prune_sessions",
         "schedule": 3600.0,

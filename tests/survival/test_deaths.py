@@ -11,7 +11,7 @@ from tests.survival.everything import Came
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-GAP = 6
+GAP = 3
 APART = int(os.environ.get("SLIPWAY_DEATHS_APART", "1"))
 WELL = ("IGNORE_FAILED", "COMPLETED")
 BACK = ("FAILED", "ROLLED_BACK")
