@@ -160,11 +160,6 @@ CELERY_BEAT_SCHEDULE = {
     "prune-instances": {"task": "instances.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
     "drift": {"task": "drift.tasks.tick", "schedule": 10.0, "options": {"expires": 20}},
     "prune-drift": {"task": "drift.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
-    "notifications": {
-        "task": "notifications.tasks.send_due",
-        "schedule": 2.0,
-        "options": {"expires": 4},
-    },
     "prune-notifications": {
         "task": "notifications.tasks.prune",
         "schedule": 3600.0,

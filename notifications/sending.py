@@ -45,9 +45,14 @@ class Claimed:
     letter: Letter | None = None
 
 
+def is_due(now: datetime) -> bool:
+    """Return whether a notification waits to be sent."""
+    return Notification.objects.filter(status=WAITING, due_at__lte=now).exists()
+
+
 def send_due(*, now: Callable[[], datetime] = database_now) -> int:
     """Send what is due, if no other worker is at it, and say how many tries that took."""
-    if not Notification.objects.filter(status=WAITING, due_at__lte=now()).exists():
+    if not is_due(now()):
         return 0
     lease = take(now())
     if lease is None:

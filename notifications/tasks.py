@@ -24,6 +24,17 @@ def send_due(**_: Any) -> None:
         logger.warning("Notifications were not sent, the next tick tries again: %s", error)
 
 
+def tick() -> None:
+    """Send a message if something is due, for a process that has time to wait for receivers."""
+    try:
+        if sending.is_due(database_now()):
+            send_soon()
+    except OUTAGES as error:
+        if not is_outage(error):
+            raise
+        logger.warning("Notifications were not looked for, the next tick tries again: %s", error)
+
+
 @shared_task(name="notifications.tasks.prune")
 def prune(**_: Any) -> None:
     """Take away what is older than it is kept for."""

@@ -1,17 +1,22 @@
 """The Celery task that beat sends each second."""
 
+from contextlib import ExitStack
 from typing import Any
 
 from celery import shared_task
 
-from delegates.tasks import tick as look_after_delegates
+from delegates import tasks as delegates
 from deployments.tasks import dispatch
+from notifications import tasks as notifications
 
 
 @shared_task(name="ops.tasks.tick")
 def tick(**_: Any) -> None:
-    """Dispatch executions and look after delegates: in one message, which costs more than most of its work."""
-    try:
-        dispatch()
-    finally:
-        look_after_delegates()
+    """Dispatch executions, look after delegates, see whether a notification is due.
+
+    In one message: each costs more than most of this work. One that fails does not keep the others back.
+    """
+    with ExitStack() as steps:
+        steps.callback(notifications.tick)
+        steps.callback(delegates.tick)
+        steps.callback(dispatch)
