@@ -48,10 +48,12 @@ def violations(page: Page) -> list[str]:
     return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
+# Every second page in each of both: `make test` sees each page once.
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("half", ["even", "odd"])
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
 def test_axe_finds_nothing_on_any_page(
-    page: Page, live_server: LiveServer, project: Scope, admin: User, theme: str, width: int
+    page: Page, live_server: LiveServer, project: Scope, admin: User, theme: str, width: int, half: str
 ) -> None:
     world = make_world(project, admin, admin)
     complete(world)
@@ -63,8 +65,8 @@ def test_axe_finds_nothing_on_any_page(
     )
     page.set_viewport_size({"width": width, "height": 800})
     page.route_web_socket("**/ws/**", lambda socket: None)
-    shown = pages(reader, world)
-    assert len(shown) > 30
+    shown = pages(reader, world)[half == "odd" :: 2]
+    assert len(shown) > 15
     found = {}
     for path in shown:
         page.goto(f"{live_server.url}{path}")
