@@ -50,15 +50,23 @@ def report() -> Iterator[str]:
     """One alone, some one after the other, many at once, very many parked."""
     with hired() as crew:
         with crew.worker(RAISED_QUOTA) as worker:
-            fleet = make_fleet(STAGGERED)
-            crew.speed(QUICK)
-            _finish(fleet.start(["first"] * STAGGERED))
-            crew.speed(NATURAL_SECONDS / ROLLOUT_SECONDS)
-            yield from _alone(crew, fleet)
-            yield from _staggered(crew, fleet)
+            # Before the cluster has more services: a sync that follows a rollout describes each ten of them.
+            yield from _alone(crew, _deployed(crew, 2, "alone"))
+            yield from _staggered(crew, _deployed(crew, STAGGERED, "staggered"))
             yield from _at_once(crew, worker.pid)
         with crew.worker(DEFAULT_QUOTA) as worker:
             yield from _parked(crew, worker.pid)
+
+
+def _deployed(crew: Crew, count: int, name: str) -> Fleet:
+    """Services with a first version, on a sandbox that then lives at the speed of the rollouts measured."""
+    fleet = make_fleet(count, name)
+    crew.speed(QUICK)
+    _finish(fleet.start(["first"] * count))
+    # The syncs of the first versions are over before anything is counted.
+    time.sleep(FOLLOW_SECONDS)
+    crew.speed(NATURAL_SECONDS / ROLLOUT_SECONDS)
+    return fleet
 
 
 def _finish(executions: Sequence[Execution], *, well: bool = True) -> None:
