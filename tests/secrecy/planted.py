@@ -91,11 +91,12 @@ def told_to_broker(url: str) -> Iterator[list[bytes]]:
     """Collect every command that a Valkey is sent until the block ends: messages live for moments only."""
     commands: list[bytes] = []
     with redis.Redis.from_url(url) as client, client.monitor() as monitor:
-        begun, ended = threading.Event(), threading.Event()
+        begun, last_words = threading.Event(), f"no more after {id(commands)}"
 
         def listen() -> None:
             begun.set()
-            while not ended.is_set():
+            # Valkey tells commands in their order: whatever came before the last words has been read then.
+            while not (commands and last_words.encode() in commands[-1]):
                 said = monitor.connection.read_response()
                 raw = said if isinstance(said, bytes) else str(said).encode()
                 # Valkey quotes what it tells.
@@ -105,10 +106,9 @@ def told_to_broker(url: str) -> Iterator[list[bytes]]:
         thread.start()
         assert begun.wait(60), "the broker never said what it was asked"
         yield commands
-        ended.set()
         with redis.Redis.from_url(url) as last:
-            last.ping()
-        thread.join(5)
+            last.echo(last_words)
+        thread.join(60)
 
 
 def _unpacked(data: bytes) -> Iterator[bytes]:
