@@ -80,7 +80,9 @@ def test_one_asks_for_all_that_share_an_account_and_region(
 ) -> None:
     account = Refusing(error)
     tick(account)
-    assert sorted(account.asked) == ["c0", "far"], "the others rest without having asked"
+    # Which of the five comes first is up to the database: all are due since the same moment.
+    assert len(account.asked) == 2, "the others rest without having asked"
+    assert "far" in account.asked
     tick(account)
     assert len(account.asked) == 2
     pauses = []
