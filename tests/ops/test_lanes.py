@@ -27,7 +27,7 @@ TESTS = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def test_ids(pytestconfig: pytest.Config) -> list[str]:
     """The ids of all tests: of this run if it collected them all, else of one that only collects."""
     if pytestconfig.args_source is pytest.Config.ArgsSource.TESTPATHS:
