@@ -76,7 +76,14 @@ def claim(execution_id: UUID, *, owner: str, world: World) -> Lease | None:
         claimed = (
             Execution.objects.filter(pk=execution_id, look_at__lte=now)
             .filter(Q(look_until__isnull=True) | Q(look_until__lte=now))
-            .update(look_owner=owner, fence=F("fence") + 1, look_until=parked_until, look_at=parked_until)
+            .update(
+                look_owner=owner,
+                fence=F("fence") + 1,
+                look_until=parked_until,
+                look_at=parked_until,
+                # Until this pass has judged it: if its worker dies, the service may look as it did before.
+                sight="",
+            )
         )
         if not claimed:
             return None

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from deployments.engine import quota
 from deployments.engine.dispatch import due_groups, look_at_group
-from deployments.engine.lease import wake
+from deployments.engine.lease import LEASE, claim, wake
 from deployments.models import Execution, Interrupt
 from tests.deployments.driving import Drive
 
@@ -54,6 +54,17 @@ def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive)
     assert [query["sql"].split()[0] for query in queries if not query["sql"].startswith("SELECT")] == []
     execution.refresh_from_db()
     assert execution.fence == fence
+
+
+def test_what_a_dead_worker_has_seen_is_judged_again_though_the_service_looks_the_same(drive: Drive) -> None:
+    execution = parked(drive)
+    next_turn(drive, execution)
+    assert claim(execution.pk, owner="a worker that dies now", world=drive.world)
+    drive.clock.move(LEASE.total_seconds() + 1)
+    fence = Execution.objects.get(pk=execution.pk).fence
+    for group in due_groups(drive.world):
+        look_at_group(group, world=drive.world)
+    assert Execution.objects.get(pk=execution.pk).fence == fence + 1
 
 
 def test_a_message_that_a_later_one_has_overtaken_asks_nothing(drive: Drive) -> None:
