@@ -97,7 +97,7 @@ def run(
     forbid_sending: bool = False,
     judged: str = "",
 ) -> End:
-    """Run one phase of an action. Whatever it had gathered when it stopped is written first.
+    """Run one phase of an action. What it had gathered when it stopped is written first, or with its failure.
 
     `judged` is the phase whose lost write an adoption judges: it sees what that phase remembered.
     """
@@ -106,10 +106,10 @@ def run(
         action = load(row)
         value = body(action, rollout)
     except ActionFailed as failure:
-        _write_down(rollout)
+        _hand_over(rollout)
         return Failed(failure)
     except AwsError as error:
-        _write_down(rollout)
+        _hand_over(rollout)
         return Failed(ActionFailed(_code_of(error), error.sentence))
     except DoorClosed as closed:
         return Failed(ActionFailed("CONNECTOR_NOT_USABLE", str(closed)))
@@ -158,8 +158,13 @@ def _account(_action: Action, rollout: Rollout) -> str:
     return rollout.account()
 
 
-def _write_down(rollout: EngineRollout) -> None:
+def _hand_over(rollout: EngineRollout) -> None:
+    """Leave what was gathered to the next commit: that of a failure, whose reasons must not be lost alone."""
     rollout.finish(keep_progress=not rollout.is_replayed)
+
+
+def _write_down(rollout: EngineRollout) -> None:
+    _hand_over(rollout)
     rollout.save()
 
 

@@ -22,20 +22,34 @@ STRATEGY = """        type: Deployment
               action: {type: Retry, spec: {retryCount: 1, retryIntervals: [3s]}}
 """
 EVERY = 12
+KilledAt = Callable[[int, str], tuple[Quick, Execution, str]]
 
 
-@pytest.mark.parametrize("part", [0, 5])
-def test_a_death_around_a_retry_changes_neither_its_count_nor_the_end(
-    killed_at: Callable[[int, str], tuple[Quick, Execution, str]],
-    monkeypatch: pytest.MonkeyPatch,
-    part: int,
-) -> None:
+@pytest.fixture(autouse=True)
+def _retry_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run is of the demo with a strategy that tries its step once more."""
+
     def run(*, pipeline: Pipeline, **choices: Any) -> Execution:
         fresh = Pipeline.objects.get(pk=pipeline.pk)
         fresh.yaml = fresh.yaml.replace("        type: Deployment\n", STRATEGY, 1)
         return run_pipeline(pipeline=fresh, **choices)
 
     monkeypatch.setattr("tests.deployments.test_deaths.run_pipeline", run)
+
+
+def test_a_failure_that_was_seen_and_not_written_is_seen_again(killed_at: KilledAt) -> None:
+    calm, _, _ = killed_at(0, "crash")
+    passed = calm.countdown.passed
+    looks = [number for number, name in enumerate(passed) if name == "look.claimed"]
+    # Looks that commit more than once decide something, the last of them about the second attempt.
+    busy = [number for number in looks if passed[number + 3 : number + 4] == ["commit.before"]]
+    for place in (place for number in busy[-3:] for place in (number + 1, number + 3)):
+        _, execution, _ = killed_at(place + 1, "crash")
+        assert (execution.failure or {}).get("code") == "CONTAINER_EXITED", f"killed at the {place + 1}th"
+
+
+@pytest.mark.parametrize("part", [0, 5])
+def test_a_death_around_a_retry_changes_neither_its_count_nor_the_end(killed_at: KilledAt, part: int) -> None:
     calm, undisturbed, _ = killed_at(0, "crash")
     story, work = _story(undisturbed), _work(calm)
     assert "Trying step ECS rolling deploy again: attempt 2" in story
