@@ -215,8 +215,8 @@ class ExecutionRows:
         """Note with the next commit that these AWS events are shown."""
         self._new_events += events
 
-    def add_call(self, row: Call, *, is_whole: bool = False) -> None:
-        """Write a call with the next commit: a new one, or what changed of it; `is_whole` for all of it."""
+    def add_call(self, row: Call) -> None:
+        """Write a call with the next commit: a new one, or what came of one that was written before."""
         calls = self._calls_of_step(row.step)
         if not any(one is row for one in calls):
             calls.append(row)
@@ -224,8 +224,7 @@ class ExecutionRows:
             if not any(one is row for one in self._new_calls):
                 self._new_calls.append(row)
             return
-        names = {field.name for field in Call._meta.concrete_fields if not field.primary_key}
-        self._changed.setdefault(id(row), (row, set()))[1].update(names if is_whole else _ANSWER_COLUMNS)
+        self._changed.setdefault(id(row), (row, set()))[1].update(_ANSWER_COLUMNS)
 
     def on_write(self, write: Callable[[], object]) -> None:
         """Run a function inside the next commit."""
