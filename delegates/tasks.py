@@ -19,8 +19,9 @@ def tick(**_: Any) -> None:
     """Take tasks from who lost them, offer what waits, and see who is not heard any more."""
     try:
         now = database_now()
-        outage.forgive(now)
-        built_in.beat(now)
+        if not built_in.is_heard(now):
+            outage.forgive(now)
+            built_in.beat(now)
         leases.stop_overdue(now)
         leases.sweep(now=now)
         route_waiting(now)

@@ -33,14 +33,17 @@ CAPACITY = 10
 logger = logging.getLogger(__name__)
 
 
+def is_heard(now: datetime) -> bool:
+    """Return whether the workers' instance was heard within five seconds, and so nobody was away."""
+    workers = DelegateInstance.objects.filter(delegate__is_built_in=True, key=KEY)
+    return workers.filter(last_heartbeat_at__gt=now - BEAT_EVERY).exists()
+
+
 def beat(now: datetime) -> DelegateInstance | None:
     """Let the workers' instance be heard; None where this Slipway has no built-in delegate."""
     delegate = Delegate.objects.filter(is_built_in=True).first()
     if delegate is None:
         return None
-    found = DelegateInstance.objects.filter(delegate=delegate, key=KEY).first()
-    if found is not None and found.last_heartbeat_at and now - found.last_heartbeat_at < BEAT_EVERY:
-        return found
     instance, _ = DelegateInstance.objects.update_or_create(
         delegate=delegate,
         key=KEY,
