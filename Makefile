@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= 2
+# One more than there are cores: a story waits for its sandbox half of the time.
+JOBS ?= 3
 # More arguments for pytest, as in: make test TESTS="tests/rbac -k policy"
 TESTS ?=
 # A whole story (worker, sandbox, browser) per process: stealing work evens out the long ones.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lanes import ALL, LANES, POSTGRES, deselect_tests, list_postgres_files
+from tests.lanes import ALL, LANE_VARIABLE, LANES, POSTGRES, deselect_tests, list_postgres_files
 
 pytest_plugins = [
     "tests.fixtures.speed",
@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         config.option.lane = ALL
+    os.environ[LANE_VARIABLE] = config.option.lane
 
 
 @pytest.hookimpl(tryfirst=True)

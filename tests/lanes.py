@@ -3,6 +3,7 @@
 `tests/thorough.toml` lists what the gate leaves out, `tests/postgres_lane.toml` what runs on PostgreSQL.
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,13 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 GATE, POSTGRES, ALL = LANES = ("gate", "postgres", "all")
+LANE_VARIABLE = "SLIPWAY_TESTS_LANE"
 POSTGRES_LIST, THOROUGH_LIST = "postgres_lane.toml", "thorough.toml"
+
+
+def examples(number: int) -> int:
+    """Return how many examples a property is tried with: so many in `make test-all`, a third in the gate."""
+    return number if os.environ.get(LANE_VARIABLE, ALL) == ALL else max(number // 3, 5)
 
 
 def load_groups(name: str) -> list[dict[str, Any]]:

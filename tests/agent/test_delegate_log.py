@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from delegates.agent.logs.delegate_log import DelegateLog, Form
 from delegates.agent.logs.outgoing import KEPT, Outgoing
 from guards.masks import Mask
+from tests.lanes import examples
 
 
 def record(text: str) -> logging.LogRecord:
@@ -94,7 +95,7 @@ def test_other_files_stay(tmp_path: Path) -> None:
     assert diary.names() == ["delegate-notes.log", "delegate.log"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(steps=st.lists(st.tuples(st.integers(1, 60), st.integers(0, 3)), max_size=60))
 def test_limits_hold_whatever_is_written_when(
     steps: list[tuple[int, int]], tmp_path_factory: pytest.TempPathFactory

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from delegates.agent.logs import spool as module
 from delegates.agent.logs.spool import Spool, TaskLines
+from tests.lanes import examples
 
 MIB = 1024 * 1024
 
@@ -152,7 +153,7 @@ class Journey:
             (self.lines,) = waiting
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     steps=st.lists(st.one_of(st.integers(1, 40), st.sampled_from(["send", "lose", "restart"])), max_size=25)
 )

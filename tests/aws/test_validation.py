@@ -14,6 +14,7 @@ from aws.rules.base import units
 from aws.rules.fargate import SIZES
 from aws.shapes import input_shape
 from aws.validation import fitted, problems, without_nulls
+from tests.lanes import examples
 
 ROLE = "arn:aws:iam::123456789012:role/ecsTaskExecutionRole"
 
@@ -475,7 +476,7 @@ WHOLE = task(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(_paths(WHOLE)), junk)
 def test_nothing_that_botocore_refuses_gets_through_and_no_junk_breaks_a_rule(
     path: tuple[Any, ...], value: Any

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from deployments.expressions import BadExpressionError, resolve
 from guards.limits import EXPRESSION_CHARACTERS, EXPRESSIONS_RESULT
 from tests.fixtures.patience import within_cpu
+from tests.lanes import examples
 
 KNOWN: dict[str, Any] = {
     "infra": {"cluster": "demo", "region": "us-east-1", "count": 3, "is_on": True},
@@ -39,7 +40,7 @@ DOCUMENTS = st.recursive(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(DOCUMENTS)
 @example("<+infra.__class__>")
 @example("<+serviceVariables.a.upper()>")
@@ -52,7 +53,7 @@ def test_any_text_is_filled_in_or_refused(document: Any) -> None:
     assert type(filled) is type(document) or isinstance(document, str)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(st.characters(exclude_characters="<>+"), max_size=20), st.text(max_size=30))
 def test_what_comes_out_of_a_value_is_text_and_not_read_again(around: str, value: str) -> None:
     known = {"a": {"b": f"<+{value}"}, "c": "secret"}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from deployments.editing.draft import Draft, NotEditable, same
 from guards.yaml import read_yaml
+from tests.lanes import examples
 
 TEXT = """\
 # The head stays.
@@ -132,7 +133,7 @@ def containers(value: Any) -> list[Any]:
     return found + [one for child in inner for one in containers(child)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(MAPPINGS, TREES, st.data())
 def test_whatever_is_changed_means_what_it_was_changed_to(before: Any, new: Any, data: st.DataObject):
     first = Draft("a: 1\n")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from guards.masks import FEWEST_CHARACTERS, HIDDEN, Mask
 from tests.fixtures.patience import within_cpu
+from tests.lanes import examples
 
 SECRET = 'wJalr/XUtn+FEMI "K7" é~MDENG&bPx'
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----"
@@ -88,7 +89,7 @@ PRINTED: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("form", PRINTED)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SECRETS, AROUND, AROUND)
 # Some writers escape one of these signs and not the other.
 @example("0000<&", "", "")
@@ -101,7 +102,7 @@ def test_no_secret_comes_through(form: str, secret: str, before: str, after: str
 
 @pytest.mark.parametrize("form", ["as it is", "base64", "hexadecimal", "URL"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n    ", "\\n", "\\r\\n"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.from_regex(r"[!-~]{12,120}", fullmatch=True), st.integers(4, 76), st.binary(max_size=5))
 # A secret that holds what looks like an escaped end of line.
 @example("00\\n00000000", 4, b"")

@@ -17,6 +17,7 @@ from instances.told import Told
 from tests.doors.corpus import JSON_ONLY, TEXTS
 from tests.instances.crowd import PREFIX, Crowd
 from tests.instances.test_many import cluster, sync
+from tests.lanes import examples
 
 __all__ = ["cluster"]
 pytestmark = pytest.mark.django_db
@@ -145,7 +146,7 @@ JSON = st.recursive(
 
 
 @given(value=JSON)
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(300))
 def test_any_value_becomes_one_that_a_column_holds(value: object) -> None:
     held = json.dumps(columns.document(value), allow_nan=False, ensure_ascii=False)
     held.encode()

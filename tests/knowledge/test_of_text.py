@@ -16,6 +16,7 @@ from tests.api.world import World, make_world
 from tests.fixtures.people import make_person
 from tests.flow.conftest import stage_text
 from tests.knowledge.test_of_run import STEPS, VARIABLES
+from tests.lanes import examples
 
 Browse = Callable[[User], Client]
 STAGE = stage_text(STEPS, name="deploy").replace("back_deploy", "back")
@@ -81,7 +82,7 @@ def test_a_line_that_is_being_typed_does_not_hide_the_rest(broken: str):
     assert "pipeline.variables.color" in paths
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_any_text_has_some_names(data: st.DataObject):
     lines = TEXT.split("\n")

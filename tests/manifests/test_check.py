@@ -17,6 +17,7 @@ from deployments.manifests.kinds import (
     TASK_DEFINITION,
 )
 from tests.fixtures.patience import within_cpu
+from tests.lanes import examples
 from tests.manifests import samples
 
 
@@ -234,7 +235,7 @@ KEYS = sorted(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.sampled_from(sorted(KINDS)),
     st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=5), junk, max_size=5),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from deployments.manifests.document import BadDocument, Document, parse, values_of
 from tests.fixtures.patience import within_cpu
+from tests.lanes import examples
 from tests.manifests import samples
 
 
@@ -149,7 +150,7 @@ def test_a_billion_laughs_does_not_even_smile() -> None:
     assert "aliases" in refusal(bomb).message
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text())
 def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
     read = read_or_refused(text)
@@ -160,7 +161,7 @@ def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
         assert all(read.line_of(path) for path, _ in values_of(read.value))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(st.sampled_from(list("{}[]:,-?&*!|>'\"%@` \n\t#ab1~<+") + ["\\u", "\\", "\ufeff", "---", "..."]))
 )
@@ -185,14 +186,14 @@ plain_json = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.dictionaries(st.text("abc", min_size=1), plain_json, min_size=1))
 def test_whatever_json_writes_is_read_back(value: dict[str, Any]) -> None:
     assert parse(json.dumps(value), "f").value == value
     assert parse(json.dumps(value, indent="\t", ensure_ascii=True), "f").value == value
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.dictionaries(
         st.text("abc", min_size=1),

@@ -38,6 +38,7 @@ from rbac.policy import (
     visible_to,
 )
 from tests.fixtures.people import make_person
+from tests.lanes import examples
 from tests.rbac.people import project
 from tests.watching.marker import planted
 
@@ -213,7 +214,7 @@ class PolicyAgainstModel(TestCase):
             person.key_limits = KeyLimits(key_scope, state.key_permissions)
         return person
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES, st.sampled_from(PERMISSIONS), st.integers(0, 19))
     @example(GONE, SEE_SECRET, 0)
     def test_every_question_has_the_answer_of_the_plain_model(
@@ -250,7 +251,7 @@ class PolicyAgainstModel(TestCase):
             assert {one.permission for one in verdicts if one.permitted} == here
             assert all(bool(one.assignments) == one.permitted and one.reason for one in verdicts)
 
-    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)
     @example(GONE)
     def test_what_is_remembered_is_what_would_be_read(self, state: State) -> None:
@@ -260,7 +261,7 @@ class PolicyAgainstModel(TestCase):
             assert set(scopes_of_member(person)) == members
             assert permissions_anywhere(person) == anywhere
 
-    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)
     @example(GONE)
     def test_many_who_are_asked_about_together_have_the_same_answers(self, state: State) -> None:
@@ -284,7 +285,7 @@ class PolicyAgainstModel(TestCase):
         with pytest.raises(ValueError, match="without an API key"):
             Grants([person])
 
-    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)
     def test_what_one_may_hand_out_holds_for_everything_at_and_below(self, state: State) -> None:
         person = self.person(state)
@@ -293,7 +294,7 @@ class PolicyAgainstModel(TestCase):
             for permission in permissions_over(person, scope) & set(PERMISSIONS[:4]):
                 assert all(allowed(state, permission, "", "", p) for p in below)
 
-    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)
     def test_a_key_never_adds_anything(self, state: State) -> None:
         person = self.person(state)
