@@ -217,19 +217,20 @@ def sharpest(need: Need, turn: int) -> tuple[Standing, ...]:
 
     Here every role is asked, for a wrong permission shows with some role only, and of roles that are all but
     the same another one in each `turn`. Next door it is the mightiest: whatever gets past would get past with
-    it. From above, where only inheritance is left to see, it is one who may and one who may not.
+    it. From above, where only inheritance is left to see, it is one who may or may not, from another place in
+    each `turn`.
     """
     if isinstance(need, SignedIn | Open):
         return NOBODY, STRANGER, Standing("viewer", HERE), ADMIN
     chosen: list[Standing] = []
-    for place in (HERE, *((ORGANIZATION, ACCOUNT) if turn % 2 else (ACCOUNT, ORGANIZATION))):
+    for place in (HERE, ORGANIZATION if turn % 2 else ACCOUNT):
         alike: dict[tuple[bool, int], list[Standing]] = {}
         for role in GRANTED:
             who = Standing(role, place)
             alike.setdefault((role in ADMINS or place != HERE, need.status(who)), []).append(who)
         some = [several[turn % len(several)] for (is_alike, _), several in alike.items() if is_alike]
         others = [who for (is_alike, _), several in alike.items() if not is_alike for who in several]
-        chosen += [*some, *others] if place == HERE else some[len(chosen) % 2 :][:1] or some[:1]
+        chosen += [*some, *others] if place == HERE else some[turn // 2 % 2 :][:1] or some[:1]
     outside = (Standing("account_admin", SIBLING), STRANGER, NOBODY)[turn % 3]
     owner = (ADMIN,) if isinstance(need, Owner) else ()
     return (*chosen, *owner, outside)
