@@ -59,7 +59,7 @@ def test_a_worker_that_dies_over_a_write_writes_nothing_twice(play: Play) -> Non
 
 def test_a_worker_that_dies_before_or_in_a_rollback_still_puts_all_back(play: Play) -> None:
     calm = play.run("crash")
-    for place in (_at_every_write("call.sent"), _now_and_then(FAILPOINTS, 25)):
+    for place in (_at_every_write("call.sent"), _now_and_then(FAILPOINTS, 17)):
         execution = play.dying_at(place, "crash")
         _as_if_nobody_died(play, execution, calm)
         assert play.changed() == []
