@@ -19,6 +19,12 @@ class Behavior:
     healthy: bool = True
     exits_after: float | None = None
     exit_code: int = 0
+    # What ECS says of the container where it ended so.
+    exit_reason: str = ""
+    # The exit code where ECS stops it: 137 of what has to be killed.
+    stopped_code: int = 0
+    # Seconds after which AWS takes the capacity back, as it does with Fargate Spot.
+    interrupted_after: float | None = None
     lines: tuple[str, ...] = ()
 
 
@@ -46,6 +52,37 @@ BEHAVIORS: Mapping[str, Behavior] = {
         exits_after=25,
         exit_code=1,
         lines=("starting", "listening on port {port}", "WARN health check answers 503: not ready"),
+    ),
+    "oom": Behavior(
+        "oom",
+        exits_after=8,
+        exit_code=137,
+        exit_reason="OutOfMemoryError: Container killed due to memory usage",
+        lines=("starting", "loading the whole catalogue into memory"),
+    ),
+    # Somebody inside the machine killed it, and ECS does not know why.
+    "killed": Behavior("killed", exits_after=8, exit_code=137, lines=("starting", "working")),
+    # Never healthy, and deaf to SIGTERM: ECS kills it.
+    "stuck": Behavior(
+        "stuck",
+        healthy=False,
+        exits_after=25,
+        exit_code=137,
+        stopped_code=137,
+        lines=("starting", "waiting for a lock"),
+    ),
+    # Healthy for long enough that ECS calls the deployment completed.
+    "late": Behavior(
+        "late",
+        exits_after=58,
+        exit_code=1,
+        lines=("starting", "listening on port {port}", "FATAL the lease of the licence ran out"),
+    ),
+    "spot": Behavior(
+        "spot",
+        interrupted_after=15,
+        stopped_code=143,
+        lines=("starting", "listening on port {port}", "SIGTERM received"),
     ),
     "done": Behavior(
         "done",

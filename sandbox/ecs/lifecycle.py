@@ -20,6 +20,7 @@ FAILED_TO_START = "TaskFailedToStart"
 EXITED = "EssentialContainerExited"
 BY_SCHEDULER = "ServiceSchedulerInitiated"
 BY_USER = "UserInitiated"
+INTERRUPTED = "SpotInterruption"
 
 
 def behavior_of(task: Task) -> Behavior:
@@ -125,13 +126,18 @@ def _activated(backend: "SandboxEcs", task: Task) -> None:
         container["imageDigest"] = digest_of(container["image"])
     targets.register(backend, task)
     exits_after = behavior_of(task).exits_after
-    judged_by_health = not behavior_of(task).healthy and _is_checked(backend, task)
-    _enter(task, "RUNNING", NEVER if exits_after is None or judged_by_health else exits_after)
+    judged_by_health = not behavior_of(task).healthy and is_checked(backend, task)
+    ends_after = None if judged_by_health else exits_after
+    ends = [seconds for seconds in (ends_after, behavior_of(task).interrupted_after) if seconds is not None]
+    _enter(task, "RUNNING", min(ends, default=NEVER))
 
 
 def _exited(backend: "SandboxEcs", task: Task) -> None:
     output.print_lines(backend.account_id, backend.region_name, task, _definitions(backend, task))
     behavior = behavior_of(task)
+    if behavior.interrupted_after is not None:
+        stop(backend, task, code=INTERRUPTED, reason="Your Spot Task was interrupted.")
+        return
     age = behavior.exits_after or 0
     # What has not ended by itself is stopped with the task, and ends well.
     ends = {d["name"]: image_behavior(d["image"]) for d in _definitions(backend, task)}
@@ -139,6 +145,8 @@ def _exited(backend: "SandboxEcs", task: Task) -> None:
         own = ends.get(container["name"], RUNS)
         has_ended = own.exits_after is not None and own.exits_after <= age
         container["exitCode"] = own.exit_code if has_ended else 0
+        if has_ended and own.exit_reason:
+            container["reason"] = own.exit_reason
     task.execution_stopped_at = CLOCK.now()
     stop(backend, task, code=EXITED, reason="Essential container in task exited")
 
@@ -152,7 +160,7 @@ def _stopped_containers(task: Task) -> None:
     for container in task.containers:
         container["lastStatus"] = "STOPPED"
         if task.started_at is not None:
-            container.setdefault("exitCode", 0)
+            container.setdefault("exitCode", image_behavior(container["image"]).stopped_code)
 
 
 def _killed(_: "SandboxEcs", task: Task) -> None:
@@ -221,7 +229,8 @@ def _check_health(backend: "SandboxEcs", task: Task) -> bool:
     return True
 
 
-def _is_checked(backend: "SandboxEcs", task: Task) -> bool:
+def is_checked(backend: "SandboxEcs", task: Task) -> bool:
+    """Whether a target group or a container health check says how a task is."""
     return bool(task.targets) or any(d.get("healthCheck") for d in _definitions(backend, task))
 
 
@@ -238,4 +247,4 @@ def is_healthy(backend: "SandboxEcs", task: Task) -> bool:
         return False
     if task.targets and not targets.are_healthy(backend, task):
         return False
-    return _is_checked(backend, task) or CLOCK.elapsed - task.running_since >= UNCHECKED_SECONDS
+    return is_checked(backend, task) or CLOCK.elapsed - task.running_since >= UNCHECKED_SECONDS

@@ -29,6 +29,7 @@ class View:
     service: Service
     tasks: tuple[Task, ...]
     healthy: frozenset[str]
+    unchecked: frozenset[str]
 
     def of(self, deployment: Deployment) -> list[Task]:
         return [t for t in self.tasks if t.started_by == deployment.id]
@@ -43,11 +44,16 @@ class View:
     def is_healthy(self, task: Task) -> bool:
         return task.task_arn in self.healthy
 
+    def serves(self, task: Task) -> bool:
+        """Whether a task of an earlier deployment counts: healthy, or running where nothing checks it."""
+        return self.is_healthy(task) or (task.is_running and task.task_arn in self.unchecked)
+
 
 def look(backend: "SandboxEcs", service: Service) -> View:
     tasks = tuple(backend.tasks_of(service))
     healthy = frozenset(t.task_arn for t in tasks if lifecycle.is_healthy(backend, t))
-    return View(service, tasks, healthy)
+    unchecked = frozenset(t.task_arn for t in tasks if not lifecycle.is_checked(backend, t))
+    return View(service, tasks, healthy, unchecked)
 
 
 def reconcile(backend: "SandboxEcs", service: Service) -> bool:
@@ -153,18 +159,18 @@ def _superfluous(
 ) -> list[Task]:
     """The tasks to stop now.
 
-    Of earlier deployments: those that are not healthy, and of the healthy ones as many as are not needed to
-    stay above the minimum, either because enough new ones are healthy or because there is no room to start
-    the new ones otherwise. Of the primary deployment: what exceeds the desired count.
+    Of earlier deployments: those that serve nobody, and of those that serve as many as are not needed to stay
+    above the minimum, either because enough new ones are healthy or because there is no room to start the new
+    ones otherwise. Of the primary deployment: what exceeds the desired count.
     """
     desired = view.service.desired_count
-    chosen = [t for t in others if not view.is_healthy(t)]
-    healthy_others = [t for t in others if view.is_healthy(t)]
-    healthy_mine = [t for t in mine if view.is_healthy(t)]
-    healthy = len(healthy_others) + len(healthy_mine)
-    surplus = max(healthy - desired, missing - len(chosen), 0)
-    allowed = max(min(healthy - lower, surplus), 0)
-    chosen += healthy_others[:allowed]
+    chosen = [t for t in others if not view.serves(t)]
+    # The youngest first: the older ones are known to be healthy.
+    serving = sorted((t for t in others if view.serves(t)), key=view.is_healthy)
+    counted = len(serving) + sum(1 for t in mine if view.is_healthy(t))
+    surplus = max(counted - desired, missing - len(chosen), 0)
+    allowed = max(min(counted - lower, surplus), 0)
+    chosen += serving[:allowed]
     excess = len(mine) - desired
     if excess > 0:
         chosen += sorted(mine, key=view.is_healthy)[:excess]

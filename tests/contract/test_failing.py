@@ -33,6 +33,42 @@ def test_only_the_container_that_crashed_has_its_exit_code(aws: Aws) -> None:
     assert {c["name"]: c["exitCode"] for c in task["containers"]} == {"web": 0, "side": 1}
 
 
+@pytest.mark.source("ECS developer guide, stopped task error codes: OutOfMemoryError, SpotInterruption")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
+@pytest.mark.parametrize(
+    ("tag", "stop_code", "exit_code", "reason"),
+    [
+        ("oom", "EssentialContainerExited", 137, "OutOfMemoryError: Container killed due to memory usage"),
+        ("killed", "EssentialContainerExited", 137, None),
+        ("spot", "SpotInterruption", 143, None),
+        ("late", "EssentialContainerExited", 1, None),
+    ],
+)
+def test_a_container_that_is_killed_says_why_only_where_ecs_knows(
+    aws: Aws, tag: str, stop_code: str, exit_code: int, reason: str | None
+) -> None:
+    aws.create(tag)
+    aws.advance(100)
+    task = aws.tasks("STOPPED")[0]
+    assert task["stopCode"] == stop_code
+    assert task["containers"][0]["exitCode"] == exit_code
+    assert task["containers"][0].get("reason") == reason
+
+
+@pytest.mark.source("ECS API, Container: exitCode; ECS developer guide, container health checks")
+@pytest.mark.needs_sandbox("an image that decides how its container ends")
+def test_a_container_that_does_not_end_when_its_health_check_failed_is_killed(aws: Aws) -> None:
+    aws.create(
+        taskDefinition=aws.register(
+            "stuck", containerDefinitions=[aws.container("stuck", healthCheck=HEALTH_CHECK)]
+        )
+    )
+    aws.advance(100)
+    task = aws.tasks("STOPPED")[0]
+    assert task["stoppedReason"] == "Task failed container health checks"
+    assert task["containers"][0]["exitCode"] == 137
+
+
 @pytest.mark.source("ECS developer guide, CannotPullContainer task errors")
 @pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_nopull_fails_to_start_and_names_the_image(aws: Aws) -> None:

@@ -117,6 +117,22 @@ def test_percentages_bound_how_many_tasks_run(aws: Aws, low: int, high: int, few
     assert states(aws.service()["deployments"]) == [("PRIMARY", "COMPLETED")]
 
 
+@pytest.mark.source("ECS API, DeploymentConfiguration: minimumHealthyPercent")
+@pytest.mark.needs_sandbox("its clock")
+def test_the_minimum_counts_tasks_of_every_deployment_that_is_under_way(aws: Aws) -> None:
+    aws.create(count=3)
+    # The tasks run, and nothing has vouched for them yet.
+    aws.advance(25)
+    assert aws.service()["runningCount"] == 3
+    aws.roll("v2")
+    running = []
+    for _ in range(60):
+        aws.advance(3)
+        running.append(aws.service()["runningCount"])
+    assert min(running) >= 3
+    assert states(aws.service()["deployments"]) == [("PRIMARY", "COMPLETED")]
+
+
 @pytest.mark.source("ECS developer guide, service event messages")
 @pytest.mark.needs_sandbox("its clock")
 def test_percentages_that_leave_no_room_are_told_once(aws: Aws) -> None:
