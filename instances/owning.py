@@ -1,15 +1,20 @@
-"""Which service and infrastructure of Slipway an ECS service belongs to: those of who changed it last."""
+"""Which service and infrastructure of Slipway an ECS service belongs to: those of who changed it last.
+
+Whoever only named it, and was refused or failed before it changed anything, does not own it.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from django.db.models import Max
+from django.db.models import Exists, Max, OuterRef
 
 from deployments.engine.shared import slot_key
-from deployments.models import SlotClaim, StageExecution
+from deployments.models import Call, SlotClaim, StageExecution
+from deployments.states import CallState
 from instances.models import SyncedCluster
 
+WRITES = ("CreateService", "UpdateService", "DeleteService")
 Known = Mapping[str, tuple[int | None, int | None]]
 Source = Callable[[SyncedCluster, Sequence[str]], Known]
 _further: list[Source] = []
@@ -53,6 +58,12 @@ class Owners:
         return self.known.get(name, (None, None))
 
 
+def _wrote(stage: str) -> Exists:
+    """Whether a stage has changed ECS services; `stage` leads to it from the row that is asked about."""
+    calls = Call.objects.filter(service="ecs", operation__in=WRITES, state=CallState.ANSWERED)
+    return Exists(calls.filter(step__stage=OuterRef(stage)))
+
+
 def _main(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
     """The latest stages by the ECS service that each is about."""
     stages = StageExecution.objects.filter(
@@ -60,7 +71,7 @@ def _main(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
         region=cluster.region,
         cluster=cluster.cluster,
         ecs_service__in=names,
-    )
+    ).filter(_wrote("pk"))
     return dict(stages.values("ecs_service").annotate(latest=Max("pk")).values_list("ecs_service", "latest"))
 
 
@@ -68,7 +79,7 @@ def _claimed(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
     """The latest stages by the ECS services that their steps held."""
     keys = keys_of(cluster, names)
     claims = SlotClaim.objects.filter(
-        key__in=keys, held_at__isnull=False, stage__connector=cluster.connector_id
+        _wrote("stage"), key__in=keys, held_at__isnull=False, stage__connector=cluster.connector_id
     )
     rows = claims.values("key").annotate(latest=Max("stage")).values_list("key", "latest")
     return {keys[key]: stage for key, stage in rows}

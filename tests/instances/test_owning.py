@@ -3,11 +3,12 @@
 import pytest
 
 from delegates.clock import database_now
-from deployments.models import Infrastructure
+from deployments.models import Infrastructure, Manifest, Service
 from instances.clusters import due, enter_new, follow_deployments
 from instances.models import SeenService, ServiceInstance, SyncedCluster
 from instances.queries import cluster_of
 from tests.deployments.driving import Drive
+from tests.deployments.test_rolling import SERVICE_FILE, TASK_FILE
 from tests.flow.conftest import DEPLOY, Write, job, write
 from tests.flow.test_slots import _parallel, _pipeline, _scale, worker
 from tests.instances.test_sync import sync
@@ -57,3 +58,20 @@ def test_a_cluster_that_an_infrastructure_names_by_an_expression_is_followed_by_
     assert due(database_now(), 9) == [cluster.pk]
     sync()
     assert SeenService.objects.get().infrastructure == Infrastructure.objects.get()
+
+
+def test_who_only_named_an_ecs_service_and_changed_nothing_does_not_own_it(drive: Drive) -> None:
+    owner = drive.run("1.27").stages.get().service
+    other = Service.objects.get(identifier="canary_app")
+    yaml = drive.pipeline.yaml.replace("serviceRef: myapp", f"serviceRef: {other.identifier}")
+    assert yaml != drive.pipeline.yaml
+    for kind, file in (("EcsServiceDefinition", SERVICE_FILE), ("EcsTaskDefinition", TASK_FILE)):
+        Manifest.objects.filter(service=other, kind=kind).update(paths=[file])
+    drive.pipeline.yaml = yaml
+    drive.pipeline.save(update_fields=["yaml"])
+    drive.sandbox.fault("denied", service="ecs", operation="RegisterTaskDefinition")
+    execution = drive.run("1.28")
+    assert execution.status == "FAILED"
+    assert execution.stages.get().service == other
+    sync()
+    assert SeenService.objects.get(name="myapp").service == owner
