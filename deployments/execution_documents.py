@@ -41,6 +41,7 @@ def execution_facts(execution: Execution) -> dict[str, Any]:
         "status": execution.status,
         "outcome": execution.outcome or None,
         "failure": execution.failure,
+        "notes": execution.notes,
         "ignored_failures": sum(
             step.status == Status.IGNORE_FAILED for stage in stages for step in stage.steps.all()
         ),

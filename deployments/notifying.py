@@ -21,6 +21,7 @@ _ENDED: Final = {
     Status.ABORTED: "was aborted",
     Status.EXPIRED: "expired",
     Status.APPROVAL_REJECTED: "was rejected",
+    Status.ROLLED_BACK: "was rolled back",
 }
 
 
@@ -31,7 +32,7 @@ def tell_end(execution: Execution, mask: Mask) -> None:
     if not wanted:
         return
     word = _ENDED.get(Status(execution.status), "failed")
-    back = execution.outcome == Outcome.ROLLED_BACK
+    back = execution.outcome == Outcome.ROLLED_BACK and execution.status != Status.ROLLED_BACK
     fact = _fact(execution, f"{word} and was rolled back" if back else word, _why(execution), mask)
     notify(*(replace(fact, event=event) for event in events if event in wanted))
 
@@ -65,7 +66,7 @@ def tell_intervention(execution: Execution, step: StepExecution, until: datetime
 def _events_of_end(execution: Execution) -> tuple[Event, ...]:
     was_rolled_back = execution.outcome == Outcome.ROLLED_BACK
     back = (Event.ROLLBACK_ENDED,) if was_rolled_back else ()
-    if execution.status in (Status.SUCCESS, Status.IGNORE_FAILED):
+    if execution.status in (Status.SUCCESS, Status.IGNORE_FAILED, Status.ROLLED_BACK):
         return back or (Event.EXECUTION_SUCCEEDED,)
     first = Event.EXECUTION_ABORTED if execution.status == Status.ABORTED else Event.EXECUTION_FAILED
     return (first, *back)

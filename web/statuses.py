@@ -106,7 +106,9 @@ LOOKS: Final[dict[str, Look]] = {
     "NEVER": Look("Not tested", "queued", "queued"),
 }
 
-ENDED: Final = frozenset({"SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED"})
+ENDED: Final = frozenset(
+    {"SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED", "ROLLED_BACK"}
+)
 
 
 def look_of(status: str | None) -> Look:

@@ -192,6 +192,10 @@ class Rollout(Protocol):
 
     def know(self, name: str) -> Any: ...
     def log(self, text: str, level: str = "info") -> None: ...
+    def note(self, text: str) -> None:
+        """Log a warning, and keep it beside the outcome: somebody interfered, or the result needs a word."""
+        ...
+
     def now(self) -> datetime: ...
     def see_service(self, name: str) -> Seen:
         """The ECS service in a snapshot begun after this step's last write was answered (rule 10)."""
@@ -206,6 +210,10 @@ class Rollout(Protocol):
 
         At `until` it wants to look again all the same.
         """
+        ...
+
+    def sleep(self, until: datetime) -> None:
+        """Look again at that moment and not before, however the ECS service looks meanwhile."""
         ...
 
     def ask_approval(self, asked: AskedApproval) -> None:
@@ -258,6 +266,10 @@ class Action:
     def is_done(self, rollout: Rollout) -> bool:
         """One look, read only; raises `ActionFailed` when it will never be."""
         return True
+
+    def last_words(self, rollout: Rollout) -> ActionFailed | None:
+        """One last look when the step's time is over: what is known of why it took so long."""
+        return None
 
     def prepare_undo(self, rollout: Rollout) -> None:
         """What must be written before `may_undo` can come true; most undos need nothing."""

@@ -67,12 +67,6 @@ _PATTERNS = (
         "Read the reason above: most often the subnet has no route to AWS's endpoints.",
     ),
     _Pattern(
-        r"OutOfMemory|exit code 137",
-        "OUT_OF_MEMORY",
-        "Container {container} was killed because it used more memory than it may.",
-        "Raise memory in the task definition, or find out what needs that much.",
-    ),
-    _Pattern(
         r"failed ELB health checks",
         "TARGET_UNHEALTHY",
         "The load balancer found the task unhealthy.",
@@ -90,7 +84,15 @@ _PATTERNS = (
         "AWS took the capacity away under the task.",
         "Run again, or keep some tasks on capacity that is not Spot.",
     ),
+    # Below what AWS says of the whole task: a container that AWS stopped may be killed as well.
+    _Pattern(
+        r"OutOfMemory",
+        "OUT_OF_MEMORY",
+        "Container {container} was killed because it used more memory than it may.",
+        "Raise memory in the task definition, or find out what needs that much.",
+    ),
 )
+KILLED = 137
 
 
 def cause_of(task: EcsTask, container: Container | None) -> Cause:
@@ -107,13 +109,18 @@ def cause_of(task: EcsTask, container: Container | None) -> Cause:
 
 
 def _evidence(task: EcsTask) -> str:
-    parts = [task.stop_code, task.stopped_reason]
-    for container in task.containers:
-        parts += [container.reason, f"exit code {container.exit_code}"]
+    parts = [task.stop_code, task.stopped_reason, *(container.reason for container in task.containers)]
     return "\n".join(part for part in parts if part)
 
 
 def _by_exit_code(container: Container | None, task: EcsTask) -> Cause:
+    if container is not None and container.exit_code == KILLED:
+        return Cause(
+            "KILLED",
+            f"Container {container.name} was killed (exit code {KILLED}), and AWS does not say why.",
+            "A guess: it used more memory than it may. Compare its memory use with the limit in the task "
+            "definition; a container that does not end within its stopTimeout is killed too.",
+        )
     if container is not None and container.exit_code is not None:
         return Cause(
             "CONTAINER_EXITED",

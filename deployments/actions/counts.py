@@ -31,19 +31,30 @@ def count_to_ask(
 
 
 def count_before(rollout: Rollout, before: Mapping[str, Any], live: EcsService) -> int:
-    """The desired count that an undo asks for: what was there, unless auto scaling has the say again."""
+    """The desired count that an undo asks for: what was there, unless others have the say.
+
+    Auto scaling that goes on again has it, and somebody who has changed the count since we asked for it.
+    """
     target = found_before(rollout).target
     if target is None:
-        return int(before["desired"])
+        return live.desired if is_count_of_others(rollout, before, live.desired) else int(before["desired"])
     count = int(before["desired"]) if is_suspended(rollout) else live.desired
     return min(max(count, target.min_capacity), target.max_capacity)
+
+
+def is_count_of_others(rollout: Rollout, before: Mapping[str, Any], count: int) -> bool:
+    """Whether a count is neither what was there before nor what this step asked for."""
+    asked = rollout.know("desiredCount")
+    return asked is not None and count not in (asked, before["desired"])
 
 
 def is_count_as_before(rollout: Rollout, before: Mapping[str, Any], count: int) -> bool:
     """Whether a count is what a rollback should have come to."""
     target = found_before(rollout).target
-    if count == before["desired"] or target is None:
-        return bool(count == before["desired"])
+    if count == before["desired"]:
+        return True
+    if target is None:
+        return is_count_of_others(rollout, before, count)
     return target.min_capacity <= count <= target.max_capacity
 
 

@@ -5,12 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 from aws.errors import AwsError
-from aws.types import Container, EcsService, EcsTask
+from aws.types import Container, Deployment, EcsService, EcsTask, moment
 from deployments.actions.base import ActionFailed, Rollout
 from deployments.actions.causes import Cause, cause_of
 
 LOG_LINES = 10
 HEALTHY_AFTER = timedelta(seconds=40)
+# How far the clocks of two parts of AWS may differ.
+CLOCKS_APART = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Diagnosis:
     lines: tuple[str, ...]
     failures: int
     any_healthy: bool
+    lived: float
+    """For how many seconds the task ran that failed last."""
     container: str
     exit_code: int | None
 
@@ -53,12 +57,14 @@ def diagnose(
     """Look at the stopped tasks of this deployment; None while none has failed.
 
     Whether any task is healthy is asked once `enough` have failed; 0 is never.
+    Raises `AwsError` where AWS refuses to show the tasks.
     """
     arns = rollout.ecs.list_tasks(rollout.cluster, service=service.name, desired_status="STOPPED")
     stopped = rollout.ecs.describe_tasks(rollout.cluster, arns[:100]) if arns else []
-    failed = sorted(
-        (task for task in stopped if task.started_by == deployment_id and _has_failed(task)), key=_moment
-    )
+    ours = service.deployment(deployment_id)
+    mine = [task for task in stopped if is_of_deployment(task, deployment_id, ours)]
+    _tell_stopped_by_others(rollout, mine)
+    failed = sorted((task for task in mine if _has_failed(task)), key=_moment)
     if not failed:
         return None
     first = failed[0]
@@ -69,11 +75,33 @@ def diagnose(
         lines=tuple(tell(rollout, first, container, cause)) if not rollout.progress.get("diagnosed") else (),
         failures=len(failed),
         any_healthy=0 < enough <= len(failed) and _any_healthy(rollout, service, deployment_id, failed[-1]),
+        lived=_lived(failed[-1]),
         container=container.name if container else "",
         exit_code=container.exit_code if container else None,
     )
     rollout.progress["first failure"] = diagnosis.as_notes()
     return diagnosis
+
+
+def is_of_deployment(task: EcsTask, deployment_id: str, deployment: Deployment | None) -> bool:
+    """Whether a deployment started a task: its id, its task definition, and not before it began."""
+    if task.started_by != deployment_id:
+        return False
+    if deployment is None:
+        return True
+    begun = deployment.created_at
+    is_later = begun is None or task.created_at is None or task.created_at >= begun - CLOCKS_APART
+    return is_later and task.task_definition == deployment.task_definition
+
+
+def _tell_stopped_by_others(rollout: Rollout, tasks: list[EcsTask]) -> None:
+    """Name each task of this deployment that somebody stopped by hand, once, with the reason given."""
+    told = rollout.progress.setdefault("stopped by others", [])
+    for task in tasks:
+        if task.stop_code == "UserInitiated" and task.id not in told:
+            told.append(task.id)
+            why = task.stopped_reason or "no reason given"
+            rollout.note(f"Somebody stopped ECS task {task.id} of this deployment: {why}")
 
 
 def _has_failed(task: EcsTask) -> bool:
@@ -83,12 +111,22 @@ def _has_failed(task: EcsTask) -> bool:
     return task.last_status == "STOPPED" or bool(task.stop_code)
 
 
+def _lived(task: EcsTask) -> float:
+    ended = moment(task.raw.get("executionStoppedAt") or task.raw.get("stoppingAt")) or task.stopped_at
+    if task.started_at is None or ended is None:
+        return 0.0
+    return (ended - task.started_at).total_seconds()
+
+
 def _moment(task: EcsTask) -> str:
     return str(task.raw.get("stoppingAt") or task.raw.get("stoppedAt") or task.raw.get("createdAt") or "")
 
 
 def culprit(task: EcsTask) -> Container | None:
-    """The container that failed: a bad exit code first, else a reason, else the first of all."""
+    """The container that failed: first what AWS says of memory, then a bad exit code, then a reason."""
+    for container in task.containers:
+        if "OutOfMemory" in container.reason:
+            return container
     for container in task.containers:
         if container.exit_code:
             return container

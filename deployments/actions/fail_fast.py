@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from deployments.expressions import has_expression
-from guards.limits import FAIL_FAST_MINUTES, FAIL_FAST_TASKS
+from guards.limits import FAIL_FAST_MINUTES, FAIL_FAST_TASKS, STABLE_SECONDS
 
 
 class BadSetting(ValueError):
@@ -27,6 +27,11 @@ class FailFast:
     """After so many minutes without a healthy new task; 0 is never."""
     onFatalReason: bool = True
     """At the first task that failed for a reason no retry mends, such as an image that does not exist."""
+    stableSeconds: int = 10
+    """For how long no task may fail after ECS reports a deployment completed, where nothing checks the tasks.
+
+    Not waited for behind a load balancer, and where a container has a health check; 0 is at once.
+    """
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
@@ -48,6 +53,7 @@ class FailFast:
         for name, most in (
             ("failedTasks", FAIL_FAST_TASKS),
             ("minutesWithoutHealthyTask", FAIL_FAST_MINUTES),
+            ("stableSeconds", STABLE_SECONDS),
         ):
             _refuse_other_than_number(name, settled.get(name, 0), most)
         fatal = settled.get("onFatalReason", True)
@@ -60,6 +66,6 @@ class FailFast:
 def _refuse_other_than_number(name: str, value: object, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise BadSetting(
-            f"{name} of failFast must be a whole number from 0 (never) to {most}, not {value!r}",
+            f"{name} of failFast must be a whole number from 0 to {most}, not {value!r}",
             ("failFast", name),
         )

@@ -1,7 +1,10 @@
 """How one sight of an ECS service is judged: is our deployment done, still going, or over (DESIGN 5, P01)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
+from typing import Any
 
 from aws.types import Deployment, EcsService
 
@@ -14,7 +17,8 @@ class Verdict(Enum):
     FAILED = "failed"
     ROLLED_BACK_BY_AWS = "rolled back by AWS"
     # The following may be a stale read and are believed only when they stand.
-    MAYBE_ROLLED_BACK = "the deployment from before is PRIMARY"
+    MAYBE_NO_TASKS = "nothing is to run any more"
+    MAYBE_BACK = "the deployment from before is PRIMARY"
     MAYBE_SUPERSEDED = "an unknown deployment is PRIMARY"
     MAYBE_GONE = "the service is gone"
 
@@ -27,13 +31,20 @@ class Ours:
     task_definition: str
     primary_before: str
     was_seen: bool
+    wanted: int
+    """The count that our write asked for."""
+    begun: datetime | None = None
+    """When AWS says that our deployment began."""
+    known_events: frozenset[str] = frozenset()
+    """The ids of the events that were there before our write."""
 
 
 def judge(service: EcsService | None, ours: Ours) -> Verdict:
     """Judge one sight of the ECS service.
 
-    Completed means: our id is PRIMARY, its rollout is COMPLETED, the task definition is ours and
-    running >= wanted > 0, or nothing was wanted on purpose. The event text is never evidence (T19).
+    Completed means: our id is PRIMARY, its rollout is COMPLETED, the task definition is ours, and as many
+    tasks run as are asked for: more than none, unless our own write asked for none. The event text is never
+    evidence (T19).
     """
     if service is None or service.status != "ACTIVE" or service.primary is None:
         return Verdict.MAYBE_GONE
@@ -41,9 +52,9 @@ def judge(service: EcsService | None, ours: Ours) -> Verdict:
     if deployment is not None and deployment.rollout_state == "FAILED":
         return _judge_failed(service, deployment, ours)
     if service.primary.id == ours.deployment_id:
-        return Verdict.COMPLETED if _is_completed(service.primary, ours) else Verdict.GOING
+        return _judge_primary(service.primary, ours)
     if service.primary.id == ours.primary_before:
-        return Verdict.MAYBE_ROLLED_BACK
+        return Verdict.MAYBE_BACK
     return Verdict.MAYBE_SUPERSEDED
 
 
@@ -68,7 +79,37 @@ def _judge_failed(service: EcsService, deployment: Deployment, ours: Ours) -> Ve
     return Verdict.GOING if rolls_back else Verdict.FAILED
 
 
-def _is_completed(primary: Deployment, ours: Ours) -> bool:
-    if primary.task_definition != ours.task_definition or primary.running < primary.desired:
-        return False
-    return primary.rollout_state == "COMPLETED"
+def _judge_primary(primary: Deployment, ours: Ours) -> Verdict:
+    if primary.task_definition != ours.task_definition:
+        return Verdict.GOING
+    if primary.desired == 0 and ours.wanted > 0:
+        # Nothing runs, so nothing shows that the new version works.
+        return Verdict.MAYBE_NO_TASKS
+    is_there = primary.running >= primary.desired and primary.rollout_state == "COMPLETED"
+    return Verdict.COMPLETED if is_there else Verdict.GOING
+
+
+def was_rolled_back_by_aws(service: EcsService, ours: Ours) -> bool:
+    """Whether the service says itself that AWS took our deployment back: by a reason, or by a new event.
+
+    AWS writes "... circuit breaker: rolling back to deploymentId ..." and "rolling back to deployment ...".
+    """
+    reason = service.primary.rollout_state_reason if service.primary is not None else ""
+    events = [event.message for event in service.events if event.id not in ours.known_events]
+    return any("rolling back to deployment" in text for text in (reason, *events))
+
+
+def is_certain(verdict: Verdict, service: EcsService | None, ours: Ours, before: Mapping[str, Any]) -> bool:
+    """Whether a sight cannot be stale: a late copy shows the past, and this has never been before.
+
+    `before` is the service as it was remembered, with `createdAt` in `raw`.
+    """
+    primary = service.primary if service is not None else None
+    if verdict is Verdict.MAYBE_SUPERSEDED and primary is not None:
+        return bool(primary.created_at and ours.begun and primary.created_at > ours.begun)
+    if verdict is Verdict.MAYBE_NO_TASKS:
+        return ours.was_seen
+    if verdict is Verdict.MAYBE_GONE and service is not None:
+        created = before.get("raw", {}).get("createdAt")
+        return created is not None and str(created) == str(service.raw.get("createdAt"))
+    return False

@@ -1,6 +1,7 @@
 """What actions share about an ECS service: how it was before, whether it may be touched, its deletion."""
 
 from collections.abc import Mapping, Set
+from datetime import datetime
 from typing import Any
 
 from aws.types import Deployment, EcsService
@@ -41,6 +42,19 @@ def snapshot_of(service: EcsService) -> dict[str, Any]:
         "newest_events": [event.id for event in service.events],
         "raw": with_deployment_fields(service),
     }
+
+
+def remember_deployment(rollout: Rollout, service: EcsService) -> None:
+    """Remember when AWS began the deployment that our write answered with."""
+    primary = service.primary
+    if primary is not None and primary.created_at is not None:
+        rollout.remember(f"begun {primary.id}", primary.created_at.isoformat())
+
+
+def deployment_begun(rollout: Rollout, deployment_id: str) -> datetime | None:
+    """When AWS began a deployment of ours; None where that is not known."""
+    begun = rollout.recall(f"begun {deployment_id}")
+    return datetime.fromisoformat(begun) if begun else None
 
 
 def restoring_words(known: Earlier) -> tuple[str, ...]:

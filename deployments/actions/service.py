@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aws.errors import Invalid
 from aws.types import EcsService
 from deployments.actions.adoption import adopt_service_write
 from deployments.actions.base import (
@@ -16,13 +17,20 @@ from deployments.actions.base import (
     Verdict,
     action,
 )
-from deployments.actions.counts import count_before, count_to_ask, count_to_create, is_count_as_before
+from deployments.actions.counts import (
+    count_before,
+    count_to_ask,
+    count_to_create,
+    is_count_as_before,
+    is_count_of_others,
+)
 from deployments.actions.known_service import (
     GONE,
     delete_service,
     existed_before,
     is_ours,
     refuse_foreign_controller,
+    remember_deployment,
     restoring_words,
     service_words,
     snapshot_of,
@@ -34,7 +42,11 @@ from deployments.actions.service_fields import (
     ignored_by_update,
     needs_new_deployment,
 )
+from deployments.actions.task_definition import adopt_registration, register_again, registered_before
 from deployments.actions.timing import forget
+
+# The output that names the task definition that stands in for an inactive one.
+RESTORED = "restoredTaskDefinitionArn"
 
 
 @action
@@ -116,6 +128,7 @@ class CreateOrUpdateService(Action):
             deploymentId=service.primary.id if service.primary else "",
             desiredCount=service.desired,
         )
+        remember_deployment(rollout, service)
 
     def _create(
         self, rollout: Rollout, definition: Mapping[str, Any], arn: str, live: EcsService | None
@@ -193,10 +206,10 @@ class CreateOrUpdateService(Action):
             _restore(rollout, rollout.recall(self.definition), live)
 
     def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
-        before = rollout.recall("service before") or {}
-        return adopt_service_write(
-            rollout, call, task_definition=before.get("task_definition", ""), before="deployments before undo"
-        )
+        if call.operation == "RegisterTaskDefinition":
+            return adopt_registration(rollout, call, older=registered_before(rollout))
+        asked = call.params.get("taskDefinition", "")
+        return adopt_service_write(rollout, call, task_definition=asked, before="deployments before undo")
 
     def undo_words(self, known: Earlier) -> tuple[str, ...]:
         return restoring_words(known)
@@ -209,11 +222,10 @@ class CreateOrUpdateService(Action):
             if is_gone:
                 rollout.show_counts(running=0, desired=0, pending=0)
             return is_gone
-        before = rollout.recall("service before")
         if service is None or service.primary is None:
             return False
         rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
-        if service.primary.task_definition != before["task_definition"] or len(service.deployments) > 1:
+        if service.primary.task_definition != _restored(rollout) or len(service.deployments) > 1:
             return False
         settled = service.primary.rollout_state in ("COMPLETED", "", None)
         return settled and service.running >= service.desired
@@ -235,12 +247,15 @@ class CreateOrUpdateService(Action):
         if service is None or service.primary is None:
             return [Check(f"Service {name}", "ACTIVE", "does not exist", ok=False)]
         pairs = (
-            ("Task definition", before["task_definition"], service.primary.task_definition),
+            ("Task definition", _restored(rollout), service.primary.task_definition),
             ("Running tasks", service.desired, service.running),
             ("Deployments under way", 1, len(service.deployments)),
         )
         is_kept = is_count_as_before(rollout, before, service.desired)
-        note = "" if service.desired == before["desired"] else "auto scaling has moved it"
+        note = ""
+        if service.desired != before["desired"]:
+            by_others = is_count_of_others(rollout, before, service.desired)
+            note = "somebody else set it, so it stays" if by_others else "auto scaling has moved it"
         count = str(before["desired"])
         return [
             Check(f"Desired count of Service {name}", count, str(service.desired), is_kept, note),
@@ -262,8 +277,20 @@ def _restore(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) 
         f"Updating Service {name} with task definition {before['task_definition']} "
         f"and desired count {changes.get('desiredCount', live.desired)}"
     )
-    service = rollout.ecs.update_service(rollout.cluster, name, changes)
+    try:
+        service = rollout.ecs.update_service(rollout.cluster, name, changes)
+    except Invalid as refused:
+        if "inactive" not in refused.message.lower() or "taskDefinition" not in changes:
+            raise
+        changes["taskDefinition"] = register_again(rollout, before["task_definition"])
+        rollout.learn(**{RESTORED: changes["taskDefinition"]})
+        service = rollout.ecs.update_service(rollout.cluster, name, changes)
     rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+
+
+def _restored(rollout: Rollout) -> str:
+    """The task definition that a rollback brings back: the one from before, or what was registered for it."""
+    return str(rollout.know(RESTORED) or rollout.recall("service before")["task_definition"])
 
 
 def _differences(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) -> dict[str, Any]:

@@ -2,27 +2,33 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
 
+from aws.errors import AwsError
 from aws.types import EcsService
 from deployments.actions.base import Action, ActionFailed, Rollout, Seen, action
 from deployments.actions.diagnosis import Diagnosis, diagnose
 from deployments.actions.fail_fast import FailFast
-from deployments.actions.judgement import Ours, Verdict, find, has_rollback_breaker, judge
-from deployments.actions.known_service import existed_before
+from deployments.actions.judgement import (
+    Ours,
+    Verdict,
+    find,
+    has_rollback_breaker,
+    is_certain,
+    judge,
+    was_rolled_back_by_aws,
+)
+from deployments.actions.known_service import deployment_begun, existed_before
 from deployments.actions.patience import patience_ends, watch_patience
 from deployments.actions.timing import forget, is_confirmed
 
-_ODD = {
-    Verdict.MAYBE_ROLLED_BACK: (
-        "ROLLED_BACK_BY_AWS",
-        "AWS rolled the service back: the deployment from before is PRIMARY again.",
-    ),
-    Verdict.MAYBE_SUPERSEDED: (
-        "SUPERSEDED",
-        "Somebody else deployed this service meanwhile: deployment {primary} is PRIMARY, not ours ({ours}).",
-    ),
-    Verdict.MAYBE_GONE: ("FAILED", "The service is no longer there: somebody has deleted it."),
-}
+_ODD = (Verdict.MAYBE_BACK, Verdict.MAYBE_SUPERSEDED, Verdict.MAYBE_NO_TASKS, Verdict.MAYBE_GONE)
+
+
+# What the looks note of the time after ECS has reported the deployment completed.
+_COMPLETED_AT, _FAILED_THEN, _FOR = "completed at", "failed when completed", "watched for"
+_FAILURES, _FAILED_BEFORE, _LIVED = "failed tasks", "failed before completed", "seconds the last one lived"
 
 
 @action
@@ -55,21 +61,53 @@ class WaitForSteadyState(Action):
         verdict = judge(service, ours)
         if service is not None:
             _narrate(rollout, service, ours)
-        if verdict is Verdict.COMPLETED:
-            if not rollout.progress.get("settling"):
-                rollout.log(f"Waiting for Service {name} to reach steady state")
+        diagnosis = _diagnose(rollout, service, ours, self.fail_fast)
+        if verdict is Verdict.COMPLETED and service is not None:
+            if not self._stands(rollout, service, seen):
+                return False
             rollout.log(f"Service {name} reached steady state")
             self.tell_success(rollout, name)
             return True
-        diagnosis = _diagnose(rollout, service, ours, self.fail_fast)
+        rollout.progress.pop(_COMPLETED_AT, None)
         _fail_on(rollout, verdict, seen, ours, diagnosis)
         if service is not None and diagnosis is not None:
-            _fail_fast(service, ours, diagnosis, self.fail_fast)
+            _fail_fast(rollout, service, ours, diagnosis, self.fail_fast)
         minutes = self.fail_fast.minutesWithoutHealthyTask
         if service is not None and verdict is Verdict.GOING:
             watch_patience(rollout, service, ours.deployment_id, minutes)
             rollout.rest(until=patience_ends(rollout, minutes))
         return False
+
+    def _stands(self, rollout: Rollout, service: EcsService, seen: Seen) -> bool:
+        """Whether the service has stayed completed for long enough; a failed task begins that time anew."""
+        if not rollout.progress.get("settling"):
+            rollout.progress["settling"] = True
+            rollout.log(f"Waiting for Service {service.name} to reach steady state")
+        if not self.fail_fast.stableSeconds or service.desired == 0 or _is_checked(rollout, service):
+            return True
+        progress, failures = rollout.progress, rollout.progress.get(_FAILURES, 0)
+        progress.setdefault(_FAILED_BEFORE, failures)
+        _fail_after_completed(rollout, self.fail_fast)
+        if _COMPLETED_AT not in progress or failures > progress[_FAILED_THEN]:
+            # A task that failed shows for how long one has to watch.
+            seconds = self.fail_fast.stableSeconds + progress.get(_LIVED, 0)
+            began = seen.begun.isoformat()
+            progress.update({_COMPLETED_AT: began, _FAILED_THEN: failures, _FOR: seconds})
+            rollout.log(f"ECS reports completed, watching for {seconds} s")
+        until = datetime.fromisoformat(progress[_COMPLETED_AT]) + timedelta(seconds=progress[_FOR])
+        if seen.begun >= until:
+            return True
+        rollout.sleep(until)
+        return False
+
+    def last_words(self, rollout: Rollout) -> ActionFailed | None:
+        ours = _ours(rollout)
+        service = rollout.see_service(rollout.know("serviceName")).service
+        diagnosis = None
+        if service is not None and not rollout.progress.get("first failure"):
+            diagnosis = _tell_diagnosis(rollout, service, ours, self.fail_fast)
+        known = diagnosis.as_notes() if diagnosis else rollout.progress.get("first failure")
+        return _from_notes(known, "TIMED_OUT") if known else None
 
     def tell_success(self, rollout: Rollout, name: str) -> None:
         """The last lines of the step."""
@@ -80,12 +118,24 @@ class WaitForSteadyState(Action):
 
 
 def _ours(rollout: Rollout) -> Ours:
+    before = rollout.recall("service before") or {}
+    deployment_id = rollout.know("deploymentId")
     return Ours(
-        deployment_id=rollout.know("deploymentId"),
+        deployment_id=deployment_id,
         task_definition=rollout.know("taskDefinitionArn"),
-        primary_before=(rollout.recall("service before") or {}).get("primary", ""),
+        primary_before=before.get("primary", ""),
         was_seen=bool(rollout.progress.get("seen")),
+        wanted=rollout.know("desiredCount"),
+        begun=deployment_begun(rollout, deployment_id),
+        known_events=frozenset(before.get("newest_events", ())),
     )
+
+
+def _is_checked(rollout: Rollout, service: EcsService) -> bool:
+    """Whether a load balancer or a health check of a container vouches for the tasks."""
+    containers = (rollout.recall("task definition") or {}).get("containerDefinitions", [])
+    is_behind_balancer = any(one.get("targetGroupArn") for one in service.raw.get("loadBalancers", []))
+    return is_behind_balancer or any(one.get("healthCheck") for one in containers)
 
 
 def _narrate(rollout: Rollout, service: EcsService, ours: Ours) -> None:
@@ -94,6 +144,13 @@ def _narrate(rollout: Rollout, service: EcsService, ours: Ours) -> None:
     if deployment is None:
         return
     rollout.show_counts(running=deployment.running, desired=deployment.desired, pending=deployment.pending)
+    told = rollout.progress.setdefault("count told", ours.wanted)
+    if service.desired != told:
+        rollout.progress["count told"] = service.desired
+        rollout.note(
+            f"The desired count of Service {service.name} was changed from {told} to {service.desired} while "
+            "this deployment ran: by somebody else, or by auto scaling"
+        )
     counts = f"{deployment.running}/{deployment.desired}"
     if rollout.progress.get("counts") != counts:
         rollout.progress["counts"] = counts
@@ -109,8 +166,24 @@ def _diagnose(
     """Ask for stopped tasks only when something hints at a failure: the quota of AWS is shared."""
     if service is None or not _is_suspicious(rollout, service, ours):
         return None
-    diagnosis = diagnose(rollout, service, ours.deployment_id, enough=settings.failedTasks)
-    if diagnosis is not None and not rollout.progress.get("diagnosed"):
+    return _tell_diagnosis(rollout, service, ours, settings)
+
+
+def _tell_diagnosis(
+    rollout: Rollout, service: EcsService, ours: Ours, settings: FailFast
+) -> Diagnosis | None:
+    """Explain the first failure in the log, once. Where AWS refuses to show the tasks, say that once."""
+    try:
+        diagnosis = diagnose(rollout, service, ours.deployment_id, enough=settings.failedTasks)
+    except AwsError as error:
+        if not rollout.progress.get("diagnosis refused"):
+            rollout.progress["diagnosis refused"] = True
+            rollout.log(f"Why tasks stop is not known: {error.sentence}", "warning")
+        return None
+    if diagnosis is None:
+        return None
+    rollout.progress.update({_FAILURES: diagnosis.failures, _LIVED: round(diagnosis.lived)})
+    if not rollout.progress.get("diagnosed"):
         rollout.progress["diagnosed"] = True
         for line in diagnosis.lines:
             rollout.log(line, "error" if line else "info")
@@ -143,13 +216,49 @@ def _fail_on(rollout: Rollout, verdict: Verdict, seen: Seen, ours: Ours, diagnos
         raise _failure(
             "ROLLED_BACK_BY_AWS", "The circuit breaker of the service rolled it back.", diagnosis, rollout
         )
-    for odd, (outcome, sentence) in _ODD.items():
+    before = rollout.recall("service before") or {}
+    for odd in _ODD:
         if verdict is not odd:
             forget(rollout, odd.value)
-        elif is_confirmed(rollout, odd.value, seen.begun) and _may_conclude(rollout, verdict, ours, seen):
-            primary = seen.service.primary if seen.service else None
-            text = sentence.format(primary=primary.id if primary else "none", ours=ours.deployment_id)
+            continue
+        is_sure = is_certain(verdict, seen.service, ours, before)
+        if is_sure or (
+            is_confirmed(rollout, odd.value, seen.begun) and _may_conclude(rollout, verdict, ours, seen)
+        ):
+            outcome, text = _odd_words(verdict, seen, ours)
             raise _failure(outcome, text, diagnosis, rollout)
+
+
+def _odd_words(verdict: Verdict, seen: Seen, ours: Ours) -> tuple[str, str]:
+    """The outcome of a deployment that others ended, and the sentence for it."""
+    service, name = seen.service, seen.name
+    if verdict is Verdict.MAYBE_GONE or service is None or service.primary is None:
+        return "FAILED", f"Service {name} is no longer there: somebody has deleted it."
+    if verdict is Verdict.MAYBE_NO_TASKS:
+        return "FAILED", (
+            f"The desired count of Service {name} was changed from {ours.wanted} to 0 while this deployment "
+            "ran. No task of the new version runs, so nobody knows whether it works."
+        )
+    primary = service.primary
+    if verdict is Verdict.MAYBE_BACK and was_rolled_back_by_aws(service, ours):
+        return (
+            "ROLLED_BACK_BY_AWS",
+            "AWS rolled the service back: the deployment from before is PRIMARY again.",
+        )
+    if verdict is Verdict.MAYBE_BACK:
+        return "SUPERSEDED", (
+            f"The deployment from before ({primary.id}) is PRIMARY again, and nothing shows that AWS rolled "
+            "back: somebody else has set the service back."
+        )
+    if primary.task_definition == ours.task_definition:
+        return "SUPERSEDED", (
+            "Somebody else forced a new deployment of the same task definition meanwhile: deployment "
+            f"{primary.id} is PRIMARY, not ours ({ours.deployment_id})."
+        )
+    return "SUPERSEDED", (
+        f"Somebody else deployed this service meanwhile: deployment {primary.id} of "
+        f"{primary.task_definition} is PRIMARY, not ours ({ours.deployment_id})."
+    )
 
 
 def _may_conclude(rollout: Rollout, verdict: Verdict, ours: Ours, seen: Seen) -> bool:
@@ -160,23 +269,44 @@ def _may_conclude(rollout: Rollout, verdict: Verdict, ours: Ours, seen: Seen) ->
     return bool(seen.begun.timestamp() - first >= 60)
 
 
-def _fail_fast(service: EcsService, ours: Ours, diagnosis: Diagnosis, settings: FailFast) -> None:
+def _fail_after_completed(rollout: Rollout, settings: FailFast) -> None:
+    """As many failed tasks after ECS has reported it completed as end a deployment before that."""
+    failed = rollout.progress.get(_FAILURES, 0) - rollout.progress[_FAILED_BEFORE]
+    if 0 < settings.failedTasks <= failed:
+        words = f"{_tasks(failed)} of this deployment failed after ECS reported it completed."
+        raise _from_notes(rollout.progress["first failure"], "FAILED", words)
+
+
+def _fail_fast(
+    rollout: Rollout, service: EcsService, ours: Ours, diagnosis: Diagnosis, settings: FailFast
+) -> None:
     """A fatal reason ends it at once; otherwise so many failed tasks with none ever healthy (P03)."""
     if diagnosis.fatal and settings.onFatalReason:
         raise diagnosis.failure("FAILED")
+    if _FAILED_BEFORE in rollout.progress:
+        _fail_after_completed(rollout, settings)
+        return
     if not settings.failedTasks or diagnosis.failures < settings.failedTasks or diagnosis.any_healthy:
         return
     if has_rollback_breaker(service) and ours.primary_before:
         return  # AWS itself is about to roll back; two rollbacks at once would fight.
-    count = "1 task" if diagnosis.failures == 1 else f"{diagnosis.failures} tasks"
-    raise diagnosis.failure("FAILED", f"{count} of this deployment failed, none got healthy. ")
+    raise diagnosis.failure(
+        "FAILED", f"{_tasks(diagnosis.failures)} of this deployment failed, none got healthy. "
+    )
+
+
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
 
 
 def _failure(outcome: str, sentence: str, diagnosis: Diagnosis | None, rollout: Rollout) -> ActionFailed:
     known = diagnosis.as_notes() if diagnosis else rollout.progress.get("first failure")
-    if diagnosis is None and known is None:
+    if known is None:
         return ActionFailed(outcome, sentence, outcome=outcome)
-    notes = known or {}
+    return _from_notes(known, outcome, sentence)
+
+
+def _from_notes(notes: Mapping[str, Any], outcome: str, sentence: str = "") -> ActionFailed:
     return ActionFailed(
         notes.get("code", outcome),
         f"{sentence} {notes.get('message', '')}".strip(),

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from aws.errors import AwsError, Denied, NotFound
+from aws.shapes import parameters_of
 from aws.types import TaskDefinition
 from deployments.actions.base import (
     Action,
@@ -71,16 +72,8 @@ class RegisterTaskDefinition(Action):
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         if call.operation != "RegisterTaskDefinition":
             return _adopt_deregistration(rollout, call)
-        late = is_old_enough_to_deny(rollout, call)
-        family = call.params["family"]
         older = rollout.recall(_OLDER if _intent_of(call.params) else _OLDER_UNTAGGED)
-        for revision in range(rollout.ecs.newest_revision(family), older, -1):
-            found = _describe(rollout, f"{family}:{revision}")
-            if found is not None and _is_ours(found, call.params):
-                return Happened({"taskDefinition": found.raw, "tags": list(call.params.get("tags", []))})
-            if found is not None and _is_older(found, call):
-                break
-        return DidNot() if late else AskAgain()
+        return adopt_registration(rollout, call, older=older)
 
     def undo(self, rollout: Rollout) -> None:
         deregister(rollout)
@@ -91,18 +84,14 @@ class RegisterTaskDefinition(Action):
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         arn = rollout.know("taskDefinitionArn")
-        found = _describe(rollout, arn) if arn else None
-        stays = found is not None and found.is_active
-        note = "it stays registered and runs nowhere" if stays else ""
-        return [
-            Check(
-                f"Task definition {arn}",
-                "not in use",
-                "ACTIVE" if stays else "deregistered",
-                ok=True,
-                note=note,
-            )
-        ]
+        if not arn:
+            return []
+        expected = "used by no deployment of the service"
+        used = _use_of(rollout, arn)
+        found = _describe(rollout, arn)
+        state = "ACTIVE" if found is not None and found.is_active else "deregistered"
+        words = f"{state}, {used or expected}"
+        return [Check(f"Task definition {arn}", expected, words, ok=not used)]
 
 
 def _use(rollout: Rollout, arn: str, definition: Mapping[str, Any]) -> None:
@@ -114,11 +103,17 @@ def _use(rollout: Rollout, arn: str, definition: Mapping[str, Any]) -> None:
 
 
 def deregister(rollout: Rollout) -> None:
-    """Make the revision that a step registered inactive; where that fails, say so and go on."""
+    """Make the revision that a step registered inactive, unless the service still uses it.
+
+    Where that fails, say so and go on.
+    """
     arn = rollout.know("taskDefinitionArn")
     if not arn:
         return
     try:
+        if used := _use_of(rollout, arn):
+            rollout.log(f"Task Definition {arn} stays registered: {used}", "warning")
+            return
         rollout.ecs.deregister_task_definition(arn)
         rollout.log(f"Deregistered Task Definition {arn}")
     except NotFound:
@@ -126,6 +121,50 @@ def deregister(rollout: Rollout) -> None:
     except AwsError as error:
         # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
         rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
+
+
+def adopt_registration(rollout: Rollout, call: CallRecord, *, older: int) -> Verdict:
+    """Whether a registration whose answer was lost took effect; `older` is a revision from before it."""
+    late = is_old_enough_to_deny(rollout, call)
+    family = call.params["family"]
+    for revision in range(rollout.ecs.newest_revision(family), older, -1):
+        found = _describe(rollout, f"{family}:{revision}")
+        if found is not None and _is_ours(found, call.params):
+            return Happened({"taskDefinition": found.raw, "tags": list(call.params.get("tags", []))})
+        if found is not None and _is_older(found, call):
+            break
+    return DidNot() if late else AskAgain()
+
+
+def register_again(rollout: Rollout, arn: str) -> str:
+    """Register what an inactive revision says as a new one; its ARN. AWS still describes inactive ones."""
+    old = rollout.ecs.describe_task_definition(arn)
+    fields = parameters_of("ecs", "RegisterTaskDefinition")
+    definition = {
+        key: value for key, value in old.raw.items() if key in fields and value not in (None, [], "")
+    }
+    rollout.remember(_OLDER, rollout.ecs.newest_revision(old.family))
+    registered = rollout.ecs.register_task_definition(definition, tags={INTENT_TAG: rollout.intent})
+    rollout.note(
+        f"Task Definition {arn} was deregistered by somebody. The rollback needs it, so it was registered "
+        f"again as {registered.arn}"
+    )
+    return registered.arn
+
+
+def registered_before(rollout: Rollout) -> int:
+    """A revision from before `register_again`."""
+    return int(rollout.recall(_OLDER) or 0)
+
+
+def _use_of(rollout: Rollout, arn: str) -> str:
+    """Which deployment of the step's ECS service uses a task definition, in words; empty if none does."""
+    name = rollout.know("serviceName")
+    service = rollout.ecs.describe_service(rollout.cluster, name) if name else None
+    for deployment in service.deployments if service is not None and service.status != "INACTIVE" else ():
+        if deployment.task_definition == arn:
+            return f"used by deployment {deployment.id} of Service {name}"
+    return ""
 
 
 def _adopt_deregistration(rollout: Rollout, call: CallRecord) -> Verdict:

@@ -163,6 +163,14 @@ class Queued(PlaceInLine):
     steps = PlaceInLine(many=True)
 
 
+class Note(serializers.Serializer[Any]):
+    """What a reader of the outcome should know: what others did meanwhile, mostly."""
+
+    at = serializers.DateTimeField()
+    step = serializers.CharField()
+    text = serializers.CharField()
+
+
 class ExecutionDocument(serializers.Serializer[Any]):
     """Everything about an execution but its log and its calls."""
 
@@ -171,6 +179,7 @@ class ExecutionDocument(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=Status.choices)
     outcome = serializers.ChoiceField(choices=Outcome.choices, allow_null=True)
     failure = Failure(allow_null=True)
+    notes = Note(many=True)
     ignored_failures = serializers.IntegerField()
     pipeline = PipelineOfExecution()
     scope = serializers.CharField()

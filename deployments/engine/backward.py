@@ -109,11 +109,18 @@ def _end(shared: Shared) -> None:
     with shared.commit(reload=True):
         if stages_back.go_further_back(shared):
             return
-        execution.ending = Status.FAILED if failed and ending == Status.SUCCESS else ending
+        execution.ending = after_rollback(ending, failed=failed)
         execution.rolling_back = False
         if not failed and _is_all_undone(execution) and execution.outcome not in KEPT_OUTCOMES:
             execution.outcome = Outcome.ROLLED_BACK
         execution.save(update_fields=["ending", "rolling_back", "outcome"])
+
+
+def after_rollback(before: str, *, failed: bool) -> str:
+    """The status after a rollback of what had this status: what had ended well is rolled back now."""
+    if before not in (Status.SUCCESS, Status.IGNORE_FAILED):
+        return before
+    return Status.FAILED if failed else Status.ROLLED_BACK
 
 
 def _is_all_undone(execution: Execution) -> bool:

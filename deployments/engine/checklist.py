@@ -1,5 +1,6 @@
 """The checklist that proves a rollback: what each undone action found before, beside what is there now."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 from deployments.actions.base import Action, Check, Rollout, known_actions
@@ -52,8 +53,8 @@ def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: 
     restored = not broken and all(row.state != ActionState.NOT_RESTORED for row in rows)
     status = Status.SUCCESS if restored else Status.FAILED
     shared.change(step, status=status, ended_at=shared.world.now())
-    lines = "\n".join(_closing_lines(checks, undone, restored=restored))
-    say(shared, step, lines, "success" if restored else "error", UNIT)
+    for line, level in _closing_lines(checks, undone, restored=restored):
+        say(shared, step, line, level, UNIT)
     with shared.commit():
         CheckedItem.objects.bulk_create(
             CheckedItem(
@@ -70,14 +71,19 @@ def _conclude(shared: Shared, step: StepExecution, checks: list[Check], undone: 
         )
 
 
-def _closing_lines(checks: list[Check], undone: int, *, restored: bool) -> list[str]:
+def _closing_lines(checks: list[Check], undone: int, *, restored: bool) -> Iterator[tuple[str, str]]:
+    """The lines of the checklist, each with the level that fits it."""
     if not undone:
-        return ["Nothing was changed in AWS, so there is nothing to undo."]
-    lines = [f"{'ok' if c.ok else 'NOT RESTORED'}: {c.subject}: {c.found}" for c in checks]
+        yield "Nothing was changed in AWS, so there is nothing to undo.", "success" if restored else "error"
+        return
     for check in checks:
-        if not check.ok:
-            lines.append(f"  expected {check.expected} {check.note}".rstrip())
-    return [
-        *lines,
-        "Rollback verified." if restored else "The rollback is not complete: see the lines above.",
-    ]
+        note = f" ({check.note})" if check.note else ""
+        if check.ok:
+            yield f"ok: {check.subject}: {check.found}{note}", "info"
+        else:
+            expected = f", expected {check.expected}"
+            yield f"NOT RESTORED: {check.subject}: found {check.found}{expected}{note}", "error"
+    if restored:
+        yield "Rollback verified.", "success"
+    else:
+        yield "The rollback is not complete: see the lines above.", "error"

@@ -44,7 +44,9 @@ def _has_failed_before(shared: Shared) -> bool:
 
 
 def _type_of(failure: ActionFailed) -> str:
-    """A failure with a container, or one that AWS judged, is of what was deployed."""
+    """A failure with a container, or one that AWS judged, is of what was deployed; unless time ran out."""
+    if failure.outcome == "TIMED_OUT":
+        return error_type("TIMED_OUT")
     return error_type(failure.code, was_judged=bool(failure.container) or failure.outcome != "FAILED")
 
 
@@ -56,6 +58,7 @@ def abort(shared: Shared, *, roll_back: bool, by: str) -> None:
     if step is not None:
         say(shared, step, text, "warning")
         if not roll_back:
+            _tell_what_goes_on(shared, step)
             started = ActionRun.objects.filter(step__in=open_steps, state=ActionState.STARTED)
             started.update(ended_at=shared.world.now())
         stop(shared, step, Status.ABORTED)
@@ -72,6 +75,17 @@ def abort(shared: Shared, *, roll_back: bool, by: str) -> None:
         begin_rollback(shared, ending=Status.ABORTED)
     else:
         set_ending(shared, Status.ABORTED)
+
+
+def _tell_what_goes_on(shared: Shared, step: StepExecution) -> None:
+    """An abort alone stops Slipway, not ECS."""
+    stage = shared.stage
+    if stage.ecs_service and stage.deployment_id:
+        text = (
+            f"Nothing is undone: ECS goes on with deployment {stage.deployment_id} of Service "
+            f"{stage.ecs_service}. Roll this execution back to bring back what ran before"
+        )
+        say(shared, step, text, "warning")
 
 
 def close_stage(shared: Shared, status: Status) -> None:

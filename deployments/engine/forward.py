@@ -58,7 +58,7 @@ def _advance_step(shared: Shared, step: StepExecution) -> timedelta | None:
     if slots.waits(shared, step):
         return _hold(shared, step, row)
     if _is_out_of_time(shared, step, row):
-        failing.fail(shared, step, row, _timed_out(step))
+        failing.fail(shared, step, row, _timed_out(shared, step, row))
         return None
     if row is None:
         _end_step(shared, step)
@@ -213,11 +213,27 @@ def _has_deployed(steps: Sequence[StepExecution]) -> bool:
     return all(step.failure is None for step in deployments or steps)
 
 
-def _timed_out(step: StepExecution) -> ActionFailed:
+def _timed_out(shared: Shared, step: StepExecution, row: ActionRun | None) -> ActionFailed:
+    """The failure at a time-out: with what the action knows of its cause, after one last look."""
     minutes = round(step.timeout_seconds / 60, 1)
+    words = f"The step did not end within its time-out of {minutes:g} minutes."
+    cause = _last_words(shared, row) if row is not None and row.start_done_at is not None else None
+    if cause is None:
+        advice = "Raise timeout of the step if this is normal for the service."
+        return ActionFailed("TIMED_OUT", f"{words} {advice}", outcome="TIMED_OUT")
     return ActionFailed(
-        "TIMED_OUT",
-        f"The step did not end within its time-out of {minutes:g} minutes. "
-        "Raise timeout of the step if this is normal for the service.",
+        cause.code,
+        f"{words} {cause.message}",
         outcome="TIMED_OUT",
+        container=cause.container,
+        exit_code=cause.exit_code,
     )
+
+
+def _last_words(shared: Shared, row: ActionRun) -> ActionFailed | None:
+    """What one last look says; nothing where it cannot be made now: the time is over all the same."""
+    end = run(shared, row, "look", lambda action, rollout: action.last_words(rollout))
+    if not isinstance(end, Finished):
+        return None
+    end.rollout.finish(keep_progress=True)
+    return end.value if isinstance(end.value, ActionFailed) else None

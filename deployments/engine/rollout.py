@@ -35,6 +35,8 @@ from deployments.regions import NO_CLUSTER, known_region
 from deployments.states import CallState, Status
 
 REPLAYED = ("start", "undo")
+# Beside one outcome nobody reads more.
+MOST_NOTES = 50
 
 
 class EngineRollout(Verbs):
@@ -61,6 +63,7 @@ class EngineRollout(Verbs):
         self._calls: list[Call] = []
         self._consumed: list[Call] = []
         self._lines: list[NewLine] = []
+        self._notes: list[str] = []
         # Written with the lines: a run of the phase that is given up leaves no trace in the row.
         self._cursors: dict[str, list[int]] = deepcopy(row.log_cursors)
         self._line = 0
@@ -76,6 +79,7 @@ class EngineRollout(Verbs):
         self.people_until: datetime | None = None
         self._rests = False
         self._rests_until: datetime | None = None
+        self.sleeps_until: datetime | None = None
 
     # --- what the journal needs -------------------------------------------------------------------
 
@@ -299,6 +303,9 @@ class EngineRollout(Verbs):
     def rest(self, until: datetime | None = None) -> None:
         self._rests, self._rests_until = True, until
 
+    def sleep(self, until: datetime) -> None:
+        self.sleeps_until = until
+
     @property
     def wakes_at(self) -> datetime | None:
         """When another look is wanted, where nothing but time is waited for."""
@@ -356,6 +363,10 @@ class EngineRollout(Verbs):
                 text=text,
             )
         )
+
+    def note(self, text: str) -> None:
+        self._notes.append(text)
+        self.log(text, "warning")
 
     def _is_new_line(self) -> bool:
         """A line of a replayed phase is known by how many calls came before it, and its place after them."""
@@ -420,6 +431,7 @@ class EngineRollout(Verbs):
         self._consumed = []
         # Before the lines: a secret among the facts is hidden in them.
         self._save_outputs()
+        self._save_notes()
         self.hand_over()
         self._hand_over_rest()
         self.shared.save_view(self.step, self._counts)
@@ -431,6 +443,18 @@ class EngineRollout(Verbs):
         if self._secret_outputs:
             kept = {**self.step.hidden_outputs, **self._secret_outputs}
             self.shared.change(self.step, secret_outputs=sources.to_json(kept))
+
+    def _save_notes(self) -> None:
+        """Add what was noted to the execution, each text once."""
+        execution = self.shared.execution
+        known = {note["text"] for note in execution.notes}
+        texts = [self.shared.mask.text(text) for text in self._notes]
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new := new[: MOST_NOTES - len(known)]:
+            at, step = self.world.now().isoformat(), self.told_in.identifier
+            added = [{"at": at, "step": step, "text": text} for text in new]
+            self.shared.change(execution, notes=[*execution.notes, *added])
+        self._notes = []
 
     def _shown(self, name: str, value: Any) -> Any:
         """A fact as people see it; one that holds a secret is known to later steps alone."""
@@ -448,6 +472,7 @@ class EngineRollout(Verbs):
         if self.is_replayed:
             return
         self._lines, self._facts, self._counts, self._consumed = [], {}, None, []
+        self._notes = []
         self._cursors = deepcopy(self.row.log_cursors)
         self.progress = deepcopy(self.row.progress)
         self.shared.forget_events()

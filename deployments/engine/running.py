@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from aws.errors import AwsError, Undelivered
+from aws.errors import AwsError, Denied, NotFound, Unauthenticated, Undelivered
 from delegates.doors import DoorClosed
 from deployments.actions.base import (
     Action,
@@ -39,6 +39,8 @@ from deployments.states import TERMINAL, CallState, Status
 SOON = timedelta(seconds=2)
 LONGEST_TROUBLE = 30
 LONGEST_REST = timedelta(seconds=60)
+# Refusals that no second try changes: a person has to do something first.
+PERMANENT = (Denied, NotFound, Unauthenticated)
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,10 @@ class Wait:
 
 @dataclass(frozen=True)
 class Failed:
-    """The phase cannot succeed."""
+    """The phase cannot succeed; where AWS itself `refuses`, trying again changes nothing."""
 
     failure: ActionFailed
+    refuses: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ def park(shared: Shared, rollout: EngineRollout, *, since: datetime, deadline: d
     """Wait for the next turn since `since`; where an ECS service is waited for, together with its group."""
     now = shared.world.now()
     shared.parking = rollout.parking(since=since, deadline=deadline)
+    if rollout.sleeps_until is not None:
+        return max(timedelta(0), min(rollout.sleeps_until - now, LONGEST_REST))
     if shared.parking is None and rollout.wakes_at is not None:
         return max(timedelta(0), min(rollout.wakes_at - now, LONGEST_REST))
     if shared.parking is None:
@@ -110,7 +115,7 @@ def run(
         return Failed(failure)
     except AwsError as error:
         _hand_over(rollout)
-        return Failed(ActionFailed(_code_of(error), error.sentence))
+        return Failed(ActionFailed(_code_of(error), error.sentence), refuses=isinstance(error, PERMANENT))
     except DoorClosed as closed:
         return Failed(ActionFailed("CONNECTOR_NOT_USABLE", str(closed)))
     except NeedsAdoption as lost:

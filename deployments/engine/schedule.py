@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from zlib import crc32
 
-EARLY, EARLY_WAIT = timedelta(seconds=10), timedelta(seconds=2)
+EARLY, EARLY_WAIT = timedelta(seconds=6), timedelta(seconds=2)
 USUAL, USUAL_WAIT = timedelta(minutes=10), timedelta(seconds=5)
 LATE_WAIT = timedelta(seconds=10)
 

@@ -28,7 +28,7 @@ def go_further_back(shared: Shared) -> bool:
     earlier = _stage_before(shared) if _is_about_all(shared) else None
     if earlier is None:
         return False
-    shared.stage.status = shared.execution.status_before_rollback
+    shared.stage.status = Status.ROLLED_BACK
     shared.stage.save(update_fields=["status"])
     slots.release(shared)
     reopen(earlier)

@@ -49,6 +49,8 @@ class Execution(models.Model):
     status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
     outcome = models.CharField(max_length=32, choices=Outcome, blank=True, default="")
     failure = models.JSONField(null=True)
+    # What others did meanwhile, and what else a reader of the outcome should know: [{at, step, text}].
+    notes = models.JSONField(default=list, blank=True)
     rolling_back = models.BooleanField(default=False)
     ending = models.CharField(max_length=32, choices=Status, blank=True, default="")
     status_before_rollback = models.CharField(max_length=32, choices=Status, blank=True, default="")

@@ -129,6 +129,9 @@ class PreviewRollout(Verbs):
     def log(self, text: str, level: str = "info") -> None:
         self._memory.lines.append((level, self._shared.mask.text(text)))
 
+    def note(self, text: str) -> None:
+        self.log(text, "warning")
+
     def now(self) -> datetime:
         return database_now()
 
@@ -140,6 +143,9 @@ class PreviewRollout(Verbs):
         """Planned services are settled at once."""
 
     def rest(self, until: datetime | None = None) -> None:
+        """There is no next look."""
+
+    def sleep(self, until: datetime) -> None:
         """There is no next look."""
 
     def ask_approval(self, asked: AskedApproval) -> None:

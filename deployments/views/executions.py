@@ -29,6 +29,7 @@ FILTERS: Final = (
     ("open", "Under way", tuple(status for status in Status if status not in TERMINAL)),
     ("success", "Success", (Status.SUCCESS, Status.IGNORE_FAILED)),
     ("failed", "Failed", (Status.FAILED, Status.EXPIRED, Status.APPROVAL_REJECTED)),
+    ("rolled-back", "Rolled back", (Status.ROLLED_BACK,)),
     ("aborted", "Aborted", (Status.ABORTED,)),
 )
 

@@ -47,6 +47,7 @@ const isIgnored = (state) => steps(state).some((step) => step.identifier === sta
 function notices(state) {
   const found = [];
   if (state.failure) found.push(failureNotice(state.failure, isIgnored(state)));
+  if (state.notes?.length) found.push(notice("waiting", "warning", h("div", {}, ...state.notes.map(({ text }) => h("div", {}, text)))));
   for (const one of state.queue?.steps || []) {
     const text = `Step ${one.step} waits for its turn on ECS service ${one.ecs_service}: position ${one.position}.`;
     found.push(notice("queued", "queued", h("span", {}, text, one.waits_for ? ` Execution ${one.waits_for} is ahead of it.` : "")));
@@ -179,7 +180,7 @@ export class StatePage {
     this.state = state;
     const stage = state.stages.find((found) => found.identifier === this.stage) || currentStage(state);
     this.put("status", [state.status, state.outcome, state.ignored_failures], () => statusNodes(state));
-    this.put("notices", [state.failure, state.failure && isIgnored(state), state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at, step.approval])], () => notices(state));
+    this.put("notices", [state.failure, state.notes, state.failure && isIgnored(state), state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at, step.approval])], () => notices(state));
     this.part("notices").hidden = !this.part("notices").children.length;
     this.put("began", [state.started_at, state.created_at], () => [timeNode(state.started_at || state.created_at)]);
     this.put("took", [state.started_at, state.ended_at], () => [tookNode(state.started_at, state.ended_at)]);

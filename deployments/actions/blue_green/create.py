@@ -24,6 +24,7 @@ from deployments.actions.known_service import (
     delete_service,
     existed_before,
     is_ours,
+    remember_deployment,
     restoring_words,
     service_words,
 )
@@ -63,6 +64,7 @@ class CreateStageService(Action):
             deploymentId=service.primary.id if service.primary else "",
             desiredCount=service.desired,
         )
+        remember_deployment(rollout, service)
 
     def _updates(self, rollout: Rollout) -> bool:
         return self.update and existed_before(rollout)

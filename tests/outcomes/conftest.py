@@ -1,0 +1,3 @@
+"""The demo project, whose deployments others disturb."""
+
+from tests.deployments.conftest import _full_buckets, drive  # noqa: F401 - fixtures

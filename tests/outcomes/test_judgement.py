@@ -1,0 +1,108 @@
+"""One sight of an ECS service, judged: what is there, what it may mean, and when it is certain."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from aws.types import EcsService
+from deployments.actions.judgement import Ours, Verdict, is_certain, judge, was_rolled_back_by_aws
+
+BEGUN = datetime(2026, 11, 23, 12, tzinfo=UTC)
+OURS = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", was_seen=True, wanted=3, begun=BEGUN)
+CREATED = "2026-11-01T00:00:00+00:00"
+
+
+def deployment(number: int, status: str = "PRIMARY", **values: Any) -> dict[str, Any]:
+    return {
+        "id": f"ecs-svc/{number}",
+        "status": status,
+        "taskDefinition": f"myapp:{number}",
+        "desiredCount": 3,
+        "runningCount": 3,
+        "rolloutState": "COMPLETED",
+        "createdAt": (BEGUN + timedelta(minutes=number - 2)).isoformat(),
+        **values,
+    }
+
+
+def service(*deployments: dict[str, Any], status: str = "ACTIVE", events: tuple[str, ...] = ()) -> EcsService:
+    return EcsService.from_aws(
+        {
+            "serviceName": "myapp",
+            "status": status,
+            "createdAt": CREATED,
+            "desiredCount": deployments[0]["desiredCount"] if deployments else 0,
+            "deployments": list(deployments),
+            "events": [{"id": text, "message": text} for text in events],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (service(deployment(2)), Verdict.COMPLETED),
+        (service(deployment(2, runningCount=2)), Verdict.GOING),
+        (service(deployment(2, rolloutState="IN_PROGRESS")), Verdict.GOING),
+        (service(deployment(2, desiredCount=0, runningCount=0)), Verdict.MAYBE_NO_TASKS),
+        (service(deployment(2, rolloutState="FAILED")), Verdict.FAILED),
+        (service(deployment(1), deployment(2, "ACTIVE", rolloutState="FAILED")), Verdict.ROLLED_BACK_BY_AWS),
+        (service(deployment(1)), Verdict.MAYBE_BACK),
+        (service(deployment(3)), Verdict.MAYBE_SUPERSEDED),
+        (service(status="DRAINING"), Verdict.MAYBE_GONE),
+        (None, Verdict.MAYBE_GONE),
+    ],
+)
+def test_a_sight_is_judged_by_the_id_of_the_deployment_and_what_runs(
+    found: EcsService | None, verdict: Verdict
+) -> None:
+    assert judge(found, OURS) is verdict
+
+
+def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:
+    none = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", was_seen=True, wanted=0)
+    assert judge(service(deployment(2, desiredCount=0, runningCount=0)), none) is Verdict.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("found", "is_by_aws"),
+    [
+        (service(deployment(1)), False),
+        (service(deployment(1), events=("(service myapp) has started 1 tasks",)), False),
+        (service(deployment(1), events=("rolling back to deployment ecs-svc/1.",)), True),
+        (
+            service(
+                deployment(
+                    1, rolloutStateReason="ECS deployment circuit breaker: rolling back to deploymentId x"
+                )
+            ),
+            True,
+        ),
+    ],
+)
+def test_aws_rolled_back_only_where_the_service_says_so(found: EcsService, is_by_aws: bool) -> None:
+    assert was_rolled_back_by_aws(found, OURS) == is_by_aws
+
+
+def test_an_event_from_before_our_deployment_is_no_evidence() -> None:
+    old = "rolling back to deployment ecs-svc/1."
+    ours = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, known_events=frozenset({old}))
+    assert not was_rolled_back_by_aws(service(deployment(1), events=(old,)), ours)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "is_sure"),
+    [
+        (service(deployment(3)), Verdict.MAYBE_SUPERSEDED, True),
+        (service(deployment(3, createdAt=None)), Verdict.MAYBE_SUPERSEDED, False),
+        (service(deployment(1)), Verdict.MAYBE_BACK, False),
+        (service(status="DRAINING"), Verdict.MAYBE_GONE, True),
+        (None, Verdict.MAYBE_GONE, False),
+    ],
+)
+def test_what_a_late_copy_cannot_show_is_certain_at_once(
+    found: EcsService | None, verdict: Verdict, is_sure: bool
+) -> None:
+    before = {"raw": {"createdAt": CREATED}}
+    assert is_certain(verdict, found, OURS, before) == is_sure

@@ -1,0 +1,66 @@
+"""A rollback whose first plan AWS refuses takes another one, or stops and says why."""
+
+import pytest
+
+from deployments.log import all_lines
+from deployments.models import Execution
+from tests.deployments.driving import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+OLD = "fargate-task-definition:1"
+
+
+def _ends(execution: Execution) -> tuple[str, str]:
+    return execution.status, execution.outcome
+
+
+def test_a_revision_that_somebody_deregistered_is_registered_again(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("crash")
+    drive.pass_time(12)
+    drive.call("ecs", "DeregisterTaskDefinition", {"taskDefinition": OLD})
+    drive.until_over(execution)
+    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    service = drive.service()
+    assert service["runningCount"] == 1
+    found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": service["taskDefinition"]})
+    assert found["taskDefinition"]["containerDefinitions"][0]["image"].endswith(":1.27")
+    (note,) = [note["text"] for note in execution.notes]
+    assert note.endswith(f"registered again as {service['taskDefinition']}")
+
+
+def test_an_undo_that_is_denied_is_tried_once_and_what_runs_stays_registered(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("crash")
+    drive.pass_time(12)
+    drive.sandbox.fault("denied", service="ecs", operation="UpdateService")
+    mark = drive.mark()
+    drive.until_over(execution)
+    assert execution.status == "FAILED"
+    tried = [entry for entry in drive.sandbox.journal(mark) if entry["operation"] == "UpdateService"]
+    assert len(tried) == 1
+    log = drive.log(execution)
+    assert any(
+        "Not restored: Create or update the ECS service. AWS denied ecs:UpdateService" in one for one in log
+    )
+    arn = drive.service()["taskDefinition"]
+    found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
+    assert (found["revision"], found["status"]) == (2, "ACTIVE")
+    (line,) = [one for one in log if one.startswith("NOT RESTORED: Task definition arn")]
+    assert "found ACTIVE, used by deployment ecs-svc/" in line
+
+
+def test_every_line_of_the_checklist_has_its_subject_and_its_own_level(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("crash")
+    drive.pass_time(12)
+    drive.sandbox.fault("denied", service="ecs", operation="UpdateService")
+    drive.until_over(execution)
+    lines = [line for line in all_lines(execution.pk) if line["text"].startswith(("ok: ", "NOT RESTORED: "))]
+    assert {line["level"] for line in lines if line["text"].startswith("ok: ")} == {"info"}
+    broken = [line for line in lines if line["text"].startswith("NOT RESTORED: ")]
+    assert broken
+    assert all(
+        line["level"] == "error" and "found " in line["text"] and ", expected " in line["text"]
+        for line in broken
+    )
