@@ -25,7 +25,7 @@ def overview_document(now_here: UnderWay, found: Figures) -> dict[str, Any]:
             "count": now_here.waiting_count,
             "newest": [execution_line(one) for one in now_here.waiting],
         },
-        "failed": {
+        "failed_or_rolled_back": {
             "count": now_here.failed_count,
             "newest": [execution_line(one) for one in now_here.failed],
         },
@@ -47,7 +47,7 @@ def _numbers(one: Numbers) -> dict[str, Any]:
     return {
         **one.counts,
         "failure_rate": one.failure_rate,
-        "lead_time_seconds": one.lead_time,
+        "deployment_duration_seconds": one.deployment_duration,
         "restore_time_seconds": one.restore_time,
     }
 

@@ -38,13 +38,17 @@ ENDINGS: Final = (SUCCEEDED, FAILED, ROLLED_BACK, ABORTED)
 RESTORED: Final = (Outcome.ROLLED_BACK, Outcome.ROLLED_BACK_BY_AWS)
 
 
-def _by_result(kind: Field, rolled_back: Any, succeeded: Any, aborted: Any, failed: Any) -> Case:
-    """One of these, by how an execution ended; whoever ended it, what was put back counts as rolled back."""
-    went_well = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
+WENT_WELL: Final = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
+
+
+def _by_result(
+    kind: Field, taken_back: Any, rolled_back: Any, succeeded: Any, aborted: Any, failed: Any
+) -> Case:
+    """One of these, by how an execution ended; `taken_back` where a person rolled it back afterwards."""
     return Case(
+        When(status=Status.ROLLED_BACK, then=taken_back),
         When(outcome__in=RESTORED, then=rolled_back),
-        When(status=Status.ROLLED_BACK, then=rolled_back),
-        When(went_well, then=succeeded),
+        When(WENT_WELL, then=succeeded),
         When(status__in=(Status.ABORTED, Status.SKIPPED), then=aborted),
         default=failed,
         output_field=kind,
@@ -53,17 +57,32 @@ def _by_result(kind: Field, rolled_back: Any, succeeded: Any, aborted: Any, fail
 
 def _result() -> Case:
     """How an execution ended, as its place in `ENDINGS`."""
-    places = [Value(ENDINGS.index(name)) for name in (ROLLED_BACK, SUCCEEDED, ABORTED, FAILED)]
+    names = (ROLLED_BACK, ROLLED_BACK, SUCCEEDED, ABORTED, FAILED)
+    places = [Value(ENDINGS.index(name)) for name in names]
     return _by_result(IntegerField(), *places)
 
 
 def _beginning() -> Case:
     """What the time of an execution is counted from: its making where all went well, else its start.
 
-    None where it was aborted or has never started.
+    None where it was aborted or has never started, and where a person rolled back what had ended well: when
+    that began to be wrong nobody knows.
     """
     created, started = F("created_at"), F("started_at")
-    return _by_result(DateTimeField(), started, created, Value(None), started)
+    return _by_result(DateTimeField(), Value(None), started, created, Value(None), started)
+
+
+def begin_of_range(now: datetime, days: int) -> datetime:
+    """The beginning, in UTC, of the first of so many days up to now."""
+    first = now.astimezone(UTC).date() - timedelta(days=days - 1)
+    return datetime(first.year, first.month, first.day, tzinfo=UTC)
+
+
+def failed_or_rolled_back(now: datetime, days: int) -> Q:
+    """The executions that the figures of these days count as failed or as rolled back."""
+    was_put_back = Q(outcome__in=RESTORED) | Q(status=Status.ROLLED_BACK)
+    failed = ~WENT_WELL & ~Q(status__in=(Status.ABORTED, Status.SKIPPED))
+    return Q(was_put_back | failed, status__in=TERMINAL, ended_at__gte=begin_of_range(now, days))
 
 
 @dataclass
@@ -71,7 +90,7 @@ class Numbers:
     """What is known of a day, or of all days together; times in seconds, None where there is nothing."""
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENDINGS, 0))
-    lead_time: float | None = None
+    deployment_duration: float | None = None
     restore_time: float | None = None
 
     @property
@@ -110,9 +129,8 @@ class _Seconds(Func):
 
 def figures(executions: QuerySet[Execution], now: datetime, days: int) -> Figures:
     """Tell how `executions` ended in the `days` up to `now`; one query, which an index alone answers."""
-    today = now.astimezone(UTC).date()
-    first = today - timedelta(days=days - 1)
-    since = datetime(first.year, first.month, first.day, tzinfo=UTC)
+    since = begin_of_range(now, days)
+    first = since.date()
     # The order of the index, which nobody has to sort.
     ended = executions.filter(status__in=TERMINAL, ended_at__gte=since).order_by(
         "ended_at", "status", "outcome", "pipeline_id"
@@ -198,5 +216,5 @@ class _Counted:
 
 def _set_times(numbers: Numbers, lead: list[int], restore: list[int]) -> None:
     # The lower of the two in the middle: an execution that was, not one between two.
-    numbers.lead_time = float(median_low(lead)) if lead else None
+    numbers.deployment_duration = float(median_low(lead)) if lead else None
     numbers.restore_time = float(median(restore)) if restore else None

@@ -1,7 +1,7 @@
 """What asks for somebody's eye: what deploys now, what failed, what waits for a person, delegates away."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
@@ -11,6 +11,7 @@ from delegates.queries.delegates import usable_or_below
 from deployments.models import Approval, Execution, StageExecution
 from deployments.states import TERMINAL, Status
 from drift.models import Comparison
+from overview.figures import failed_or_rolled_back
 from rbac.models import Scope, User
 from rbac.policy import visible_below
 
@@ -20,7 +21,6 @@ MOST: Final = 5
 WAITING: Final = (Status.APPROVAL_WAITING, Status.INTERVENTION_WAITING, Status.INPUT_WAITING, Status.PAUSED)
 OPEN: Final = tuple(status for status in Status if status not in TERMINAL)
 GOING_ON: Final = tuple(status for status in OPEN if status not in WAITING)
-FAILED: Final = (Status.FAILED, Status.EXPIRED, Status.APPROVAL_REJECTED)
 # What a tile says of an execution.
 SHOWN: Final = (
     "number",
@@ -62,7 +62,7 @@ def under_way(
     deploying = _newest(executions.filter(status__in=GOING_ON))
     waiting = _newest(executions.filter(status__in=WAITING))
     _add_targets(deploying + waiting)
-    failed = executions.filter(status__in=FAILED, created_at__gte=now - timedelta(days=days))
+    failed = executions.filter(failed_or_rolled_back(now, days))
     waiting_count = sum(counts.get(status, 0) for status in WAITING)
     return UnderWay(
         deploying=deploying,

@@ -54,7 +54,7 @@ class NumbersOfDeployments(serializers.Serializer[Any]):
     failure_rate = serializers.FloatField(
         allow_null=True, help_text="From 0 to 1; aborted ones are left out."
     )
-    lead_time_seconds = serializers.FloatField(
+    deployment_duration_seconds = serializers.FloatField(
         allow_null=True, help_text="Median, from the start to a good end."
     )
     restore_time_seconds = serializers.FloatField(
@@ -74,7 +74,7 @@ class OverviewDocument(serializers.Serializer[Any]):
 
     deploying = Tile()
     waiting = Tile()
-    failed = Tile()
+    failed_or_rolled_back = Tile()
     drifted = serializers.IntegerField(help_text="ECS services that were changed outside Slipway.")
     delegates = DelegatesTile()
     all = NumbersOfDeployments()

@@ -76,7 +76,7 @@ def rows(found: Figures) -> list[tuple[str, list[str]]]:
             [
                 *map(str, one.counts.values()),
                 share(one.failure_rate),
-                length_of_time(one.lead_time),
+                length_of_time(one.deployment_duration),
                 length_of_time(one.restore_time),
             ],
         )
@@ -93,11 +93,11 @@ def charts(found: Figures) -> dict[str, object]:
         "height": HEIGHT,
         "columns": columns(titled),
         "most": max((one.total for one in numbers), default=0),
-        "lead": line([one.lead_time for one in numbers]),
+        "lead": line([one.deployment_duration for one in numbers]),
         "failure": line([one.failure_rate for one in numbers], most=1),
         "restore": line([one.restore_time for one in numbers]),
         "tops": {
-            "lead": _largest(one.lead_time for one in numbers),
+            "lead": _largest(one.deployment_duration for one in numbers),
             "restore": _largest(one.restore_time for one in numbers),
         },
     }

@@ -29,7 +29,7 @@ def test_the_overview_counts_what_ended_and_names_what_runs(world: World, reader
         status=Status.FAILED, outcome=Outcome.FAILED, started_at=now, ended_at=now, failure={"message": "no"}
     )
     found = told(reader, "api-overview", days=7)
-    assert (found["deploying"]["count"], found["failed"]["newest"][0]["failure"]) == (0, "no")
+    assert (found["deploying"]["count"], found["failed_or_rolled_back"]["newest"][0]["failure"]) == (0, "no")
     assert len(found["days"]) == 7
     assert found["days"][-1]["failed"] == found["all"]["failed"] == 1
     assert found["all"]["failure_rate"] == 1.0

@@ -6,7 +6,7 @@ import pytest
 
 from deployments.models import Execution, Pipeline
 from deployments.states import Outcome, Status
-from overview.figures import figures
+from overview.figures import failed_or_rolled_back, figures
 from rbac.models import Scope
 
 pytestmark = pytest.mark.django_db
@@ -62,10 +62,10 @@ def test_what_still_runs_is_not_counted(pipeline: Pipeline) -> None:
         scope=pipeline.scope, pipeline=pipeline, number=1, yaml="", status=Status.RUNNING, look_at=NOW
     )
     found = figures(Execution.objects.all(), NOW, 7)
-    assert (found.all.total, found.all.failure_rate, found.all.lead_time) == (0, None, None)
+    assert (found.all.total, found.all.failure_rate, found.all.deployment_duration) == (0, None, None)
 
 
-def test_the_lead_time_is_the_median_of_those_that_succeeded(pipeline: Pipeline) -> None:
+def test_the_deployment_duration_is_the_median_of_those_that_succeeded(pipeline: Pipeline) -> None:
     for hours in (1, 2, 9):
         ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED, hours=hours)
     for hours in (20, 30):
@@ -73,8 +73,8 @@ def test_the_lead_time_is_the_median_of_those_that_succeeded(pipeline: Pipeline)
     ended(pipeline, 0, Status.FAILED, Outcome.FAILED, hours=50)
     found = figures(Execution.objects.all(), NOW, 7)
     days = list(found.days.values())
-    assert (days[-1].lead_time, days[-2].lead_time) == (2 * HOUR, 20 * HOUR)
-    assert found.all.lead_time == 9 * HOUR
+    assert (days[-1].deployment_duration, days[-2].deployment_duration) == (2 * HOUR, 20 * HOUR)
+    assert found.all.deployment_duration == 9 * HOUR
 
 
 def test_the_time_to_restore_runs_from_the_first_failure_to_the_next_success(pipeline: Pipeline) -> None:
@@ -113,3 +113,29 @@ def test_the_figures_take_one_query(pipeline: Pipeline, django_assert_num_querie
 def test_who_may_see_nothing_is_told_of_nothing() -> None:
     found = figures(Execution.objects.filter(scope__in=[]), NOW, 7)
     assert [one.total for one in (found.all, *found.days.values())] == [0] * 8
+
+
+def test_what_a_person_rolled_back_after_a_good_end_counts_once_and_as_rolled_back(
+    pipeline: Pipeline,
+) -> None:
+    ended(pipeline, 1, Status.ROLLED_BACK, Outcome.ROLLED_BACK, hours=30)
+    found = figures(Execution.objects.all(), NOW, 7).all
+    assert (found.total, found.counts["rolled_back"], found.counts["succeeded"]) == (1, 1, 0)
+    assert (found.failure_rate, found.restore_time) == (1.0, None)
+
+
+def test_the_tile_has_what_the_figures_count_as_failed_or_rolled_back(pipeline: Pipeline) -> None:
+    for status, outcome in (
+        (Status.FAILED, Outcome.FAILED),
+        (Status.FAILED, Outcome.ROLLED_BACK),
+        (Status.ROLLED_BACK, Outcome.ROLLED_BACK),
+        (Status.SUCCESS, Outcome.COMPLETED),
+        (Status.IGNORE_FAILED, Outcome.COMPLETED),
+        (Status.ABORTED, Outcome.ABORTED),
+        (Status.EXPIRED, Outcome.TIMED_OUT),
+    ):
+        ended(pipeline, 1, status, outcome)
+    ended(pipeline, 9, Status.FAILED, Outcome.FAILED)
+    counts = figures(Execution.objects.all(), NOW, 7).all.counts
+    shown = Execution.objects.filter(failed_or_rolled_back(NOW, 7))
+    assert shown.count() == counts["failed"] + counts["rolled_back"] == 4
