@@ -67,10 +67,7 @@ def settled(artifact: Artifact, tag: str, scope: Scope) -> dict[str, Any]:
 
 
 def matching(tags: Sequence[str], pattern: str) -> list[str]:
-    """The tags that a pattern matches whole, the highest first, numbers counted as numbers.
-
-    Raises `PatternTooSlow`.
-    """
+    """The tags that a pattern matches whole, the highest first, numbers counted as numbers."""
     if expression := _expression(pattern):
         found = list(fitting(expression, tags))
     else:
@@ -79,7 +76,7 @@ def matching(tags: Sequence[str], pattern: str) -> list[str]:
 
 
 def newest(tags: Sequence[str], pattern: str) -> str:
-    """The tag that a pattern means: of those that match the highest. Raises `PatternTooSlow`."""
+    """The tag that a pattern means: of those that match the highest."""
     return next(iter(matching(tags, pattern)), "")
 
 

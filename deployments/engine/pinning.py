@@ -9,7 +9,6 @@ from delegates.site_steps import step_after
 from deployments.actions.base import ActionFailed
 from deployments.actions.work import FIND_DIGEST, LIST_TAGS
 from deployments.artifact_sources import newest
-from guards.patterns import PatternTooSlow
 
 Errand = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Does an errand by its name. Raises `AwsError`."""
@@ -55,11 +54,7 @@ def _newest(source: Mapping[str, Any], asked: dict[str, Any], errand: Errand) ->
     pattern = source.get("tagPattern", "")
     where = {"image": asked["repository"], "region": asked.get("region", "")}
     found = every_tag(lambda now: errand(LIST_TAGS, now), **where, connector=asked["connector"])
-    try:
-        tag = newest(found.names, pattern)
-    except PatternTooSlow as slow:
-        raise ActionFailed("PATTERN_TOO_SLOW", f"The tag of {source['imagePath']}: {slow}.") from slow
-    if tag:
+    if tag := newest(found.names, pattern):
         return tag
     raise ActionFailed(
         "IMAGE_NOT_FOUND", f"No tag of {source['imagePath']} matches {pattern}: choose a tag, and run again."

@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], said
     ("written", "said"),
     [
         ("<+input>.sometimes(x)", "is not .default"),
-        ("<+input>.regex((a+)+)", "repeats a group"),
+        ("<+input>.regex((a)\\1)", "refers back"),
         ("<+input>.default(c).allowedValues(a,b)", "must be one of"),
         ({"type": "Text"}, "must be one of String"),
         ({"type": "Number", "value": "x"}, "must be a number"),

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from guards import patterns
-from guards.patterns import PatternTooSlow, fitting, glob_fits
+from guards.patterns import fits, fitting, glob_fits, pattern_fault
+from tests.fixtures.patience import within_cpu
 
 TEXTS = some.text(alphabet="ab.*", max_size=8)
 
@@ -18,7 +18,29 @@ def test_a_star_stands_for_anything_and_nothing_else_is_special(pattern: str, te
     assert glob_fits(pattern, text) == (re.fullmatch(".*".join(parts), text) is not None)
 
 
-def test_a_list_that_keeps_an_expression_busy_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "PATTERN_SECONDS", 0)
-    with pytest.raises(PatternTooSlow, match="repeat less"):
-        list(fitting(".*.*.*b", ["a" * 128] * 3))
+@pytest.mark.parametrize("pattern", ["a?" * 34 + "a" * 34, "(a+)+b", "(a|aa)*b", ".*.*.*.*.*b"])
+def test_no_expression_is_slow_on_any_text(pattern: str) -> None:
+    assert pattern_fault(pattern) == ""
+    texts = ["a" * 34, *["a" * 128] * 1000]
+    found = within_cpu(1, lambda: list(fitting(pattern, texts)))
+    assert found == ([] if pattern.endswith("b") else ["a" * 34])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fault"),
+    [
+        (r"(a)\1", "refers back"),
+        ("a(?=b)", "looks around"),
+        ("(", "is no regular expression: missing )"),
+        ("a{5000}", "repeats more than 1,000 times"),
+        ("a" * 257, "may have 256 characters at most"),
+    ],
+)
+def test_what_is_not_supported_is_told_in_words(pattern: str, fault: str) -> None:
+    assert fault in pattern_fault(pattern)
+
+
+def test_all_of_a_text_has_to_fit() -> None:
+    assert fits(r"v\d+(?:\.\d+)?", "v1.27")
+    assert not fits(r"v\d+", "v1.27")
+    assert not fits("a*", "a" * 129)
