@@ -10,6 +10,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 from ops.child import die_with_parent
 from ops.supervisor import main
 
+# What this process and its programs write is for nobody else on this machine.
+os.umask(0o077)
 if "--ends-with-parent" in sys.argv:
     die_with_parent(os.getppid(), signal.SIGTERM)()
 sys.exit(main())

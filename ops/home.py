@@ -17,6 +17,7 @@ def locked(home: Path) -> Iterator[None]:
     """Hold the state folder for this process alone. Raises `CannotStartError` when another one has it."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _close_to_others(home)
         file = (home / "supervisor.lock").open("a+")
     except OSError as exc:
         raise CannotStartError(
@@ -35,6 +36,14 @@ def locked(home: Path) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _close_to_others(home: Path) -> None:
+    """Keep other users of this machine out: session keys and secrets are in there."""
+    home.chmod(0o700)
+    for path in home.iterdir():
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o600)
 
 
 def require_free(port: int, variable: str) -> None:

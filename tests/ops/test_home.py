@@ -73,3 +73,11 @@ def test_a_socket_folder_open_to_others_is_refused(tmp_path: Path) -> None:
             valkey.prepare_folders(home)
     finally:
         folder.rmdir()
+
+
+def test_other_users_of_the_machine_are_kept_out(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    database = tmp_path / "slipway.sqlite3"
+    database.touch(mode=0o644)
+    with locked(tmp_path):
+        assert (tmp_path.stat().st_mode & 0o777, database.stat().st_mode & 0o777) == (0o700, 0o600)

@@ -163,6 +163,11 @@ def test_a_killed_supervisor_takes_everything_along_and_its_state_is_kept(
     assert second.returncode == 1
     assert "is running on" in second.stdout
 
+    home = Path(installation.environment["SLIPWAY_HOME"])
+    kept = [path for path in home.rglob("*") if path.is_file() and home / "static" not in path.parents]
+    assert len(kept) > 3
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
+
     everything = children_of(supervisor.pid)
     supervisor.kill()
     supervisor.wait()
