@@ -32,7 +32,10 @@ def difference(old: StageExecution, new: StageExecution) -> Difference:
     calls = {
         one.step.stage_id: one
         for one in Call.objects.filter(
-            operation=REGISTER, state=CallState.ANSWERED, step__stage__in=(old.pk, new.pk)
+            operation=REGISTER,
+            state=CallState.ANSWERED,
+            phase__startswith="start",
+            step__stage__in=(old.pk, new.pk),
         )
         .select_related("step")
         .order_by("pk")

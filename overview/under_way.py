@@ -70,7 +70,7 @@ def under_way(
         waiting=waiting,
         waiting_count=waiting_count,
         has_approvals=_waiting_approvals(executions).exists(),
-        failed=_newest(failed),
+        failed=_newest(failed, by="-ended_at"),
         failed_count=failed.count(),
         drifted_count=_drifted(principal, scope).count(),
         delegates=presence(usable_or_below(principal, scope), now, MOST),
@@ -82,10 +82,10 @@ def _drifted(principal: User, scope: Scope | None) -> QuerySet[Comparison]:
     return visible_below(principal, VIEW_ENVIRONMENT, rows, scope)
 
 
-def _newest(executions: QuerySet[Execution]) -> list[Execution]:
+def _newest(executions: QuerySet[Execution], by: str = "-created_at") -> list[Execution]:
     """The newest of these, with what a tile says of each."""
     rows = executions.select_related("pipeline").only(*SHOWN)
-    return list(rows.order_by("-created_at", "-pk")[:MOST])
+    return list(rows.order_by(by, "-pk")[:MOST])
 
 
 def _add_targets(executions: list[Execution]) -> None:

@@ -267,9 +267,9 @@ class Action:
         """One look, read only; raises `ActionFailed` when it will never be."""
         return True
 
-    def last_words(self, rollout: Rollout) -> ActionFailed | None:
-        """One last look when the step's time is over: what is known of why it took so long."""
-        return None
+    def last_look(self, rollout: Rollout) -> ActionFailed | bool:
+        """One last look when the step's time is over: True if it is done after all, or why it is not."""
+        return False
 
     def prepare_undo(self, rollout: Rollout) -> None:
         """What must be written before `may_undo` can come true; most undos need nothing."""

@@ -8,6 +8,9 @@ from deployments.actions.base import Rollout
 from deployments.actions.scaling.state import bounds_for, found_before, is_dealt_with, wanted_by
 from deployments.actions.scaling.suspend import is_suspended
 
+# Remembered where somebody else changed the count during the deployment.
+COUNT_OF_OTHERS = "others changed the count"
+
 
 def count_to_create(rollout: Rollout, definition: Mapping[str, Any]) -> int:
     """The desired count of an ECS service that does not exist yet."""
@@ -43,9 +46,11 @@ def count_before(rollout: Rollout, before: Mapping[str, Any], live: EcsService) 
 
 
 def is_count_of_others(rollout: Rollout, before: Mapping[str, Any], count: int) -> bool:
-    """Whether a count is neither what was there before nor what this step asked for."""
-    asked = rollout.know("desiredCount")
-    return asked is not None and count not in (asked, before["desired"])
+    """Whether others changed the count while this step watched, to neither what was nor what it asked for."""
+    return bool(rollout.recall(COUNT_OF_OTHERS)) and count not in (
+        rollout.know("desiredCount"),
+        before["desired"],
+    )
 
 
 def is_count_as_before(rollout: Rollout, before: Mapping[str, Any], count: int) -> bool:

@@ -1,10 +1,8 @@
 """How one sight of an ECS service is judged: is our deployment done, still going, or over (DESIGN 5, P01)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
 
 from aws.types import Deployment, EcsService
 
@@ -35,6 +33,8 @@ class Ours:
     """The count that our write asked for."""
     begun: datetime | None = None
     """When AWS says that our deployment began."""
+    service_created: str = ""
+    """When AWS made the service that answered our write."""
     known_events: frozenset[str] = frozenset()
     """The ids of the events that were there before our write."""
 
@@ -99,17 +99,14 @@ def was_rolled_back_by_aws(service: EcsService, ours: Ours) -> bool:
     return any("rolling back to deployment" in text for text in (reason, *events))
 
 
-def is_certain(verdict: Verdict, service: EcsService | None, ours: Ours, before: Mapping[str, Any]) -> bool:
-    """Whether a sight cannot be stale: a late copy shows the past, and this has never been before.
-
-    `before` is the service as it was remembered, with `createdAt` in `raw`.
-    """
+def is_certain(verdict: Verdict, service: EcsService | None, ours: Ours) -> bool:
+    """Whether a sight cannot be stale: a late copy shows the past, and this has never been before."""
     primary = service.primary if service is not None else None
     if verdict is Verdict.MAYBE_SUPERSEDED and primary is not None:
         return bool(primary.created_at and ours.begun and primary.created_at > ours.begun)
     if verdict is Verdict.MAYBE_NO_TASKS:
         return ours.was_seen
-    if verdict is Verdict.MAYBE_GONE and service is not None:
-        created = before.get("raw", {}).get("createdAt")
-        return created is not None and str(created) == str(service.raw.get("createdAt"))
+    if verdict is Verdict.MAYBE_GONE and service is not None and not service.is_active:
+        # The very service that answered our write, and not an earlier one of its name.
+        return bool(ours.service_created) and ours.service_created == str(service.raw.get("createdAt"))
     return False

@@ -45,10 +45,12 @@ def snapshot_of(service: EcsService) -> dict[str, Any]:
 
 
 def remember_deployment(rollout: Rollout, service: EcsService) -> None:
-    """Remember when AWS began the deployment that our write answered with."""
+    """Remember when AWS began the deployment that our write answered with, and when it made the service."""
     primary = service.primary
     if primary is not None and primary.created_at is not None:
         rollout.remember(f"begun {primary.id}", primary.created_at.isoformat())
+    if primary is not None and service.raw.get("createdAt"):
+        rollout.remember(f"created {primary.id}", str(service.raw["createdAt"]))
 
 
 def deployment_begun(rollout: Rollout, deployment_id: str) -> datetime | None:

@@ -42,7 +42,7 @@ from deployments.actions.service_fields import (
     ignored_by_update,
     needs_new_deployment,
 )
-from deployments.actions.task_definition import adopt_registration, register_again, registered_before
+from deployments.actions.task_definition import adopt_registration, register_again
 from deployments.actions.timing import forget
 
 # The output that names the task definition that stands in for an inactive one.
@@ -207,7 +207,7 @@ class CreateOrUpdateService(Action):
 
     def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
         if call.operation == "RegisterTaskDefinition":
-            return adopt_registration(rollout, call, older=registered_before(rollout))
+            return adopt_registration(rollout, call)
         asked = call.params.get("taskDefinition", "")
         return adopt_service_write(rollout, call, task_definition=asked, before="deployments before undo")
 
@@ -274,7 +274,7 @@ def _restore(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) 
         rollout.log(f"Service {name} is already as it was before")
         return
     rollout.log(
-        f"Updating Service {name} with task definition {before['task_definition']} "
+        f"Updating Service {name} with task definition {_restored(rollout)} "
         f"and desired count {changes.get('desiredCount', live.desired)}"
     )
     try:
@@ -300,8 +300,8 @@ def _differences(rollout: Rollout, definition: Mapping[str, Any], live: EcsServi
     count = count_before(rollout, before, live)
     if live.desired != count:
         changes["desiredCount"] = count
-    if live.primary is None or live.primary.task_definition != before["task_definition"]:
-        changes["taskDefinition"] = before["task_definition"]
+    if live.primary is None or live.primary.task_definition != _restored(rollout):
+        changes["taskDefinition"] = _restored(rollout)
     return changes
 
 

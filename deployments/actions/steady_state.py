@@ -8,6 +8,7 @@ from typing import Any
 from aws.errors import AwsError
 from aws.types import EcsService
 from deployments.actions.base import Action, ActionFailed, Rollout, Seen, action
+from deployments.actions.counts import COUNT_OF_OTHERS
 from deployments.actions.diagnosis import Diagnosis, diagnose
 from deployments.actions.fail_fast import FailFast
 from deployments.actions.judgement import (
@@ -28,6 +29,8 @@ _ODD = (Verdict.MAYBE_BACK, Verdict.MAYBE_SUPERSEDED, Verdict.MAYBE_NO_TASKS, Ve
 
 # What the looks note of the time after ECS has reported the deployment completed.
 _COMPLETED_AT, _FAILED_THEN, _FOR = "completed at", "failed when completed", "watched for"
+# However long a task lived before it failed, in seconds.
+LONGEST_LIFE = 300
 _FAILURES, _FAILED_BEFORE, _LIVED = "failed tasks", "failed before completed", "seconds the last one lived"
 
 
@@ -61,13 +64,11 @@ class WaitForSteadyState(Action):
         verdict = judge(service, ours)
         if service is not None:
             _narrate(rollout, service, ours)
+        if verdict is Verdict.COMPLETED and service is not None and not self._is_watched(rollout, service):
+            return self._succeed(rollout, name)
         diagnosis = _diagnose(rollout, service, ours, self.fail_fast)
         if verdict is Verdict.COMPLETED and service is not None:
-            if not self._stands(rollout, service, seen):
-                return False
-            rollout.log(f"Service {name} reached steady state")
-            self.tell_success(rollout, name)
-            return True
+            return self._stands(rollout, seen) and self._succeed(rollout, name)
         rollout.progress.pop(_COMPLETED_AT, None)
         _fail_on(rollout, verdict, seen, ours, diagnosis)
         if service is not None and diagnosis is not None:
@@ -78,19 +79,26 @@ class WaitForSteadyState(Action):
             rollout.rest(until=patience_ends(rollout, minutes))
         return False
 
-    def _stands(self, rollout: Rollout, service: EcsService, seen: Seen) -> bool:
+    def _is_watched(self, rollout: Rollout, service: EcsService) -> bool:
+        """Whether ECS is not believed at once: nothing but itself vouches for the tasks."""
+        return bool(self.fail_fast.stableSeconds and service.desired and not _is_checked(rollout, service))
+
+    def _succeed(self, rollout: Rollout, name: str) -> bool:
+        _tell_settling(rollout, name)
+        rollout.log(f"Service {name} reached steady state")
+        self.tell_success(rollout, name)
+        return True
+
+    def _stands(self, rollout: Rollout, seen: Seen) -> bool:
         """Whether the service has stayed completed for long enough; a failed task begins that time anew."""
-        if not rollout.progress.get("settling"):
-            rollout.progress["settling"] = True
-            rollout.log(f"Waiting for Service {service.name} to reach steady state")
-        if not self.fail_fast.stableSeconds or service.desired == 0 or _is_checked(rollout, service):
-            return True
+        _tell_settling(rollout, seen.name)
         progress, failures = rollout.progress, rollout.progress.get(_FAILURES, 0)
         progress.setdefault(_FAILED_BEFORE, failures)
         _fail_after_completed(rollout, self.fail_fast)
         if _COMPLETED_AT not in progress or failures > progress[_FAILED_THEN]:
-            # A task that failed shows for how long one has to watch.
-            seconds = self.fail_fast.stableSeconds + progress.get(_LIVED, 0)
+            # A task that failed since then shows for how long one has to watch.
+            lived = progress.get(_LIVED, 0) if failures > progress[_FAILED_BEFORE] else 0
+            seconds = self.fail_fast.stableSeconds + min(lived, LONGEST_LIFE)
             began = seen.begun.isoformat()
             progress.update({_COMPLETED_AT: began, _FAILED_THEN: failures, _FOR: seconds})
             rollout.log(f"ECS reports completed, watching for {seconds} s")
@@ -100,14 +108,20 @@ class WaitForSteadyState(Action):
         rollout.sleep(until)
         return False
 
-    def last_words(self, rollout: Rollout) -> ActionFailed | None:
+    def last_look(self, rollout: Rollout) -> ActionFailed | bool:
+        progress, name = rollout.progress, rollout.know("serviceName")
+        if "first failure" in progress and _COMPLETED_AT not in progress:
+            return _from_notes(progress["first failure"], "TIMED_OUT")
         ours = _ours(rollout)
-        service = rollout.see_service(rollout.know("serviceName")).service
-        diagnosis = None
-        if service is not None and not rollout.progress.get("first failure"):
-            diagnosis = _tell_diagnosis(rollout, service, ours, self.fail_fast)
-        known = diagnosis.as_notes() if diagnosis else rollout.progress.get("first failure")
-        return _from_notes(known, "TIMED_OUT") if known else None
+        service = rollout.see_service(name).service
+        is_calm = progress.get(_FAILURES, 0) == progress.get(_FAILED_BEFORE, 0)
+        if judge(service, ours) is Verdict.COMPLETED and is_calm:
+            rollout.log("The time of the step is over, so the service is watched no longer")
+            return self._succeed(rollout, name)
+        if service is not None:
+            _tell_diagnosis(rollout, service, ours, self.fail_fast)
+        known = progress.get("first failure")
+        return _from_notes(known, "TIMED_OUT") if known else False
 
     def tell_success(self, rollout: Rollout, name: str) -> None:
         """The last lines of the step."""
@@ -115,6 +129,12 @@ class WaitForSteadyState(Action):
         rollout.log(f"{verb} Service {name} with Arn {rollout.know('serviceArn')}")
         rollout.log("")
         rollout.log(" Deployment Successful.", "success")
+
+
+def _tell_settling(rollout: Rollout, name: str) -> None:
+    if not rollout.progress.get("settling"):
+        rollout.progress["settling"] = True
+        rollout.log(f"Waiting for Service {name} to reach steady state")
 
 
 def _ours(rollout: Rollout) -> Ours:
@@ -127,6 +147,7 @@ def _ours(rollout: Rollout) -> Ours:
         was_seen=bool(rollout.progress.get("seen")),
         wanted=rollout.know("desiredCount"),
         begun=deployment_begun(rollout, deployment_id),
+        service_created=rollout.recall(f"created {deployment_id}") or "",
         known_events=frozenset(before.get("newest_events", ())),
     )
 
@@ -147,6 +168,7 @@ def _narrate(rollout: Rollout, service: EcsService, ours: Ours) -> None:
     told = rollout.progress.setdefault("count told", ours.wanted)
     if service.desired != told:
         rollout.progress["count told"] = service.desired
+        rollout.remember(COUNT_OF_OTHERS, True)
         rollout.note(
             f"The desired count of Service {service.name} was changed from {told} to {service.desired} while "
             "this deployment ran: by somebody else, or by auto scaling"
@@ -216,12 +238,11 @@ def _fail_on(rollout: Rollout, verdict: Verdict, seen: Seen, ours: Ours, diagnos
         raise _failure(
             "ROLLED_BACK_BY_AWS", "The circuit breaker of the service rolled it back.", diagnosis, rollout
         )
-    before = rollout.recall("service before") or {}
     for odd in _ODD:
         if verdict is not odd:
             forget(rollout, odd.value)
             continue
-        is_sure = is_certain(verdict, seen.service, ours, before)
+        is_sure = is_certain(verdict, seen.service, ours)
         if is_sure or (
             is_confirmed(rollout, odd.value, seen.begun) and _may_conclude(rollout, verdict, ours, seen)
         ):

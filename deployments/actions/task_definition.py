@@ -7,7 +7,7 @@ from typing import Any
 
 from aws.errors import AwsError, Denied, NotFound
 from aws.shapes import parameters_of
-from aws.types import TaskDefinition
+from aws.types import TaskDefinition, tags_to_aws
 from deployments.actions.base import (
     Action,
     AskAgain,
@@ -50,30 +50,16 @@ class RegisterTaskDefinition(Action):
         rollout.log(f"Creating Task Definition with family {family}")
         # Remembered before the write, so that adopt knows which revisions can be ours.
         rollout.remember(_OLDER, _running_revision(rollout, family))
-        registered = self._register(rollout, definition)
+        registered = _register(rollout, definition)
         rollout.log(f"Created Task Definition {family}:{registered.revision} with Arn {registered.arn}..")
         rollout.learn(
             taskDefinitionArn=registered.arn, taskDefinitionFamily=family, version=str(registered.revision)
         )
 
-    def _register(self, rollout: Rollout, definition: Mapping[str, Any]) -> TaskDefinition:
-        try:
-            return rollout.ecs.register_task_definition(definition, tags={INTENT_TAG: rollout.intent})
-        except Denied as denied:
-            if "TagResource" not in denied.action:
-                raise
-            rollout.log(
-                f"{denied.sentence} The task definition is registered without Slipway's tag.", "warning"
-            )
-            # Without the tag only contents tell, and an older revision may have the same.
-            rollout.remember(_OLDER_UNTAGGED, rollout.ecs.newest_revision(definition["family"]))
-            return rollout.ecs.register_task_definition(definition, tags={})
-
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         if call.operation != "RegisterTaskDefinition":
             return _adopt_deregistration(rollout, call)
-        older = rollout.recall(_OLDER if _intent_of(call.params) else _OLDER_UNTAGGED)
-        return adopt_registration(rollout, call, older=older)
+        return adopt_registration(rollout, call)
 
     def undo(self, rollout: Rollout) -> None:
         deregister(rollout)
@@ -111,9 +97,13 @@ def deregister(rollout: Rollout) -> None:
     if not arn:
         return
     try:
-        if used := _use_of(rollout, arn):
-            rollout.log(f"Task Definition {arn} stays registered: {used}", "warning")
-            return
+        used = _use_of(rollout, arn)
+    except AwsError as error:
+        used = f"whether it is used is not known. {error.sentence}"
+    if used:
+        rollout.log(f"Task Definition {arn} stays registered: {used}", "warning")
+        return
+    try:
         rollout.ecs.deregister_task_definition(arn)
         rollout.log(f"Deregistered Task Definition {arn}")
     except NotFound:
@@ -123,9 +113,23 @@ def deregister(rollout: Rollout) -> None:
         rollout.log(f"Task Definition {arn} stays registered: {error.sentence}", "warning")
 
 
-def adopt_registration(rollout: Rollout, call: CallRecord, *, older: int) -> Verdict:
-    """Whether a registration whose answer was lost took effect; `older` is a revision from before it."""
+def _register(rollout: Rollout, definition: Mapping[str, Any]) -> TaskDefinition:
+    """Register a revision with our tag, or without it where tagging is denied."""
+    try:
+        return rollout.ecs.register_task_definition(definition, tags={INTENT_TAG: rollout.intent})
+    except Denied as denied:
+        if "TagResource" not in denied.action:
+            raise
+        rollout.log(f"{denied.sentence} The task definition is registered without Slipway's tag.", "warning")
+        # Without the tag only contents tell, and an older revision may have the same.
+        rollout.remember(_OLDER_UNTAGGED, rollout.ecs.newest_revision(definition["family"]))
+        return rollout.ecs.register_task_definition(definition, tags={})
+
+
+def adopt_registration(rollout: Rollout, call: CallRecord) -> Verdict:
+    """Whether a registration whose answer was lost took effect."""
     late = is_old_enough_to_deny(rollout, call)
+    older = int(rollout.recall(_OLDER if _intent_of(call.params) else _OLDER_UNTAGGED) or 0)
     family = call.params["family"]
     for revision in range(rollout.ecs.newest_revision(family), older, -1):
         found = _describe(rollout, f"{family}:{revision}")
@@ -138,23 +142,19 @@ def adopt_registration(rollout: Rollout, call: CallRecord, *, older: int) -> Ver
 
 def register_again(rollout: Rollout, arn: str) -> str:
     """Register what an inactive revision says as a new one; its ARN. AWS still describes inactive ones."""
-    old = rollout.ecs.describe_task_definition(arn)
+    old = rollout.ecs.describe_task_definition(arn, with_tags=True)
     fields = parameters_of("ecs", "RegisterTaskDefinition")
     definition = {
         key: value for key, value in old.raw.items() if key in fields and value not in (None, [], "")
     }
+    definition["tags"] = tags_to_aws({key: value for key, value in old.tags.items() if key != INTENT_TAG})
     rollout.remember(_OLDER, rollout.ecs.newest_revision(old.family))
-    registered = rollout.ecs.register_task_definition(definition, tags={INTENT_TAG: rollout.intent})
+    registered = _register(rollout, definition)
     rollout.note(
         f"Task Definition {arn} was deregistered by somebody. The rollback needs it, so it was registered "
         f"again as {registered.arn}"
     )
     return registered.arn
-
-
-def registered_before(rollout: Rollout) -> int:
-    """A revision from before `register_again`."""
-    return int(rollout.recall(_OLDER) or 0)
 
 
 def _use_of(rollout: Rollout, arn: str) -> str:

@@ -18,6 +18,7 @@ class Failure(serializers.Serializer[Any]):
     step = serializers.CharField(allow_null=True)
     container = serializers.CharField(allow_null=True)
     exit_code = serializers.IntegerField(allow_null=True)
+    outcome = serializers.CharField(required=False, help_text="How the ECS deployment ended by that.")
 
 
 class PipelineOfExecution(serializers.Serializer[Any]):

@@ -31,7 +31,7 @@ def _again_with(step: StepExecution) -> list[str]:
     if (
         failed is None
         or failed.name not in known_actions()
-        or (step.failure or {}).get("code") == "TIMED_OUT"
+        or "TIMED_OUT" in ((step.failure or {}).get("code"), (step.failure or {}).get("outcome"))
     ):
         return []
     return list(known_actions()[failed.name].again_with)

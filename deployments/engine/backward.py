@@ -10,8 +10,8 @@ from deployments.engine.taking import take_turn
 from deployments.engine.telling import say
 from deployments.engine.undo_rows import UNIT, next_undo, partners
 from deployments.engine.undoing import take_back
-from deployments.models import ActionRun, Execution, StepExecution
-from deployments.states import ActionState, Outcome, Status
+from deployments.models import ActionRun, StepExecution
+from deployments.states import Outcome, Status
 
 KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
 
@@ -105,26 +105,17 @@ def _end(shared: Shared) -> None:
         stage__execution=execution, section=StepExecution.Section.ROLLBACK
     )
     failed = rollbacks.filter(status=Status.FAILED).exists()
-    ending = execution.status_before_rollback or Status.FAILED
     with shared.commit(reload=True):
         if stages_back.go_further_back(shared):
             return
-        execution.ending = after_rollback(ending, failed=failed)
+        all_rows = ActionRun.objects.filter(step__stage__execution=execution)
+        execution.ending = stages_back.after_rollback(execution, all_rows)
+        if stages_back.had_ended_well(execution):
+            own_rows = all_rows.filter(step__stage=shared.stage)
+            shared.stage.status = stages_back.after_rollback(execution, own_rows)
+            shared.stage.save(update_fields=["status"])
         execution.rolling_back = False
-        if not failed and _is_all_undone(execution) and execution.outcome not in KEPT_OUTCOMES:
+        is_kept = execution.outcome in KEPT_OUTCOMES
+        if not failed and stages_back.is_all_undone(all_rows) and not is_kept:
             execution.outcome = Outcome.ROLLED_BACK
         execution.save(update_fields=["ending", "rolling_back", "outcome"])
-
-
-def after_rollback(before: str, *, failed: bool) -> str:
-    """The status after a rollback of what had this status: what had ended well is rolled back now."""
-    if before not in (Status.SUCCESS, Status.IGNORE_FAILED):
-        return before
-    return Status.FAILED if failed else Status.ROLLED_BACK
-
-
-def _is_all_undone(execution: Execution) -> bool:
-    """Whether something was put back, and nothing that was written was left."""
-    rows = ActionRun.objects.filter(step__stage__execution=execution)
-    is_left = rows.filter(state=ActionState.NOT_RESTORED).exists()
-    return not is_left and bool(rows.filter(state=ActionState.UNDONE).exists())

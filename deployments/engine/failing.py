@@ -22,6 +22,7 @@ def fail(shared: Shared, step: StepExecution, row: ActionRun | None, failure: Ac
         "step": step.identifier,
         "container": failure.container or None,
         "exit_code": failure.exit_code,
+        "outcome": failure.outcome,
     }
     say(shared, step, message, "error", row.unit if row else "")
     if row is not None:

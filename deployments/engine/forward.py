@@ -17,6 +17,9 @@ from deployments.models import ActionRun, StepExecution
 from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
 from deployments.steps.base import known_steps
 
+# For what follows in a step whose last look found it done.
+AFTER_LAST_LOOK = timedelta(minutes=1)
+
 
 def begin_stage(shared: Shared) -> None:
     """The first look at a stage: whether it runs at all, and then it does."""
@@ -58,7 +61,7 @@ def _advance_step(shared: Shared, step: StepExecution) -> timedelta | None:
     if slots.waits(shared, step):
         return _hold(shared, step, row)
     if _is_out_of_time(shared, step, row):
-        failing.fail(shared, step, row, _timed_out(shared, step, row))
+        _run_out_of_time(shared, step, row)
         return None
     if row is None:
         _end_step(shared, step)
@@ -213,11 +216,28 @@ def _has_deployed(steps: Sequence[StepExecution]) -> bool:
     return all(step.failure is None for step in deployments or steps)
 
 
-def _timed_out(shared: Shared, step: StepExecution, row: ActionRun | None) -> ActionFailed:
-    """The failure at a time-out: with what the action knows of its cause, after one last look."""
+def _run_out_of_time(shared: Shared, step: StepExecution, row: ActionRun | None) -> None:
+    """Fail, with what the action knows of the cause, unless one last look finds it done after all."""
+    seen = _last_look(shared, row) if row is not None and row.start_done_at is not None else None
+    if seen is not None and row is not None and seen.value is True:
+        shared.change(step, timeout_at=shared.world.now() + AFTER_LAST_LOOK)
+        _finish_look(shared, row, seen)
+        return
+    if seen is not None:
+        seen.rollout.finish(keep_progress=True)
+    cause = seen.value if seen is not None and isinstance(seen.value, ActionFailed) else None
+    failing.fail(shared, step, row, _timed_out(step, cause))
+
+
+def _last_look(shared: Shared, row: ActionRun) -> Finished | None:
+    """What one last look sees; nothing where it cannot be made now: the time is over all the same."""
+    end = run(shared, row, "look", lambda action, rollout: action.last_look(rollout))
+    return end if isinstance(end, Finished) else None
+
+
+def _timed_out(step: StepExecution, cause: ActionFailed | None) -> ActionFailed:
     minutes = round(step.timeout_seconds / 60, 1)
     words = f"The step did not end within its time-out of {minutes:g} minutes."
-    cause = _last_words(shared, row) if row is not None and row.start_done_at is not None else None
     if cause is None:
         advice = "Raise timeout of the step if this is normal for the service."
         return ActionFailed("TIMED_OUT", f"{words} {advice}", outcome="TIMED_OUT")
@@ -228,12 +248,3 @@ def _timed_out(shared: Shared, step: StepExecution, row: ActionRun | None) -> Ac
         container=cause.container,
         exit_code=cause.exit_code,
     )
-
-
-def _last_words(shared: Shared, row: ActionRun) -> ActionFailed | None:
-    """What one last look says; nothing where it cannot be made now: the time is over all the same."""
-    end = run(shared, row, "look", lambda action, rollout: action.last_words(rollout))
-    if not isinstance(end, Finished):
-        return None
-    end.rollout.finish(keep_progress=True)
-    return end.value if isinstance(end.value, ActionFailed) else None

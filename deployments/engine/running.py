@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from aws.errors import AwsError, Denied, NotFound, Unauthenticated, Undelivered
+from aws.errors import AwsError, Denied, Undelivered
 from delegates.doors import DoorClosed
 from deployments.actions.base import (
     Action,
@@ -39,8 +39,6 @@ from deployments.states import TERMINAL, CallState, Status
 SOON = timedelta(seconds=2)
 LONGEST_TROUBLE = 30
 LONGEST_REST = timedelta(seconds=60)
-# Refusals that no second try changes: a person has to do something first.
-PERMANENT = (Denied, NotFound, Unauthenticated)
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ def run(
         return Failed(failure)
     except AwsError as error:
         _hand_over(rollout)
-        return Failed(ActionFailed(_code_of(error), error.sentence), refuses=isinstance(error, PERMANENT))
+        return Failed(ActionFailed(_code_of(error), error.sentence), refuses=_is_permanent(error))
     except DoorClosed as closed:
         return Failed(ActionFailed("CONNECTOR_NOT_USABLE", str(closed)))
     except NeedsAdoption as lost:
@@ -194,6 +192,11 @@ def _recover(shared: Shared, row: ActionRun, step: StepExecution) -> None:
         shared.change(row, detail="")
         with shared.commit(reload=True):
             reacting.go_on(shared, step)
+
+
+def _is_permanent(error: AwsError) -> bool:
+    """Whether no second try changes a refusal: a person has to do something first."""
+    return isinstance(error, Denied) or error.code == "ClusterNotFoundException"
 
 
 def _code_of(error: AwsError) -> str:

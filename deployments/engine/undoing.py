@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from deployments.actions.base import Action, NotOurs, Rollout
+from deployments.actions.base import Action, ActionFailed, NotOurs, Rollout
 from deployments.engine.leaving import give_up, leave_alone
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
@@ -63,7 +63,7 @@ def _ask(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | Non
     if isinstance(end, Wait):
         return end.time
     if isinstance(end, Failed):
-        return _failed(shared, step, row, end)
+        return _failed(shared, step, row, end.failure)
     assert isinstance(end, Finished)  # noqa: S101 - only replayed starts end otherwise
     if end.value:
         shared.change(row, undo_state=UndoState.READY, undo_started_at=shared.world.now())
@@ -85,7 +85,7 @@ def _put_back(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta 
     if isinstance(end, Wait):
         return end.time
     if isinstance(end, Failed):
-        return _failed(shared, step, row, end)
+        return _failed(shared, step, row, end.failure, refuses=end.refuses)
     assert isinstance(end, Finished)  # noqa: S101
     shared.change(row, undo_state=UndoState.SENT, undo_started_at=shared.world.now())
     end.rollout.finish(keep_progress=False)
@@ -103,7 +103,7 @@ def _follow(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | 
     if isinstance(end, Wait):
         return end.time
     if isinstance(end, Failed):
-        return _failed(shared, step, row, end)
+        return _failed(shared, step, row, end.failure)
     assert isinstance(end, Finished)  # noqa: S101
     if end.value:
         shared.change(row, undo_state=UndoState.SETTLED, state=ActionState.UNDONE)
@@ -119,13 +119,14 @@ def _is_undone(action: Action, rollout: Rollout) -> bool:
     return action.is_undone(rollout)
 
 
-def _failed(shared: Shared, step: StepExecution, row: ActionRun, end: Failed) -> timedelta | None:
-    failure = end.failure
+def _failed(
+    shared: Shared, step: StepExecution, row: ActionRun, failure: ActionFailed, *, refuses: bool = False
+) -> timedelta | None:
     if isinstance(failure, NotOurs):
         leave_alone(shared, step, failure)
         return None
     # Of a refusal that stands, the tries that are left are not made.
-    tries = row.undo_tries + (TRIES - row.undo_tries % TRIES if end.refuses else 1)
+    tries = row.undo_tries + (TRIES - row.undo_tries % TRIES if refuses else 1)
     shared.change(row, undo_tries=tries, undo_state=UndoState.KNOWN)
     if tries % TRIES == 0:
         with shared.commit(reload=True):

@@ -6,7 +6,7 @@ import { approvalNotice } from "./approvals.js";
 import { drawChecklist, drawOutputs } from "./results.js";
 import { timeNode, tookNode } from "./times.js";
 
-const ENDED = new Set(["SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED"]);
+const ENDED = new Set(["SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED", "ROLLED_BACK"]);
 const MOST_SQUARES = 20;
 
 export const hasEnded = (state) => ENDED.has(state.status);

@@ -27,7 +27,7 @@ def test_update_green_keeps_the_service_and_brings_it_back(shop: World) -> None:
     updates = [one for one in shop.drive.sandbox.journal() if one["operation"] == "UpdateService"]
     assert not {"launchType", "schedulingStrategy", "role"} & set(updates[-2]["params"])
     shop.roll_back(execution, visited=True)
-    assert _ends(execution) == ("SUCCESS", "ROLLED_BACK")
+    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert shop.state() == before
     assert shop.meetings == []
 
@@ -110,7 +110,7 @@ def test_one_target_group_for_both_rules_is_a_way_to_work(shop: World) -> None:
     assert shop.service("shop__1")["runningCount"] == 2
     assert shop.service("shop__2")["desiredCount"] == 0
     shop.roll_back(third, visited=True)
-    assert _ends(third) == ("SUCCESS", "ROLLED_BACK"), shop.drive.log(third)
+    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
 
@@ -165,6 +165,6 @@ def test_a_network_load_balancer_has_listeners_without_rules(shop: World) -> Non
     third = shop.run("3", visited=True)
     assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
     shop.roll_back(third, visited=True)
-    assert _ends(third) == ("SUCCESS", "ROLLED_BACK"), shop.drive.log(third)
+    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []

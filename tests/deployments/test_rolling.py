@@ -178,7 +178,7 @@ def test_a_finished_execution_is_rolled_back_when_it_is_the_newest(drive: Drive)
     drive.pass_time(20)
     execution.refresh_from_db()
     drive.until_over(execution)
-    assert _ends(execution) == ("SUCCESS", "ROLLED_BACK")
+    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert drive.service()["taskDefinition"] == before
 
 

@@ -68,7 +68,7 @@ def test_after_a_rollback_it_is_what_was_rolled_back_to(drive: Drive) -> None:
     assert (drifts(), desired()) == ([], second)
     roll_back_execution(actor=drive.deployer, execution=second)
     drive.until_over(second)
-    assert (second.status, second.outcome) == ("SUCCESS", "ROLLED_BACK")
+    assert (second.status, second.outcome) == ("ROLLED_BACK", "ROLLED_BACK")
     assert (drifts(), desired()) == ([], first)
 
 

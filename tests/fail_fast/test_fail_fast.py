@@ -149,7 +149,12 @@ def test_a_step_without_it_does_as_it_always_did(drive: Drive) -> None:
         step = StepExecution.objects.get(stage__execution=drive.start("1.27"), type="EcsRollingDeploy")
         return step.actions.get(name="WaitForSteadyState").parameters["fail_fast"]
 
-    assert planned() == {"failedTasks": 3, "minutesWithoutHealthyTask": 0, "onFatalReason": True}
+    assert planned() == {
+        "failedTasks": 3,
+        "minutesWithoutHealthyTask": 0,
+        "onFatalReason": True,
+        "stableSeconds": 10,
+    }
 
 
 def test_the_editor_knows_its_fields() -> None:
@@ -164,4 +169,5 @@ def test_the_editor_knows_its_fields() -> None:
         "failedTasks": {"type": "integer"},
         "minutesWithoutHealthyTask": {"type": "integer"},
         "onFatalReason": {"type": "boolean"},
+        "stableSeconds": {"type": "integer"},
     }

@@ -78,7 +78,7 @@ def test_a_rollback_that_ended_incomplete_can_be_tried_again(drive: Drive, clien
             drive.sandbox.fault("denied", service="ecs", operation="UpdateService")
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("FAILED", "FAILED")
-    assert len(_lines(drive, execution, "Undoing failed")) == 2
+    assert not _lines(drive, execution, "Undoing failed")
     assert _lines(drive, execution, "Not restored: Create or update the ECS service")
     drive.sandbox.clear_faults()
     _ask(client, execution, "rollback")
@@ -147,7 +147,7 @@ def test_rolling_back_later_takes_every_stage_back_the_newest_first(drive: Drive
     _ask(client, execution, "rollback")
     drive.look()
     drive.until_over(execution)
-    assert (execution.status, execution.outcome) == ("SUCCESS", "ROLLED_BACK"), drive.log(execution)[-5:]
+    assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK"), drive.log(execution)[-5:]
     assert [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")] == before
     assert drive.log(execution).count("Rollback verified.") >= 2
     assert not Slot.objects.exists()

@@ -9,8 +9,8 @@ from aws.types import EcsService
 from deployments.actions.judgement import Ours, Verdict, is_certain, judge, was_rolled_back_by_aws
 
 BEGUN = datetime(2026, 11, 23, 12, tzinfo=UTC)
-OURS = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", was_seen=True, wanted=3, begun=BEGUN)
 CREATED = "2026-11-01T00:00:00+00:00"
+OURS = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, begun=BEGUN, service_created=CREATED)
 
 
 def deployment(number: int, status: str = "PRIMARY", **values: Any) -> dict[str, Any]:
@@ -104,5 +104,9 @@ def test_an_event_from_before_our_deployment_is_no_evidence() -> None:
 def test_what_a_late_copy_cannot_show_is_certain_at_once(
     found: EcsService | None, verdict: Verdict, is_sure: bool
 ) -> None:
-    before = {"raw": {"createdAt": CREATED}}
-    assert is_certain(verdict, found, OURS, before) == is_sure
+    assert is_certain(verdict, found, OURS) == is_sure
+
+
+def test_an_earlier_service_of_the_name_says_nothing_of_ours() -> None:
+    ours = Ours("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, service_created="2026-11-23T12:00:00+00:00")
+    assert not is_certain(Verdict.MAYBE_GONE, service(status="INACTIVE"), ours)

@@ -95,7 +95,7 @@ def test_a_rollback_of_what_was_attached_puts_it_back_and_proves_it(
     drive.pass_time(60, step=5)
     execution.refresh_from_db()
     drive.until_over(execution)
-    assert _ends(execution) == ("SUCCESS", "ROLLED_BACK")
+    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert scaling.everything() == before
     items = CheckedItem.objects.filter(step__stage__execution=execution)
     assert {"Scaling policy cpu", "Scaling policy memory"} <= {one.subject for one in items}
