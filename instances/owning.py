@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from django.db.models import Exists, Max, OuterRef
+from django.db.models import Exists, Max, OuterRef, Q
 
 from deployments.engine.shared import slot_key
 from deployments.models import Call, SlotClaim, StageExecution
@@ -71,7 +71,7 @@ def _main(cluster: SyncedCluster, names: Sequence[str]) -> dict[str, int]:
         region=cluster.region,
         cluster=cluster.cluster,
         ecs_service__in=names,
-    ).filter(_wrote("pk"))
+    ).filter(~Q(deployment_id="") | Q(_wrote("pk")))
     return dict(stages.values("ecs_service").annotate(latest=Max("pk")).values_list("ecs_service", "latest"))
 
 

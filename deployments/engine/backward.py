@@ -110,10 +110,6 @@ def _end(shared: Shared) -> None:
             return
         all_rows = ActionRun.objects.filter(step__stage__execution=execution)
         execution.ending = stages_back.after_rollback(execution, all_rows)
-        if stages_back.had_ended_well(execution):
-            own_rows = all_rows.filter(step__stage=shared.stage)
-            shared.stage.status = stages_back.after_rollback(execution, own_rows)
-            shared.stage.save(update_fields=["status"])
         execution.rolling_back = False
         is_kept = execution.outcome in KEPT_OUTCOMES
         if not failed and stages_back.is_all_undone(all_rows) and not is_kept:

@@ -102,7 +102,7 @@ _OUTPUTS: Mapping[str, Mapping[str, str]] = {
 # What a step learns only while it is undone, or once it failed.
 _ONCE_FAILED, _ONCE_UNDONE = (
     {"EcsRunTask": frozenset({"leftTasks"})},
-    frozenset({"rollbackDeploymentId", "rollbackRunId"}),
+    frozenset({"rollbackDeploymentId", "rollbackRunId", "restoredTaskDefinitionArn"}),
 )
 # The field of steps that say themselves which outputs they have.
 _OWN = "outputVariables"

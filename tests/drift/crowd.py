@@ -157,6 +157,7 @@ def _deploy(scope: Scope, account: Account, place: Infrastructure, many: int) ->
             cluster=place.cluster,
             account=account.account,
             ecs_service=account.names[number % account.services],
+            deployment_id="ecs-svc/1",
         )
         for number, execution in enumerate(executions)
     )

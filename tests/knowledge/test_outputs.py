@@ -33,7 +33,7 @@ def _learned() -> Iterator[str]:
 def test_everything_that_actions_learn_is_listed_as_an_output_of_some_step() -> None:
     listed = {name for kind in known_steps() for name in outputs_of(kind, {})}
     # What only an undo learns, and what a step that failed left behind.
-    only_backward = {"rollbackDeploymentId", "rollbackRunId", "leftTasks"}
+    only_backward = {"rollbackDeploymentId", "rollbackRunId", "restoredTaskDefinitionArn", "leftTasks"}
     learned = set(_learned())
     assert {"serviceName", "waitsUntil", "oldServiceName"} <= learned
     assert learned - only_backward <= listed

@@ -253,12 +253,11 @@ class FakeEcs:
                         "startedBy": deployment["id"],
                         "stopCode": "EssentialContainerExited",
                         "stoppedReason": "Essential container in task exited",
-                        "createdAt": f"{number}",
+                        "taskDefinitionArn": deployment["taskDefinition"],
+                        "createdAt": deployment["createdAt"],
                         "containers": [{"name": "web", "exitCode": 1}],
                     }
                 )
-        for task in tasks:
-            task["createdAt"] = "2026-01-01T00:00:00+00:00"
         return tasks
 
     def _event(self, text: str) -> None:
