@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 
 import pytest
+from django.test import override_settings
 from pytest_django import Settings
 
 from deployments.engine import quota
@@ -42,14 +43,15 @@ def simulate(
         quota.forget()
         dice = random.Random(seed)
         odds = Odds.from_dice(dice)
-        settings.AWS_QUOTA_SHARE = odds.quota_share
         ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{seed:012d}", breaker=odds.breaker)
         schedule = Schedule(dice=dice, odds=odds, ecs=ecs)
         before = None if odds.first_deployment else _deploy_before(ecs)
         tag = "crash" if odds.bad_image else "1.27"
         yaml = branches.yaml_of(dice) if has_branches else ""
         execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag, yaml=yaml)
-        schedule.run(execution)
+        # The fixture's own way would nest one more override with every schedule, until Python gives up.
+        with override_settings(AWS_QUOTA_SHARE=odds.quota_share):
+            schedule.run(execution)
         execution.refresh_from_db()
         broken = violations(schedule, execution, before, may_end_otherwise=has_branches)
         broken += branches.broken_promises(execution, ecs.tags) if has_branches and execution.is_over else []
