@@ -106,6 +106,26 @@ class Ecs:
         params = {"cluster": cluster, "serviceName": service, "desiredStatus": desired_status}
         return list(every(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
 
+    def list_all_tasks(self, cluster: str) -> list[str]:
+        """The ARNs of all tasks of a cluster that run or are to run."""
+        params = {"cluster": cluster}
+        return list(every(self.caller, "ecs", "ListTasks", params, member="taskArns", page="nextToken"))
+
+    def list_services(self, cluster: str) -> list[str]:
+        """The ARNs of a cluster's services, a hundred to a call."""
+        params = {"cluster": cluster, "maxResults": 100}
+        return list(every(self.caller, "ecs", "ListServices", params, member="serviceArns", page="nextToken"))
+
+    def machine_ids(self, cluster: str, arns: Sequence[str]) -> dict[str, str]:
+        """The EC2 instance ids of container instances, by their ARNs."""
+        found: dict[str, str] = {}
+        for batch in in_batches(arns, MACHINES_PER_CALL):
+            params = {"cluster": cluster, "containerInstances": batch}
+            answer = self._call("DescribeContainerInstances", params)
+            for one in answer.get("containerInstances", ()):
+                found[one.get("containerInstanceArn", "")] = one.get("ec2InstanceId", "")
+        return found
+
     def run_task(self, request: Mapping[str, Any], cluster: str, client_token: str) -> RunAnswer:
         """Start the tasks of a request that names task definition and count, ten at most.
 

@@ -166,6 +166,9 @@ INTEGER: Final = Limit(2**63 - 1, "as a value", "a whole number, and as far belo
 NUMBER_CHARACTERS: Final = Limit(40, "characters", "a number as it is written", OWN)
 
 # --- Previews ---------------------------------------------------------------------------------------
+NEIGHBOURS_LOOKED_AT: Final = Limit(
+    200, "ECS services", "a cluster in which a blue/green step looks for others in its target groups", OWN
+)
 PREVIEW_CALLS: Final = Limit(300, "calls", "what one preview reads of AWS", OWN)
 PREVIEW_SECONDS: Final = Limit(25, "seconds", "the time in which one preview may read of AWS", OWN)
 
@@ -208,6 +211,9 @@ VALUE_CHARACTERS: Final = Limit(4096, "characters", "the value of a variable", O
 SELECTORS: Final = Limit(20, "tags", "those that a delegate must have", OWN)
 TAG_CHARACTERS: Final = Limit(128, "characters", "a tag of a delegate", OWN)
 DOWNSIZE_DELAY_SECONDS: Final = Limit(604_800, "seconds", "how long a swap keeps the old ECS service", OWN)
+LISTENER_PAIRS: Final = Limit(
+    5, "pairs of listeners", "one blue/green step", "ECS: 5 target groups for each service"
+)
 RETRIES: Final = Limit(100, "times", "how often one step is tried again by itself", OWN)
 FAIL_FAST_TASKS: Final = Limit(1000, "tasks", "failed ones that a step waits for", OWN)
 STABLE_SECONDS: Final = Limit(600, "seconds", "how long a completed deployment is watched", OWN)

@@ -52,9 +52,11 @@ class EcsOverlay:
         if operation == "DescribeTaskDefinition":
             return self._definitions.described(params)
         if operation == "DescribeTasks":
-            return self._tasks.described(params)
+            planned, others = self._services.tasks_among(params["tasks"])
+            found = self._tasks.described({**params, "tasks": others})
+            return {**found, "tasks": [*found["tasks"], *planned]}
         if operation == "ListTasks" and self._services.are_tasks_planned(params):
-            return {"taskArns": []}
+            return {"taskArns": self._services.tasks_of(params)}
         if operation == "ListTasks":
             return self._tasks.listed(params)
         if operation == "ListTagsForResource":

@@ -1,6 +1,6 @@
 """ECS services as they would be after the planned writes: with all their tasks, and nothing under way."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -109,11 +109,44 @@ class PlannedServices:
     def targets_in(self, target_group_arn: str) -> list[str]:
         """A name for each target of the planned services in a target group."""
         return [
-            f"<target {number} of {service['serviceName']}>"
+            _target(task)
             for service in self._planned.values()
             if any(one.get("targetGroupArn") == target_group_arn for one in service.get("loadBalancers", ()))
-            for number in range(1, service["runningCount"] + 1)
+            for task in _tasks(service)
         ]
+
+    def tasks_of(self, params: Mapping[str, Any]) -> list[str]:
+        """A name for each task that a planned service would have."""
+        running = params.get("desiredStatus", "RUNNING") == "RUNNING"
+        return _tasks(self._planned[_place(params, last_part(params["serviceName"]))]) if running else []
+
+    def tasks_among(self, arns: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
+        """Those of these tasks that planned services would have, by their targets, and all others."""
+        known = {
+            task: service["serviceName"] for service in self._planned.values() for task in _tasks(service)
+        }
+        planned = [_task(arn, known[arn]) for arn in arns if arn in known]
+        return planned, [arn for arn in arns if arn not in known]
+
+
+def _tasks(service: Mapping[str, Any]) -> list[str]:
+    return [f"<task {number} of {service['serviceName']}>" for number in range(1, service["runningCount"] + 1)]
+
+
+def _target(task: str) -> str:
+    return task.replace("<task", "<target")
+
+
+def _task(name: str, service: str) -> dict[str, Any]:
+    details = [{"name": "privateIPv4Address", "value": _target(name)}]
+    return {
+        "taskArn": name,
+        "group": f"service:{service}",
+        "lastStatus": "RUNNING",
+        "desiredStatus": "RUNNING",
+        "attachments": [{"type": "ElasticNetworkInterface", "details": details}],
+        "containers": [],
+    }
 
 
 def _place(params: Mapping[str, Any], name: str) -> tuple[str, str]:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from aws.types import EcsService
 from deployments.actions.adoption import adopt_service_write
 from deployments.actions.base import Action, ActionFailed, CallRecord, Earlier, Rollout, Verdict, action
-from deployments.actions.known_service import GONE, delete_service, existed_before, snapshot_of
+from deployments.actions.known_service import CANARY, GONE, delete_service, existed_before, snapshot_of
 from deployments.actions.service import CreateOrUpdateService
 
-SUFFIX = "Canary"
 DEFINITION = "canary definition"
 
 
@@ -23,7 +22,7 @@ class PlanCanary(Action):
 
     def start(self, rollout: Rollout) -> None:
         definition = rollout.recall("service definition")
-        name = f"{definition['serviceName']}{SUFFIX}"
+        name = f"{definition['serviceName']}{CANARY}"
         rollout.remember(DEFINITION, {**definition, "serviceName": name, "desiredCount": 1})
         rollout.learn(serviceName=name)
 

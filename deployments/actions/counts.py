@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aws.types import EcsService
+from deployments.actions.after_blue_green import count_of_pair
 from deployments.actions.base import Rollout
 from deployments.actions.scaling.state import bounds_for, found_before, is_dealt_with, wanted_by
 from deployments.actions.scaling.suspend import is_suspended
@@ -12,8 +13,14 @@ from deployments.actions.scaling.suspend import is_suspended
 COUNT_OF_OTHERS = "others changed the count"
 
 
-def count_to_create(rollout: Rollout, definition: Mapping[str, Any]) -> int:
-    """The desired count of an ECS service that does not exist yet."""
+def count_to_create(rollout: Rollout, definition: Mapping[str, Any], *, as_running: bool = False) -> int:
+    """The desired count of an ECS service that does not exist yet.
+
+    One that takes over from a blue/green pair needs as many tasks as that, where no manifest says how many.
+    """
+    before = count_of_pair(rollout)
+    if before and (as_running or "desiredCount" not in definition):
+        return _within_bounds(rollout, before)
     return _within_bounds(rollout, int(definition.get("desiredCount", 1)))
 
 
@@ -22,8 +29,12 @@ def count_to_ask(
 ) -> int | None:
     """The desired count of an update; None leaves it alone.
 
-    With a scalable target the count is auto scaling's, and only moved into the bounds.
+    With a scalable target the count is auto scaling's, and only moved into the bounds. A service that was
+    scaled down for a blue/green pair takes over its count.
     """
+    before = count_of_pair(rollout)
+    if before and live.desired == 0 and (as_running or definition.get("desiredCount") is None):
+        return _within_bounds(rollout, before)
     if found_before(rollout).target is not None:
         moved = _within_bounds(rollout, live.desired)
         return None if moved == live.desired else moved

@@ -11,6 +11,13 @@ from deployments.actions.timing import forget, is_confirmed
 
 _TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
 GONE = ("INACTIVE", "DRAINING")
+CANARY = "Canary"
+"""What the name of a canary's ECS service ends with."""
+
+
+def pair_names(base: str) -> tuple[str, str]:
+    """The two ECS services that blue/green deployments of a service change between."""
+    return f"{base}__1", f"{base}__2"
 
 
 def service_words(service: EcsService | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from aws.errors import Invalid
 from aws.types import EcsService
 from deployments.actions.adoption import adopt_service_write
+from deployments.actions.after_blue_green import remember_pair
 from deployments.actions.base import (
     Action,
     ActionFailed,
@@ -29,6 +30,7 @@ from deployments.actions.known_service import (
     delete_service,
     existed_before,
     is_ours,
+    pair_names,
     refuse_foreign_controller,
     remember_deployment,
     restoring_words,
@@ -66,9 +68,13 @@ class RememberService(Action):
 
     def start(self, rollout: Rollout) -> None:
         rollout.take_slot(rollout.recall("service definition")["serviceName"])
-        name = rollout.recall(self.definition)["serviceName"]
-        service = rollout.ecs.describe_service(rollout.cluster, name)
+        definition = rollout.recall(self.definition)
+        name = definition["serviceName"]
+        pair = pair_names(rollout.recall("service definition")["serviceName"])
+        found = {one.name: one for one in rollout.ecs.describe_services(rollout.cluster, [name, *pair])}
+        service = found.pop(name, None)
         before = rollout.remember("service before", None if service is None else snapshot_of(service))
+        remember_pair(rollout, definition, service, list(found.values()))
         if before is None or before["status"] in GONE:
             rollout.log(f"Service {name} does not exist yet, it will be created")
             rollout.log("A rollback deletes it again")
@@ -141,7 +147,8 @@ class CreateOrUpdateService(Action):
                 "Run the pipeline again to deploy onto it.",
                 outcome="SUPERSEDED",
             )
-        wanted = {**definition, "taskDefinition": arn, "desiredCount": count_to_create(rollout, definition)}
+        count = count_to_create(rollout, definition, as_running=self.keep_count)
+        wanted = {**definition, "taskDefinition": arn, "desiredCount": count}
         rollout.log(
             f"Creating Service {name} with task definition {arn} and desired count {wanted['desiredCount']}"
         )

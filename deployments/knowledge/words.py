@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from guards.limits import LISTENER_PAIRS
+
 # What every stage can name, apart from variables and outputs (R179, DESIGN 5).
 FIXED: Mapping[str, str] = {
     "pipeline.name": "The name of the pipeline.",
@@ -32,5 +34,9 @@ DIGEST: Mapping[str, str] = {
 IN_MANIFEST: Mapping[str, Mapping[str, str]] = {
     "EcsServiceDefinition": {
         "targetGroupArn": "Blue/green: the target group that receives the stage traffic.",
+        **{
+            f"targetGroupArn{number}": f"Blue/green: the same for pair {number} of the step's listeners."
+            for number in range(2, LISTENER_PAIRS + 1)
+        },
     },
 }

@@ -1,6 +1,8 @@
 """The blue/green deployment, its swap and its rollback (R224-R251)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from deployments.actions.blue_green.create import CreateStageService
 from deployments.actions.blue_green.downsize import DownsizeOldService, WaitBeforeDownsizing
@@ -12,7 +14,12 @@ from deployments.actions.blue_green.scaling import (
     ResumeUnlessSwapped,
 )
 from deployments.actions.blue_green.steady import WaitForStageService
-from deployments.actions.blue_green.swap import RememberTraffic, SwapTraffic, WaitForHealthyTargets
+from deployments.actions.blue_green.swap import (
+    LookBeforeSwap,
+    RememberTraffic,
+    SwapTraffic,
+    WaitForHealthyTargets,
+)
 from deployments.actions.blue_green.tags import CorrectBlueTag, TagStageService, TagSwappedServices
 from deployments.actions.blue_green.target_groups import FindTargetGroups, HoldBlueGreenService
 from deployments.actions.fail_fast import FailFast
@@ -25,7 +32,7 @@ from deployments.actions.scaling import (
 )
 from deployments.actions.task_definition import RegisterTaskDefinition
 from deployments.steps.base import BadStepError, Plan, step, unit
-from guards.limits import DOWNSIZE_DELAY_SECONDS
+from guards.limits import DOWNSIZE_DELAY_SECONDS, LISTENER_PAIRS
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,8 @@ class EcsBlueGreenCreateServiceSpec:
     """Which listeners and rules, and how the stage service comes about (R232).
 
     Without a rule ARN the listener's default rule is meant (T13). `loadBalancer` is a name or an ARN.
+    `moreListeners` are further pairs that are swapped together, such as those of HTTPS; each has the same
+    five keys, and the load balancer of the step where it names none.
     """
 
     loadBalancer: str
@@ -40,6 +49,8 @@ class EcsBlueGreenCreateServiceSpec:
     stageListener: str
     prodListenerRuleArn: str = ""
     stageListenerRuleArn: str = ""
+    moreListeners: list[dict[str, Any]] = field(default_factory=list)
+    allowDifferentTargetGroupPort: bool = False
     sameAsAlreadyRunningInstances: bool = False
     enableAutoScalingInSwapStep: bool = False
     updateGreenService: bool = False
@@ -52,12 +63,51 @@ class EcsBlueGreenCreateServiceSpec:
                 "EcsBlueGreenCreateService cannot shift traffic by parts; remove isTrafficShift and let "
                 "EcsBlueGreenSwapTargetGroups swap all of it"
             )
+        if not isinstance(self.moreListeners, list):
+            return  # It is an expression still.
+        if len(self.moreListeners) >= LISTENER_PAIRS:
+            raise BadStepError(
+                f"EcsBlueGreenCreateService swaps at most {LISTENER_PAIRS} pairs of listeners: ECS registers "
+                f"a service in no more; moreListeners has {len(self.moreListeners)} beside the first"
+            )
+        for number, one in enumerate(self.moreListeners, start=1):
+            if problem := _pair_problem(one):
+                raise BadStepError(f"EcsBlueGreenCreateService: moreListeners {number} {problem}")
 
     @property
     def is_one_rule(self) -> bool:
         """Whether production and stage are one and the same rule of one listener (R235)."""
         prod = (self.prodListener, self.prodListenerRuleArn)
         return prod == (self.stageListener, self.stageListenerRuleArn)
+
+    @property
+    def pairs(self) -> list[dict[str, str]]:
+        """Every pair of listeners, the step's own first, as the action that reads them takes it."""
+        own = {key: getattr(self, key) for key in _LISTENER_KEYS}
+        named = [own, *({"loadBalancer": self.loadBalancer, **one} for one in self.moreListeners)]
+        return [{to: str(one.get(key, "")) for key, to in _LISTENER_KEYS.items()} for one in named]
+
+
+_LISTENER_KEYS = {
+    "loadBalancer": "load_balancer",
+    "prodListener": "prod_listener",
+    "prodListenerRuleArn": "prod_rule",
+    "stageListener": "stage_listener",
+    "stageListenerRuleArn": "stage_rule",
+}
+
+
+def _pair_problem(one: Any) -> str:
+    """What is wrong with one of the further pairs of listeners; nothing if it is good."""
+    if not isinstance(one, Mapping):
+        return "is not a mapping with prodListener and stageListener"
+    if unknown := sorted(set(one) - set(_LISTENER_KEYS)):
+        return f"has {', '.join(map(repr, unknown))}, and may have {', '.join(_LISTENER_KEYS)}"
+    missing = [key for key in ("prodListener", "stageListener") if not one.get(key)]
+    if missing:
+        return f"lacks {' and '.join(missing)}"
+    wrong = next((key for key, value in one.items() if not isinstance(value, str)), "")
+    return f"has a {wrong} that is no text" if wrong else ""
 
 
 @dataclass(frozen=True)
@@ -98,16 +148,10 @@ def ecs_blue_green_create_service(spec: EcsBlueGreenCreateServiceSpec) -> Plan:
     update = spec.updateGreenService
     yield unit(
         "Fetch manifests",
-        HoldBlueGreenService(),
-        FindTargetGroups(
-            load_balancer=spec.loadBalancer,
-            prod_listener=spec.prodListener,
-            prod_rule=spec.prodListenerRuleArn,
-            stage_listener=spec.stageListener,
-            stage_rule=spec.stageListenerRuleArn,
-        ),
+        HoldBlueGreenService(pairs=len(spec.pairs)),
+        FindTargetGroups(pairs=spec.pairs),
         FetchManifests(),
-        CheckBlueGreenManifests(),
+        CheckBlueGreenManifests(may_differ=spec.allowDifferentTargetGroupPort),
     )
     yield unit(
         "Prepare rollback data",
@@ -141,6 +185,7 @@ def ecs_blue_green_swap_target_groups(spec: EcsBlueGreenSwapTargetGroupsSpec) ->
     yield unit(
         "Swap target groups",
         DetachAutoScaling(of=OLD_SERVICE),
+        LookBeforeSwap(),
         SwapTraffic(),
         ResumeUnlessSwapped(),
         TagSwappedServices(),

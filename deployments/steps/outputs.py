@@ -6,6 +6,7 @@ from typing import Any
 from deployments.expressions import has_expression
 from deployments.steps.approval import APPROVAL
 from deployments.steps.base import known_steps
+from guards.limits import LISTENER_PAIRS
 
 _SERVICE = {
     "serviceName": "The name of the ECS service.",
@@ -42,6 +43,10 @@ _OUTPUTS: Mapping[str, Mapping[str, str]] = {
         **_REVISION,
         **_SERVICE,
         "targetGroupArn": "The ARN of the target group that receives the stage traffic.",
+        **{
+            f"targetGroupArn{number}": f"The same for pair {number} of listeners, where the step has as many."
+            for number in range(2, LISTENER_PAIRS + 1)
+        },
         "oldServiceName": "The ECS service that was live when the deployment began, where there was one.",
     },
     "EcsBlueGreenSwapTargetGroups": {

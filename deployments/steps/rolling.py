@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from deployments.actions.after_blue_green import TakeOverFromPair
 from deployments.actions.fail_fast import FailFast
 from deployments.actions.manifests import FetchManifests
 from deployments.actions.scaling import AttachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
@@ -44,6 +45,7 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
         CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
         TagService(),
         WaitForSteadyState(fail_fast=spec.failFast),
+        TakeOverFromPair(),
         AttachAutoScaling(),
         ResumeAutoScaling(),
     )

@@ -10,6 +10,8 @@ from tests.blue_green.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+PAIR = {"prodListener": "arn:a", "stageListener": "arn:b"}
+
 
 def _ends(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
@@ -137,6 +139,10 @@ def test_weights_and_stickiness_come_back_as_they_were(shop: World) -> None:
         ({"isTrafficShift": True}, {}, "cannot shift traffic"),
         ({}, {"downsizeOldServiceDelayInSecs": -1}, "from 0 to"),
         ({}, {"downsizeOldServiceDelayInSecs": 99_999_999}, "from 0 to"),
+        ({"moreListeners": [{"prodListener": "arn:a"}]}, {}, "moreListeners 1 lacks stageListener"),
+        ({"moreListeners": [{**PAIR, "rule": "c"}]}, {}, "moreListeners 1 has 'rule'"),
+        ({"moreListeners": ["arn:a"]}, {}, "moreListeners 1 is not a mapping"),
+        ({"moreListeners": [dict(PAIR) for _ in range(5)]}, {}, "at most 5 pairs"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_when_saved(
@@ -168,3 +174,60 @@ def test_a_network_load_balancer_has_listeners_without_rules(shop: World) -> Non
     assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
+
+
+def _second_prod_listener(shop: World) -> dict[str, str]:
+    """A listener for the same version on another port, as HTTPS beside HTTP."""
+    arn = shop.call("elbv2", "DescribeLoadBalancers", Names=["demo"])["LoadBalancers"][0]["LoadBalancerArn"]
+    made = shop.call(
+        "elbv2",
+        "CreateListener",
+        LoadBalancerArn=arn,
+        Protocol="HTTP",
+        Port=9443,
+        DefaultActions=shop.actions(shop.prod),
+    )
+    return {"arn": made["Listeners"][0]["ListenerArn"]}
+
+
+def test_two_prod_listeners_change_sides_together_and_go_back_together(shop: World) -> None:
+    second = _second_prod_listener(shop)
+    more = {"prodListener": second["arn"], "stageListener": shop.stage["arn"]}
+    more["stageListenerRuleArn"] = shop.stage["default_rule_arn"]
+    shop.choose(moreListeners=[more])
+    first = shop.run("1")
+    assert (first.status, first.outcome) == ("SUCCESS", "COMPLETED"), shop.drive.log(first)
+    live = shop.forwards(shop.prod)
+    assert shop.forwards(second) == live != shop.forwards(shop.stage)
+    after = shop.run("2", visited=True)
+    assert (after.status, after.outcome) == ("SUCCESS", "COMPLETED"), shop.drive.log(after)
+    assert shop.forwards(second) == shop.forwards(shop.prod) != live
+    assert shop.forwards(shop.stage) == live
+    shop.roll_back(after, visited=True)
+    assert after.status == "ROLLED_BACK", shop.drive.log(after)
+    assert shop.forwards(second) == shop.forwards(shop.prod) == live
+    assert shop.meetings == []
+
+
+def test_without_the_second_listener_its_traffic_is_not_left_on_a_version_that_goes(shop: World) -> None:
+    shop.run("1")
+    second = _second_prod_listener(shop)
+    live = shop.forwards(shop.prod)
+    after = shop.run("2")
+    assert (after.status, after.outcome) == ("SUCCESS", "COMPLETED"), shop.drive.log(after)
+    assert shop.forwards(second) == live
+    assert shop.service("shop__1")["runningCount"] == 2
+    assert any("still leads to Service shop__1" in line for line in shop.drive.log(after))
+
+
+def test_a_target_group_may_have_another_port_than_the_container_where_the_step_allows_it(
+    shop: World,
+) -> None:
+    edit("task.yaml", "containerPort: 80", "containerPort: 8000")
+    edit("service.yaml", "containerPort: 80", "containerPort: 8000")
+    refused = shop.run("1")
+    assert refused.failure["code"] == "PORT_MISMATCH"
+    assert "allowDifferentTargetGroupPort" in refused.failure["message"]
+    shop.choose(allowDifferentTargetGroupPort=True)
+    allowed = shop.run("1")
+    assert (allowed.status, allowed.outcome) == ("SUCCESS", "COMPLETED"), shop.drive.log(allowed)

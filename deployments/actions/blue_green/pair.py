@@ -7,9 +7,18 @@ from typing import Any
 from aws.errors import Denied
 from aws.types import EcsService
 from deployments.actions.base import Action, ActionFailed, Rollout, action
-from deployments.actions.blue_green.identity import Candidate, Pair, identify
+from deployments.actions.blue_green.identity import Candidate, Family, Pair, identify
+from deployments.actions.blue_green.registered import (
+    Registered,
+    is_serving,
+    refuse_neighbours,
+    refuse_others,
+    registered_in,
+)
+from deployments.actions.blue_green.routes import group_name
 from deployments.actions.blue_green.scaling import IN_SWAP, OLD_SERVICE, state_of
-from deployments.actions.blue_green.traffic import groups_of, traffic_of
+from deployments.actions.blue_green.target_groups import expression_name
+from deployments.actions.blue_green.traffic import Traffic, groups_of, traffic_of
 from deployments.actions.known_service import refuse_foreign_controller, snapshot_of
 from deployments.actions.scaling.state import ScalingState, wanted_by
 
@@ -17,7 +26,12 @@ from deployments.actions.scaling.state import ScalingState, wanted_by
 @action
 @dataclass(frozen=True)
 class CheckBlueGreenManifests(Action):
-    """Refuse manifests that cannot work with the target group, before anything is changed (R226, R264)."""
+    """Refuse manifests that cannot work with the target groups, before anything is changed (R226, R264).
+
+    With `may_differ` a target group may have another port than the container that it leads to.
+    """
+
+    may_differ: bool = False
 
     @property
     def title(self) -> str:
@@ -33,24 +47,47 @@ class CheckBlueGreenManifests(Action):
                 "deployments: in blue/green the version from before keeps running, and Slipway brings it "
                 "back. Remove deploymentCircuitBreaker from the service definition.",
             )
-        _refuse_other_port(rollout, rollout.recall("task definition"))
+        task_definition = rollout.recall("task definition")
+        traffic = traffic_of(rollout)
+        for number, pair in enumerate(traffic.pairs, start=1):
+            if pair.stage_group not in groups_of(definition):
+                raise _not_named(pair.stage_group, number)
+            if not self.may_differ:
+                _refuse_other_port(task_definition, pair.stage_group, pair.port)
+        for group in groups_of(definition):
+            if group not in traffic.stage_groups:
+                rollout.log(
+                    f"The service definition names target group {group_name(group)} as it is, and no pair of "
+                    "listeners swaps it: the new version receives its traffic as soon as it is healthy, "
+                    "before the swap",
+                    "warning",
+                )
 
 
-def _refuse_other_port(rollout: Rollout, task_definition: Mapping[str, Any]) -> None:
-    traffic = traffic_of(rollout)
+def _not_named(group: str, number: int) -> ActionFailed:
+    return ActionFailed(
+        "TARGET_GROUP_EXPRESSION_MISSING",
+        f"The service definition does not name the target group of listener pair {number}, {group}. Write "
+        f"`targetGroupArn: <+{expression_name(number)}>` under loadBalancers, with containerName and "
+        "containerPort.",
+    )
+
+
+def _refuse_other_port(task_definition: Mapping[str, Any], group: str, port: int) -> None:
     ports = [
         mapping.get("containerPort")
         for container in task_definition.get("containerDefinitions", ())
         for mapping in container.get("portMappings", ())
     ]
-    if traffic.port not in ports:
+    if port not in ports:
         found = ", ".join(str(port) for port in ports) or "none"
         raise ActionFailed(
             "PORT_MISMATCH",
             "Error: No container definition has port mapping that matches the target port: "
-            f"{traffic.port} for target group: {traffic.stage_group}\n"
+            f"{port} for target group: {group}\n"
             f"Container ports of the task definition: {found}. Give both target groups the container's port, "
-            "or the container the port of the target groups, and run the pipeline again.",
+            "or the container the port of the target groups, or allow the difference with "
+            "allowDifferentTargetGroupPort of the step, and run the pipeline again.",
         )
 
 
@@ -67,22 +104,31 @@ class RememberPair(Action):
 
     def start(self, rollout: Rollout) -> None:
         base = rollout.recall("service definition")["serviceName"]
-        names = [f"{base}__1", f"{base}__2"]
+        family = Family.of(base)
         traffic = traffic_of(rollout)
-        services = {one.name: one for one in rollout.ecs.describe_services(rollout.cluster, names)}
+        groups = [*traffic.prod_groups, *traffic.stage_groups]
+        services = {one.name: one for one in rollout.ecs.describe_services(rollout.cluster, family.names)}
         active = {name: one for name, one in services.items() if one.is_active}
+        consequence = (
+            f"A swap would take production traffic from it, or give it some that is meant for {base}."
+        )
+        refuse_neighbours(rollout, groups, family.names, consequence)
+        registered = registered_in(rollout, groups, [name for name, one in active.items() if is_serving(one)])
+        refuse_others(rollout, registered, groups, family.names, consequence)
         tags = {name: _tags_of(rollout, one) for name, one in active.items()}
-        found = [_candidate(one, tags[name]) for name, one in sorted(active.items())]
-        pair = identify(found, prod=traffic.prod_groups, stage=traffic.stage_group)
-        green = pair.green or next(name for name in names if name != pair.blue)
-        _keep(rollout, pair, green, services, tags, names)
+        found = [
+            _candidate(one, tags[name], registered.groups_of(name)) for name, one in sorted(active.items())
+        ]
+        pair = identify(found, family, prod=traffic.prod_groups, stage=traffic.stage_groups)
+        green = pair.green or next(name for name in family.pair if name != pair.blue)
+        _keep(rollout, pair, green, services, tags, family)
         rollout.remember(IN_SWAP, self.scaling_in_swap)
         if pair.blue:
             rollout.learn(**{OLD_SERVICE: pair.blue})
             scaling = state_of(rollout, pair.blue)
             rollout.remember("scaling of blue", scaling.to_memory())
             _warn_of_unknown_scaling(rollout, pair.blue, scaling)
-        _tell(rollout, pair, green, services)
+        _tell(rollout, pair, green, services, registered, traffic)
 
     def is_done(self, rollout: Rollout) -> bool:
         """A service of green's name that still drains would make CreateService fail (T20)."""
@@ -125,8 +171,8 @@ def _tags_of(rollout: Rollout, service: EcsService) -> dict[str, str] | None:
         return None
 
 
-def _candidate(service: EcsService, tags: dict[str, str] | None) -> Candidate:
-    groups = tuple(groups_of(service.raw))
+def _candidate(service: EcsService, tags: dict[str, str] | None, registered: list[str]) -> Candidate:
+    groups = tuple(dict.fromkeys([*groups_of(service.raw), *registered]))
     return Candidate(service.name, groups, service.desired, service.running, tags or {})
 
 
@@ -136,11 +182,12 @@ def _keep(
     green: str,
     services: Mapping[str, EcsService],
     tags: Mapping[str, dict[str, str] | None],
-    names: list[str],
+    family: Family,
 ) -> None:
     existing = services.get(green)
     blue = services.get(pair.blue)
     before = None if existing is None else snapshot_of(existing)
+    names = [*family.pair, *(name for name in services if name not in family.pair)]
     rollout.remember("pair", {"names": names, "blue": pair.blue, "green": green, "tags": dict(tags)})
     rollout.remember("blue before", None if blue is None else snapshot_of(blue))
     rollout.remember("service before", before)
@@ -150,15 +197,30 @@ def _keep(
     rollout.learn(serviceName=green)
 
 
-def _tell(rollout: Rollout, pair: Pair, green: str, services: Mapping[str, EcsService]) -> None:
+def _tell(
+    rollout: Rollout,
+    pair: Pair,
+    green: str,
+    services: Mapping[str, EcsService],
+    registered: Registered,
+    traffic: Traffic,
+) -> None:
     if pair.blue:
         blue = services[pair.blue]
         rollout.log(
             f"Service {pair.blue} receives production traffic ({blue.running}/{blue.desired} tasks of "
-            f"{blue.task_definition}); it is not touched before the swap"
+            f"{blue.task_definition}, registered in {_listed(traffic.prod_groups)}: "
+            f"{registered.count(pair.blue, traffic.prod_groups)}); it is not touched before the swap"
         )
+        if pair.blue not in (names := rollout.recall("pair")["names"])[:2]:
+            rollout.log(
+                f"It was deployed by another strategy. From now on {names[0]} and {names[1]} take turns; "
+                f"{pair.blue} is scaled down after the swap, and scaled up again by a rollback"
+            )
     else:
-        rollout.log("No Service receives production traffic yet")
+        rollout.log(
+            f"No Service receives production traffic yet: {_listed(traffic.prod_groups)} has no target"
+        )
     if pair.green:
         one = services[green]
         rollout.log(
@@ -168,3 +230,7 @@ def _tell(rollout: Rollout, pair: Pair, green: str, services: Mapping[str, EcsSe
     else:
         rollout.log(f"Service {green} does not exist yet, it will be created; a rollback deletes it again")
     rollout.log("")
+
+
+def _listed(groups: list[str]) -> str:
+    return " and ".join(group_name(group) for group in groups)

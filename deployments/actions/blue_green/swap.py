@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from aws.types import EcsService
 from deployments.actions.base import (
     Action,
     ActionFailed,
@@ -16,6 +17,7 @@ from deployments.actions.base import (
     Verdict,
     action,
 )
+from deployments.actions.blue_green.registered import refuse_others, registered_in
 from deployments.actions.blue_green.routes import (
     Route,
     forwarding_to,
@@ -25,9 +27,20 @@ from deployments.actions.blue_green.routes import (
     wrote,
 )
 from deployments.actions.blue_green.scaling import OLD_SERVICE, SWAPPED
-from deployments.actions.blue_green.traffic import CREATE, Traffic, healthy_count, traffic_of
+from deployments.actions.blue_green.traffic import (
+    CREATE,
+    ListenerPair,
+    Traffic,
+    healthy_count,
+    traffic_of,
+)
 from deployments.actions.known_service import snapshot_of
 from deployments.actions.timing import forget, is_confirmed, is_old_enough_to_deny
+
+_TO_PRODUCTION = "A swap would send production traffic there."
+_IN_PRODUCTION = "It receives production traffic since the swap, beside the new version or instead of it."
+_BEGUN = "swap begun"
+_OFF_PRODUCTION = "A swap would take production traffic from it."
 
 
 @action
@@ -52,19 +65,33 @@ class RememberTraffic(Action):
         rollout.learn(serviceName=pair["green"], serviceArn=created.know("serviceArn"))
         if pair["blue"]:
             rollout.learn(**{OLD_SERVICE: pair["blue"]})
-        new = rollout.ecs.describe_service(rollout.cluster, pair["green"])
-        if new is None or not new.is_active:
-            raise ActionFailed(
-                "SUPERSEDED",
-                f"Stage Service {pair['green']} is no longer there: somebody has deleted it. "
-                "Run the pipeline again.",
-                outcome="SUPERSEDED",
-            )
+        rollout.remember("new task definition", created.know("taskDefinitionArn"))
+        new = _new_service(rollout)
         # Read again: auto scaling may have moved the count since the deployment began.
         live = rollout.ecs.describe_service(rollout.cluster, pair["blue"]) if pair["blue"] else None
         before = rollout.remember("blue before", None if live is None else snapshot_of(live))
         rollout.remember("service before", before)
         rollout.remember("targets wanted", _targets_wanted(traffic_of(rollout), new.desired, before))
+
+
+def _new_service(rollout: Rollout) -> EcsService:
+    """The stage service as it is now; raises `ActionFailed` where it is not what this stage deployed."""
+    name = rollout.recall("pair")["green"]
+    service = rollout.ecs.describe_service(rollout.cluster, name)
+    if service is None or not service.is_active or service.primary is None:
+        raise _superseded(f"Stage Service {name} is no longer there: somebody has deleted it.")
+    if service.primary.task_definition != rollout.recall("new task definition"):
+        raise _superseded(
+            f"Somebody else deployed Stage Service {name} since this deployment did: it runs "
+            f"{service.primary.task_definition} (deployment {service.primary.id}) now."
+        )
+    return service
+
+
+def _superseded(what: str) -> ActionFailed:
+    return ActionFailed(
+        "SUPERSEDED", f"{what} Nothing is swapped; run the pipeline again.", outcome="SUPERSEDED"
+    )
 
 
 def _targets_wanted(traffic: Traffic, new: int, blue: dict[str, int] | None) -> int:
@@ -91,7 +118,7 @@ class WaitForHealthyTargets(Action):
 
     def is_done(self, rollout: Rollout) -> bool:
         wanted = rollout.recall("targets wanted")
-        healthy = healthy_count(rollout, traffic_of(rollout).stage_group)
+        healthy = min(healthy_count(rollout, group) for group in traffic_of(rollout).stage_groups)
         words = f"{healthy}/{wanted} healthy"
         if healthy < wanted and rollout.progress.get("told") != words:
             rollout.progress["told"] = words
@@ -101,11 +128,35 @@ class WaitForHealthyTargets(Action):
 
 @action
 @dataclass(frozen=True)
+class LookBeforeSwap(Action):
+    """Look once more who is in the target groups, right before production is moved: hours may have gone by.
+
+    An action of its own, because what it reads depends on what it finds.
+    """
+
+    @property
+    def title(self) -> str:
+        return "Look who receives traffic right before the swap"
+
+    def start(self, rollout: Rollout) -> None:
+        traffic = traffic_of(rollout)
+        if traffic.is_shared:
+            return
+        new, blue = _new_service(rollout).name, rollout.recall("pair")["blue"]
+        groups = [*traffic.prod_groups, *traffic.stage_groups]
+        registered = registered_in(rollout, groups, [name for name in (new, blue) if name])
+        refuse_others(rollout, registered, traffic.stage_groups, [new], _TO_PRODUCTION)
+        refuse_others(rollout, registered, traffic.prod_groups, [blue, new], _OFF_PRODUCTION)
+
+
+@action
+@dataclass(frozen=True)
 class SwapTraffic(Action):
     """Let the prod rule forward to the new version and the stage rule to the old one (R242, R243)."""
 
     has_undo = True
     moves_traffic = True
+    again_with = ("LookBeforeSwap",)
 
     @property
     def title(self) -> str:
@@ -115,44 +166,74 @@ class SwapTraffic(Action):
         traffic = traffic_of(rollout)
         if traffic.is_shared:
             rollout.log(
-                f"Prod and Stage Listener Rules both forward to {traffic.stage_group}: "
+                f"Prod and Stage Listener Rules both forward to {', '.join(traffic.stage_groups)}: "
                 "there are no target groups to swap"
             )
             rollout.learn(**{SWAPPED: True})
             return
         self._refuse_changed(rollout, traffic)
+        rollout.remember(_BEGUN, True)
         rollout.log("")
         rollout.remember(
             "healthy before", {group: healthy_count(rollout, group) for group in traffic.prod_groups}
         )
-        if not healthy_count(rollout, traffic.stage_group):
-            raise ActionFailed(
-                "NO_HEALTHY_TARGET",
-                f"No target in {traffic.stage_group} is healthy any more, so production traffic would meet "
-                "nobody. Nothing is swapped.",
-            )
-        _move(rollout, "Prod", "new", traffic.prod, {traffic.stage_group: 1})
-        rollout.log("")
-        _move(rollout, "Stage", "old", traffic.stage, traffic.prod.receiving)
-        rollout.log("")
+        for group in traffic.stage_groups:
+            if not healthy_count(rollout, group):
+                raise ActionFailed(
+                    "NO_HEALTHY_TARGET",
+                    f"No target in {group} is healthy any more, so production traffic would meet "
+                    "nobody. Nothing is swapped.",
+                )
+        for which, route, groups in traffic.moves():
+            _move(rollout, which, route, groups)
+            rollout.log("")
         rollout.learn(**{SWAPPED: True})
 
     def _refuse_changed(self, rollout: Rollout, traffic: Traffic) -> None:
-        for which, route in (("Prod", traffic.prod), ("Stage", traffic.stage)):
+        for which, route, groups in traffic.moves():
             now = read_route(rollout, route)
-            if not now.leads_as(route.actions):
-                raise ActionFailed(
-                    "SUPERSEDED",
+            # An earlier attempt may have come this far.
+            is_ours = bool(rollout.recall(_BEGUN)) and now.receiving == groups
+            if not is_ours and not now.leads_as(route.actions):
+                raise _superseded(
                     f"Somebody else changed the {which} Listener Rule {route.name} since this deployment "
-                    f"began: it forwards to {', '.join(now.groups) or 'nothing'} now. Nothing is swapped; "
-                    "run the pipeline again.",
-                    outcome="SUPERSEDED",
+                    f"began: it forwards to {', '.join(now.groups) or 'nothing'} now."
                 )
+
+    def is_done(self, rollout: Rollout) -> bool:
+        """Whether production goes where it should, to nobody but the new version, and somebody answers."""
+        traffic = traffic_of(rollout)
+        if traffic.is_shared:
+            return True
+        if not _leads_to_new(rollout, traffic):
+            return False
+        new = rollout.recall("pair")["green"]
+        registered = registered_in(rollout, traffic.stage_groups, [new])
+        try:
+            refuse_others(rollout, registered, traffic.stage_groups, [new], _IN_PRODUCTION)
+        except ActionFailed:
+            if is_confirmed(rollout, "others behind the prod rule", rollout.now()):
+                raise
+            return False
+        healthy = sum(healthy_count(rollout, group) for group in traffic.stage_groups)
+        if not healthy:
+            if is_confirmed(rollout, "nobody behind the prod rule", rollout.now()):
+                raise ActionFailed(
+                    "NO_HEALTHY_TARGET",
+                    f"Production traffic goes to {', '.join(traffic.stage_groups)} since the swap, and no "
+                    "target there is healthy.",
+                )
+            return False
+        rollout.log(
+            f"Production traffic goes to Service {new} and nobody else: healthy targets {healthy}, "
+            f"task definition {rollout.recall('new task definition')}",
+            "success",
+        )
+        return True
 
     def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
         late = is_old_enough_to_deny(rollout, call)
-        traffic = traffic_of(rollout)
-        if wrote(rollout, call, (traffic.prod, traffic.stage)):
+        if wrote(rollout, call, [route for _, route in traffic_of(rollout).routes()]):
             return Happened({})
         return DidNot() if late else AskAgain()
 
@@ -162,28 +243,19 @@ class SwapTraffic(Action):
         Between the two writes of a swap neither rule forwards to the old target group, and AWS stops checking
         such a group. Before production may go back its targets must have been seen healthy again.
         """
-        traffic = traffic_of(rollout)
-        prod, stage = read_route(rollout, traffic.prod), read_route(rollout, traffic.stage)
-        checked = {*prod.known_groups, *stage.known_groups}
-        cold = [group for group in _once_healthy(rollout) if group not in checked]
-        if not cold:
-            return
-        rollout.log(f"Health checks of {', '.join(cold)} begin again, before traffic goes back there")
-        if traffic.has_weights:
-            weights = {traffic.stage_group: 1, **dict.fromkeys(cold, 0)}
-            write_route(rollout, traffic.prod, forwarding_to(prod.actions, weights))
-        else:
-            write_route(rollout, traffic.stage, forwarding_to(stage.actions, dict.fromkeys(cold, 1)))
+        for pair in traffic_of(rollout).prods:
+            _warm_up(rollout, pair)
 
     def may_undo(self, rollout: Rollout) -> bool:
-        """Whether the group that traffic goes back to is healthy, and the rules are still ours to change."""
-        traffic = traffic_of(rollout)
-        prod = read_route(rollout, traffic.prod)
-        if set(prod.groups) not in ({traffic.stage_group}, set(traffic.prod_groups)):
+        """Whether the groups that traffic goes back to are healthy, and the rules still ours to change."""
+        for pair in traffic_of(rollout).prods:
+            prod = read_route(rollout, pair.prod)
+            if set(prod.groups) in ({pair.stage_group}, set(pair.prod.groups)):
+                continue
             if not is_confirmed(rollout, "foreign rule", rollout.now()):
                 return False
             raise NotOurs(
-                f"Somebody else changed the Prod Listener Rule {traffic.prod.name} meanwhile: it forwards to "
+                f"Somebody else changed the Prod Listener Rule {pair.prod.name} meanwhile: it forwards to "
                 f"{', '.join(prod.groups) or 'nothing'}. The rollback touches nothing."
             )
         forget(rollout, "foreign rule")
@@ -200,12 +272,11 @@ class SwapTraffic(Action):
             return ()
         return tuple(
             f"{which} listener, {route.words()}: back to target group {_short(route.groups)}"
-            for which, route in (("Prod", traffic.prod), ("Stage", traffic.stage))
+            for which, route in traffic.routes()
         )
 
     def undo(self, rollout: Rollout) -> None:
-        traffic = traffic_of(rollout)
-        for which, route in (("Prod", traffic.prod), ("Stage", traffic.stage)):
+        for which, route in traffic_of(rollout).routes():
             now = read_route(rollout, route)
             if now.leads_as(route.actions):
                 rollout.log(f"{which} Listener forwards as before already")
@@ -216,20 +287,50 @@ class SwapTraffic(Action):
             rollout.log(f"Successfully updated {which} Listener")
 
     def is_undone(self, rollout: Rollout) -> bool:
-        traffic = traffic_of(rollout)
-        return read_route(rollout, traffic.prod).leads_as(traffic.prod.actions) and not _still_sick(rollout)
+        prods = [pair.prod for pair in traffic_of(rollout).prods]
+        is_back = all(read_route(rollout, prod).leads_as(prod.actions) for prod in prods)
+        return is_back and not _still_sick(rollout)
 
     def checklist(self, rollout: Rollout) -> list[Check]:
-        traffic = traffic_of(rollout)
-        checks = [
-            _route_check(rollout, "Prod", traffic.prod),
-            _route_check(rollout, "Stage", traffic.stage),
-        ]
+        checks = [_route_check(rollout, which, route) for which, route in traffic_of(rollout).routes()]
         for group in _once_healthy(rollout):
             healthy = healthy_count(rollout, group)
             subject = f"Healthy targets in {group_name(group)}"
             checks.append(Check(subject, "1 or more", str(healthy), healthy > 0))
         return checks
+
+
+def _leads_to_new(rollout: Rollout, traffic: Traffic) -> bool:
+    """Whether every prod rule forwards to the new version; raises once it is certain that one does not."""
+    for pair in traffic.prods:
+        now = read_route(rollout, pair.prod)
+        if now.groups == [pair.stage_group]:
+            continue
+        if not is_confirmed(rollout, "prod rule", rollout.now()):
+            return False
+        raise ActionFailed(
+            "SUPERSEDED",
+            f"Somebody else changed the Prod Listener Rule {pair.prod.name} right after the swap: it "
+            f"forwards to {', '.join(now.groups) or 'nothing'}, not to {pair.stage_group}.",
+            outcome="SUPERSEDED",
+        )
+    forget(rollout, "prod rule")
+    return True
+
+
+def _warm_up(rollout: Rollout, pair: ListenerPair) -> None:
+    """Name the old groups of a pair in a rule again, without traffic, so that AWS checks their targets."""
+    prod, stage = read_route(rollout, pair.prod), read_route(rollout, pair.stage)
+    checked = {*prod.known_groups, *stage.known_groups}
+    cold = [group for group in _once_healthy(rollout) if group in pair.prod.groups and group not in checked]
+    if not cold:
+        return
+    rollout.log(f"Health checks of {', '.join(cold)} begin again, before traffic goes back there")
+    if pair.has_weights:
+        weights = {pair.stage_group: 1, **dict.fromkeys(cold, 0)}
+        write_route(rollout, pair.prod, forwarding_to(prod.actions, weights))
+    else:
+        write_route(rollout, pair.stage, forwarding_to(stage.actions, dict.fromkeys(cold, 1)))
 
 
 def _short(groups: list[str]) -> str:
@@ -247,8 +348,9 @@ def _still_sick(rollout: Rollout) -> list[str]:
     return [group for group in _once_healthy(rollout) if not healthy_count(rollout, group)]
 
 
-def _move(rollout: Rollout, which: str, version: str, route: Route, groups: dict[str, int]) -> None:
+def _move(rollout: Rollout, which: str, route: Route, groups: dict[str, int]) -> None:
     """One rule of the swap, told in the words of R243."""
+    version = "new" if which == "Prod" else "old"
     rollout.log(
         f"Modifying ELB {which} Listener to Forward requests to Target group associated with "
         f"{version} Service"

@@ -107,9 +107,9 @@ class TagStageService(Action):
 
     def start(self, rollout: Rollout) -> None:
         name, arn = rollout.know("serviceName"), rollout.know("serviceArn")
-        group = traffic_of(rollout).stage_group
         rollout.log("")
-        rollout.log(f"Target Group with Arn: {group} is associated with Stage Service {name}")
+        for group in traffic_of(rollout).stage_groups:
+            rollout.log(f"Target Group with Arn: {group} is associated with Stage Service {name}")
         if write_tag(rollout, arn, name, GREEN):
             rollout.log(f"Tag: [{TAG}, {GREEN}] is associated with Stage Service {name}")
 

@@ -1,23 +1,33 @@
 """The actions that find, from live traffic, the target groups of a blue/green deployment (N08, R231)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from aws.elb_types import LoadBalancer
 from aws.errors import NotFound
 from deployments.actions.base import Action, ActionFailed, Rollout, action
 from deployments.actions.blue_green.routes import Route, require_forward
-from deployments.actions.blue_green.traffic import Traffic, live_groups
+from deployments.actions.blue_green.traffic import ListenerPair, Traffic, live_groups
 from deployments.actions.manifests import SERVICE_DEFINITION
 
-NOT_KNOWN_YET = "arn:aws:elasticloadbalancing:::targetgroup/not-known-yet/0"
+NOT_KNOWN_YET = "arn:aws:elasticloadbalancing:::targetgroup/not-known-yet/"
+
+
+def expression_name(number: int) -> str:
+    """What a service definition calls the target group of the first, second, third pair of listeners."""
+    return "targetGroupArn" if number == 1 else f"targetGroupArn{number}"
 
 
 @action
 @dataclass(frozen=True)
 class HoldBlueGreenService(Action):
-    """Queue for the pair of ECS services before anything is read of them: others may be swapping now."""
+    """Queue for the pair of ECS services before anything is read of them: others may be swapping now.
+
+    `pairs` is how many pairs of listeners the step has.
+    """
+
+    pairs: int = 1
 
     @property
     def title(self) -> str:
@@ -27,10 +37,11 @@ class HoldBlueGreenService(Action):
         if not rollout.supplies.sources(SERVICE_DEFINITION):
             return
         # Only the name matters yet, and whether the expression is there at all.
-        rollout.learn(targetGroupArn=NOT_KNOWN_YET)
+        unknown = {expression_name(number): f"{NOT_KNOWN_YET}{number}" for number in range(1, self.pairs + 1)}
+        rollout.learn(**unknown)
         definition = rollout.supplies.load(SERVICE_DEFINITION).value
         balancers = definition.get("loadBalancers", ())
-        if not any(one.get("targetGroupArn") == NOT_KNOWN_YET for one in balancers):
+        if not any(one.get("targetGroupArn") in unknown.values() for one in balancers):
             raise ActionFailed(
                 "TARGET_GROUP_EXPRESSION_MISSING",
                 "The service definition names no target group with <+targetGroupArn>. Write "
@@ -40,10 +51,9 @@ class HoldBlueGreenService(Action):
         rollout.take_slot(definition["serviceName"])
 
 
-@action
 @dataclass(frozen=True)
-class FindTargetGroups(Action):
-    """Read where the production rule and the stage rule send traffic now; found once, never again."""
+class Listeners:
+    """The two rules of one pair as a step names them; without a rule ARN the default rule is meant (T13)."""
 
     load_balancer: str
     prod_listener: str
@@ -51,41 +61,72 @@ class FindTargetGroups(Action):
     stage_listener: str
     stage_rule: str
 
+    @classmethod
+    def from_memory(cls, kept: Mapping[str, str]) -> Self:
+        return cls(**kept)
+
+    def to_memory(self) -> dict[str, str]:
+        return asdict(self)
+
+
+@action
+@dataclass(frozen=True)
+class FindTargetGroups(Action):
+    """Read where the prod rules and the stage rules send traffic now; found once, never again.
+
+    `pairs` are `Listeners`, as mappings.
+    """
+
+    pairs: list[dict[str, str]]
+
     @property
     def title(self) -> str:
         return "Find the target groups from live traffic"
 
     def start(self, rollout: Rollout) -> None:
-        balancer = self._balancer(rollout)
-        prod = _read(rollout, balancer, "Prod", self.prod_listener, self.prod_rule)
-        stage = _read(rollout, balancer, "Stage", self.stage_listener, self.stage_rule)
-        _refuse_shared_group(prod, stage)
-        group = stage.first_group
-        (found,) = rollout.elb.target_groups([group])
-        traffic = {
-            "prod": prod.to_memory(),
-            "stage": stage.to_memory(),
-            "stage_group": group,
-            "prod_groups": prod.groups,
-            "port": found.port,
-            "has_weights": balancer.type == "application",
-            "balancer": balancer.arn,
-        }
-        _refuse_live_group(rollout, Traffic.from_memory(traffic))
-        rollout.remember("traffic", traffic)
-        rollout.learn(targetGroupArn=group)
-        _tell(rollout, prod, stage, group)
+        traffic = Traffic(tuple(_pair(rollout, Listeners.from_memory(one)) for one in self.pairs))
+        _refuse_odd_pairs(traffic)
+        _refuse_live_group(rollout, traffic)
+        rollout.remember("traffic", [pair.to_memory() for pair in traffic.pairs])
+        rollout.learn(
+            **{expression_name(number): pair.stage_group for number, pair in enumerate(traffic.pairs, 1)}
+        )
+        for pair in traffic.pairs:
+            _tell(rollout, pair)
+        if traffic.is_shared:
+            rollout.log(
+                "Prod and Stage Listener Rules forward to the same Target Group: the new version receives "
+                "production traffic as soon as it is healthy, before the swap",
+                "warning",
+            )
+        rollout.log("")
 
-    def _balancer(self, rollout: Rollout) -> LoadBalancer:
-        try:
-            return rollout.elb.load_balancer(self.load_balancer)
-        except NotFound as missing:
-            raise ActionFailed(
-                "LOAD_BALANCER_NOT_FOUND",
-                f"There is no load balancer {self.load_balancer} in this region of the connector's account. "
-                "Check loadBalancer and the region of the infrastructure; where the connector goes through a "
-                "delegate, check that the delegate reaches the load balancer.",
-            ) from missing
+
+def _pair(rollout: Rollout, named: Listeners) -> ListenerPair:
+    balancer = _balancer(rollout, named.load_balancer)
+    prod = _read(rollout, balancer, "Prod", named.prod_listener, named.prod_rule)
+    stage = _read(rollout, balancer, "Stage", named.stage_listener, named.stage_rule)
+    (found,) = rollout.elb.target_groups([stage.first_group])
+    return ListenerPair(
+        prod=prod,
+        stage=stage,
+        stage_group=stage.first_group,
+        port=found.port,
+        has_weights=balancer.type == "application",
+        balancer=balancer.arn,
+    )
+
+
+def _balancer(rollout: Rollout, name: str) -> LoadBalancer:
+    try:
+        return rollout.elb.load_balancer(name)
+    except NotFound as missing:
+        raise ActionFailed(
+            "LOAD_BALANCER_NOT_FOUND",
+            f"There is no load balancer {name} in this region of the connector's account. "
+            "Check loadBalancer and the region of the infrastructure; where the connector goes through a "
+            "delegate, check that the delegate reaches the load balancer.",
+        ) from missing
 
 
 def _read(rollout: Rollout, balancer: LoadBalancer, which: str, listener_arn: str, rule_arn: str) -> Route:
@@ -126,43 +167,47 @@ def _elsewhere(which: str, what: str, arn: str, owner: str) -> ActionFailed:
     )
 
 
-def _refuse_shared_group(prod: Route, stage: Route) -> None:
+def _refuse_odd_pairs(traffic: Traffic) -> None:
     """One group behind both rules is a way to work; a group that gets a part of production is not (N08)."""
-    group = stage.first_group
-    if group in prod.groups and len(prod.groups) > 1:
+    prod = traffic.prod_groups
+    hit = next((group for group in traffic.stage_groups if group in prod), "")
+    is_whole = all(pair.is_shared and len(pair.prod.groups) == 1 for pair in traffic.pairs)
+    if hit and not is_whole:
         raise ActionFailed(
             "STAGE_RECEIVES_PRODUCTION",
-            f"The first target group of the Stage Listener Rule, {group}, is one of several that receive "
-            f"production traffic ({', '.join(prod.groups)}). Slipway does not deploy into it: let the stage "
+            f"The first target group of the Stage Listener Rule, {hit}, is one of several that receive "
+            f"production traffic ({', '.join(prod)}). Slipway does not deploy into it: let the stage "
             "rule forward to a target group of its own.",
+        )
+    routes = [route for _, route in traffic.routes()]
+    twice = next((one for one in routes if routes.count(one) > 1), None)
+    if twice is not None and not traffic.is_shared:
+        raise ActionFailed(
+            "LISTENER_RULE_TWICE",
+            f"Rule {twice.name} of {twice.listener} is named as prod rule and as stage rule. Name two.",
         )
 
 
 def _refuse_live_group(rollout: Rollout, traffic: Traffic) -> None:
-    """Another rule than these two may lead to the group that would be deployed into (N08)."""
+    """Another rule than these may lead to the group that would be deployed into (N08)."""
     if traffic.is_shared:
         return
     live = live_groups(rollout, traffic)
-    if traffic.stage_group in live:
+    hit = next((group for group in traffic.stage_groups if group in live), "")
+    if hit:
         raise ActionFailed(
             "STAGE_RECEIVES_PRODUCTION",
-            f"The target group of the Stage Listener Rule, {traffic.stage_group}, receives other traffic "
-            f"too: the {live[traffic.stage_group]} forwards to it. Slipway does not deploy into it: let that "
+            f"The target group of the Stage Listener Rule, {hit}, receives other traffic "
+            f"too: the {live[hit]} forwards to it. Slipway does not deploy into it: let that "
             "rule forward to the target group of the prod rule, or give it one of its own.",
         )
 
 
-def _tell(rollout: Rollout, prod: Route, stage: Route, group: str) -> None:
+def _tell(rollout: Rollout, pair: ListenerPair) -> None:
+    prod, stage = pair.prod, pair.stage
     rollout.log(f"Prod Listener {prod.listener}: {prod.words()} forwards to {_listed(prod.groups)}")
     rollout.log(f"Stage Listener {stage.listener}: {stage.words()} forwards to {_listed(stage.groups)}")
-    rollout.log(f"Target Group of the new version: {group}")
-    if group in prod.groups:
-        rollout.log(
-            "Prod and Stage Listener Rules forward to the same Target Group: the new version receives "
-            "production traffic as soon as it is healthy, before the swap",
-            "warning",
-        )
-    rollout.log("")
+    rollout.log(f"Target Group of the new version: {pair.stage_group}")
 
 
 def _listed(groups: Sequence[Any]) -> str:
