@@ -57,12 +57,16 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
     yaml: str = "",
     override_freeze: bool = False,
     from_sets: Sequence[str] = (),
+    force_new_deployment: bool | None = None,
 ) -> Execution:
     """Start a run. The same idempotency key of the same person gives back the run it made before.
 
     `yaml` is run instead of the pipeline's own where Slipway itself has written it, to clean up.
 
     `from_sets` names the input sets that filled in `inputs`, for their count of runs.
+
+    `force_new_deployment` says whether tasks are replaced where nothing differs from what runs: None leaves
+    it to the step, which replaces them and says so.
 
     A rollback is never held back by a freeze window; `override_freeze` goes past those that the actor may
     override.
@@ -88,14 +92,17 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
     try:
         with transaction.atomic():
             execution = _create(actor, pipeline, asked, text, idempotency_key, replays)
-            if yaml:
-                Execution.objects.filter(pk=execution.pk).update(pipeline_version=None)
+            version = None if yaml else execution.pipeline_version
+            Execution.objects.filter(pk=execution.pk).update(
+                pipeline_version=version, force_new_deployment=force_new_deployment
+            )
             plan.write_plan(execution, asked.spec, asked.targets)
             freezes.note_override(actor, execution, overridden)
             input_sets.note_use(pipeline, from_sets)
             after = {"number": execution.number, "artifact": asked.artifact, "inputs": asked.inputs}
-            if from_sets:
-                after["input_sets"] = list(from_sets)
+            after |= {"input_sets": list(from_sets)} if from_sets else {}
+            if force_new_deployment is not None:
+                after["force_new_deployment"] = force_new_deployment
             record(actor=actor, action="pipeline.execute", thing=execution, after=after)
             transaction.on_commit(lambda: wake_soon(execution.pk))
             changed("executions", execution.pk)

@@ -130,7 +130,9 @@ class PlannedServices:
 
 
 def _tasks(service: Mapping[str, Any]) -> list[str]:
-    return [f"<task {number} of {service['serviceName']}>" for number in range(1, service["runningCount"] + 1)]
+    return [
+        f"<task {number} of {service['serviceName']}>" for number in range(1, service["runningCount"] + 1)
+    ]
 
 
 def _target(task: str) -> str:

@@ -149,6 +149,11 @@ class Rollout(Protocol):
         ...
 
     @property
+    def force_new_deployment(self) -> bool | None:
+        """What the request of the run says of replacing tasks where nothing differs; None: nothing."""
+        ...
+
+    @property
     def intent(self) -> str:
         """A text that names this action of this execution in this attempt, at most 36 characters."""
         ...

@@ -182,6 +182,8 @@ class CreateOrUpdateService(Action):
         return rollout.ecs.update_service(rollout.cluster, name, changes)
 
     def _is_forced(self, rollout: Rollout) -> bool:
+        if rollout.force_new_deployment is not None:
+            return rollout.force_new_deployment
         by_arn = rollout.recall(TASK_DEFINITION_ARN) is not None
         return by_arn if self.force is None else self.force
 

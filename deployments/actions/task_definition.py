@@ -21,6 +21,7 @@ from deployments.actions.base import (
     action,
 )
 from deployments.actions.manifests import TASK_DEFINITION_ARN
+from deployments.actions.plain_definition import plain
 from deployments.actions.timing import is_old_enough_to_deny
 
 INTENT_TAG = "slipway:intent"
@@ -33,9 +34,15 @@ _OLDER, _OLDER_UNTAGGED = "newest revision", "newest revision before untagged"
 @action
 @dataclass(frozen=True)
 class RegisterTaskDefinition(Action):
-    """Register a revision, always a new one, tagged so that a lost answer can be found again (rule 9)."""
+    """Register a revision, always a new one, tagged so that a lost answer can be found again (rule 9).
+
+    With `compares` it says where nothing differs from the revision that the ECS service runs; a run that
+    asks not to replace tasks then goes on with that one.
+    """
 
     has_undo = True
+
+    compares: bool = False
 
     @property
     def title(self) -> str:
@@ -47,6 +54,8 @@ class RegisterTaskDefinition(Action):
             _use(rollout, arn, definition)
             return
         family = definition["family"]
+        if self.compares and _keeps_running(rollout, definition):
+            return
         rollout.log(f"Creating Task Definition with family {family}")
         # Remembered before the write, so that adopt knows which revisions can be ours.
         rollout.remember(_OLDER, _running_revision(rollout, family))
@@ -78,6 +87,30 @@ class RegisterTaskDefinition(Action):
         state = "ACTIVE" if found is not None and found.is_active else "deregistered"
         words = f"{state}, {used or expected}"
         return [Check(f"Task definition {arn}", expected, words, ok=not used)]
+
+
+def _keeps_running(rollout: Rollout, definition: Mapping[str, Any]) -> bool:
+    """Whether the revision that runs is used again, because nothing differs; says what becomes of tasks."""
+    arn = _running(rollout, definition["family"])
+    force = rollout.force_new_deployment
+    if not arn or rollout.know("deploymentId"):
+        return False
+    try:
+        running = rollout.ecs.describe_task_definition(arn)
+    except (Denied, NotFound):
+        return False
+    if not running.is_active or plain(running.raw) != plain(definition):
+        return False
+    same = f"The task definition says the same as {running.family}:{running.revision}, which runs"
+    if force is False:
+        rollout.note(f"{same}: it is used again, and its tasks are left as they are.")
+        _use(rollout, arn, running.raw)
+        return True
+    if force is None:
+        rollout.note(
+            f"{same}: all tasks are replaced all the same. A run with forceNewDeployment: false leaves them."
+        )
+    return False
 
 
 def _use(rollout: Rollout, arn: str, definition: Mapping[str, Any]) -> None:
@@ -184,11 +217,18 @@ def _describe(rollout: Rollout, name: str) -> TaskDefinition | None:
 
 def _running_revision(rollout: Rollout, family: str) -> int:
     """A revision that is older than any this step registers: the one that runs, else the newest."""
-    running = (rollout.recall("service before") or {}).get("task_definition") or ""
-    name, _, revision = running.rpartition("/")[2].rpartition(":")
-    if name == family and revision.isdecimal():
-        return int(revision)
+    if running := _running(rollout, family):
+        return int(running.rpartition(":")[2])
     return rollout.ecs.newest_revision(family)
+
+
+def _running(rollout: Rollout, family: str) -> str:
+    """The ARN of the revision of this family that the ECS service ran when the step began; or nothing."""
+    before = rollout.recall("service before") or {}
+    arn = str(before.get("task_definition") or "")
+    name, _, revision = arn.rpartition("/")[2].rpartition(":")
+    is_live = name == family and revision.isdecimal() and before.get("status") == "ACTIVE"
+    return arn if is_live else ""
 
 
 def _intent_of(params: Mapping[str, Any]) -> str | None:

@@ -77,6 +77,13 @@ class RunInput(serializers.Serializer[Any]):
     override_freeze = serializers.BooleanField(
         default=False, help_text="Run it in a freeze window, for who may override that."
     )
+    forceNewDeployment = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Whether tasks are replaced where nothing differs from what runs. Left out: as the step "
+        "says; a rolling deployment replaces them and notes it.",
+    )
 
 
 class RunDocument(serializers.Serializer[Any]):
@@ -178,6 +185,7 @@ class PipelineExecutions(Route):
             idempotency_key=key,
             override_freeze=given["override_freeze"],
             from_sets=given["input_sets"],
+            force_new_deployment=given["forceNewDeployment"],
         )
         _refuse_another_run(made, tag, inputs)
         location = {"Location": f"/api/v1/executions/{made.pk}"}

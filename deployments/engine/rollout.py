@@ -224,6 +224,10 @@ class EngineRollout(Verbs):
         return str(self.shared.execution.pk)
 
     @property
+    def force_new_deployment(self) -> bool | None:
+        return self.shared.execution.force_new_deployment
+
+    @property
     def intent(self) -> str:
         return f"{self.shared.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
 

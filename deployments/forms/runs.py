@@ -82,6 +82,7 @@ class RunForm(forms.Form):
 
     tag = _tag_field()
     override_freeze = forms.BooleanField(required=False)
+    keep_same_tasks = forms.BooleanField(required=False)
 
     def __init__(self, *args: Any, pipeline: Pipeline, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -42,6 +42,8 @@ class Execution(models.Model):
     tag = models.GeneratedField(
         expression=KT("artifact__tag"), output_field=models.TextField(null=True), db_persist=True
     )
+    # Whether tasks are replaced where nothing differs from what runs; None: as the step says.
+    force_new_deployment = models.BooleanField(null=True)
     replays = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     idempotency_key = models.CharField(max_length=128, null=True)  # noqa: DJ001 - unique where given

@@ -6,29 +6,17 @@ from typing import Any
 
 from aws.errors import NotFound
 from deployments.actions.known_service import GONE
+from deployments.actions.plain_definition import plain
 from deployments.engine.masking import HIDDEN
 from deployments.preview.running import PreviewedStep
 from web.text_diff import Diff, diff
 
-_OF_AWS = (
-    "taskDefinitionArn",
-    "revision",
-    "status",
-    "requiresAttributes",
-    "compatibilities",
-    "registeredAt",
-    "registeredBy",
-    "deregisteredAt",
-    "tags",
-)
-# What AWS fills in where nothing was said.
-_DEFAULTS = {"cpu": 0, "essential": True, "protocol": "tcp"}
 _VALUES = ("environment", "environmentFiles")
 
 
 def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> Diff:
     """What differs, without AWS's own fields and defaults, in an order that does not depend on the author."""
-    before, after = _plain(old), _plain(new)
+    before, after = plain(old), plain(new)
     changed = _changed_values(before, after)
     return diff(_text(_hidden(before, frozenset())), _text(_hidden(after, changed)))
 
@@ -47,39 +35,6 @@ def live_definition(step: PreviewedStep, params: Mapping[str, Any]) -> dict[str,
     except NotFound:
         return {}
     return dict(answer.get("taskDefinition", {}))
-
-
-def _plain(definition: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in definition.items() if key not in _OF_AWS}
-    plain: dict[str, Any] = _without_defaults(kept)
-    return plain
-
-
-def _without_defaults(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        found = {key: _without_defaults(inner) for key, inner in value.items()}
-        if found.get("hostPort") == found.get("containerPort"):
-            found.pop("hostPort", None)
-        return {
-            key: inner
-            for key, inner in found.items()
-            if inner not in ({}, [], None, "") and (key not in _DEFAULTS or inner != _DEFAULTS[key])
-        }
-    if isinstance(value, list | tuple):
-        return (
-            sorted(map(_without_defaults, value), key=_order)
-            if _is_named(value)
-            else [*map(_without_defaults, value)]
-        )
-    return value
-
-
-def _is_named(items: list[Any] | tuple[Any, ...]) -> bool:
-    return all(isinstance(item, Mapping) and "name" in item for item in items)
-
-
-def _order(item: Mapping[str, Any]) -> str:
-    return str(item["name"])
 
 
 Values = dict[tuple[str, str, str], Any]

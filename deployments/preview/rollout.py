@@ -77,6 +77,10 @@ class PreviewRollout(Verbs):
         return self._shared.caller.placeholder("execution id")
 
     @property
+    def force_new_deployment(self) -> bool | None:
+        return None
+
+    @property
     def intent(self) -> str:
         return self._shared.caller.placeholder(f"intent {self._number} of {self._memory.step.identifier}")
 

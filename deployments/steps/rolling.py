@@ -40,7 +40,7 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
     yield unit("Prepare rollback data", RememberService())
     yield unit(
         "Deploy",
-        RegisterTaskDefinition(),
+        RegisterTaskDefinition(compares=True),
         SuspendAutoScaling(),
         CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
         TagService(),

@@ -72,6 +72,7 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
                 inputs=form.inputs(),
                 override_freeze=form.cleaned_data["override_freeze"],
                 from_sets=form.chosen,
+                force_new_deployment=False if form.cleaned_data["keep_same_tasks"] else None,
             )
             return redirect("execution", pk=made.pk)
         except Problem as problem:
