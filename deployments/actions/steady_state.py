@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from aws.errors import AwsError
+from aws.errors import AwsError, Denied, NotFound
 from aws.types import EcsService
 from deployments.actions.base import Action, ActionFailed, Rollout, Seen, action
 from deployments.actions.counts import COUNT_OF_OTHERS
@@ -137,6 +137,22 @@ def _tell_settling(rollout: Rollout, name: str) -> None:
         rollout.log(f"Waiting for Service {name} to reach steady state")
 
 
+def _note_deregistered(rollout: Rollout) -> None:
+    """Name it where somebody deregistered the revision that was deployed. Looked at once tasks have failed:
+    a calm deployment is worth no call more.
+    """
+    arn = rollout.know("taskDefinitionArn")
+    try:
+        is_active = rollout.ecs.describe_task_definition(arn).is_active
+    except (Denied, NotFound):
+        return
+    if not is_active:
+        rollout.note(
+            f"Task definition {arn} was deregistered by somebody while this deployment ran. What runs goes "
+            "on; a later deployment or rollback registers what it needs again."
+        )
+
+
 def _ours(rollout: Rollout) -> Ours:
     before = rollout.recall("service before") or {}
     deployment_id = rollout.know("deploymentId")
@@ -207,6 +223,7 @@ def _tell_diagnosis(
     rollout.progress.update({_FAILURES: diagnosis.failures, _LIVED: round(diagnosis.lived)})
     if not rollout.progress.get("diagnosed"):
         rollout.progress["diagnosed"] = True
+        _note_deregistered(rollout)
         for line in diagnosis.lines:
             rollout.log(line, "error" if line else "info")
     return diagnosis

@@ -50,6 +50,17 @@ def test_a_count_that_somebody_sets_to_zero_is_no_success(drive: Drive, tag: str
     assert item.note == "somebody else set it, so it stays"
 
 
+def test_a_revision_that_somebody_deregistered_is_a_note_where_its_tasks_fail(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("crash")
+    drive.pass_time(6)
+    drive.call("ecs", "DeregisterTaskDefinition", {"taskDefinition": "fargate-task-definition:2"})
+    drive.until_over(execution)
+    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    (note,) = _notes(execution)
+    assert "fargate-task-definition:2 was deregistered by somebody" in note
+
+
 def test_a_count_that_somebody_raises_is_a_note_beside_the_success(drive: Drive) -> None:
     drive.run("1.27")
     execution = drive.start("1.28")
