@@ -41,6 +41,10 @@ class ActionFailed(Exception):
         self.exit_code = exit_code
 
 
+class AskFirst(ActionFailed):
+    """An undo would do more than put something back: a person decides whether it may (DESIGN 5)."""
+
+
 class NotOurs(ActionFailed):
     """Somebody else has changed what this action would put back; nothing may be touched."""
 
@@ -151,6 +155,11 @@ class Rollout(Protocol):
     @property
     def force_new_deployment(self) -> bool | None:
         """What the request of the run says of replacing tasks where nothing differs; None: nothing."""
+        ...
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether a person has asked for this undo again after it had been given up, and why was told."""
         ...
 
     @property

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Set
 from datetime import datetime
 from typing import Any
 
+from aws.shapes import parameters_of
 from aws.types import Deployment, EcsService
 from deployments.actions.base import ActionFailed, Earlier, NotOurs, Rollout, Seen
 from deployments.actions.service_fields import with_deployment_fields
@@ -11,6 +12,8 @@ from deployments.actions.timing import forget, is_confirmed
 
 _TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
 GONE = ("INACTIVE", "DRAINING")
+# What DescribeServices shows and CreateService takes, but that belongs to neither a manifest nor a copy.
+_NOT_COPIED = ("cluster", "tags", "clientToken", "role", "deploymentController")
 CANARY = "Canary"
 """What the name of a canary's ECS service ends with."""
 
@@ -109,6 +112,19 @@ def refuse_foreign_controller(before: Mapping[str, Any]) -> None:
 
 def _refused(message: str) -> ActionFailed:
     return ActionFailed("CONTROLLER_NOT_SUPPORTED", message)
+
+
+def create_again(rollout: Rollout, before: Mapping[str, Any], task_definition: str) -> EcsService:
+    """Create an ECS service that was deleted, as a snapshot has it."""
+    fields = parameters_of("ecs", "CreateService") - set(_NOT_COPIED)
+    # AWS shows what was never given as an empty list, and takes some of those for a choice.
+    definition = {
+        key: value for key, value in before["raw"].items() if key in fields and value not in (None, [], "")
+    }
+    definition |= {"taskDefinition": task_definition, "desiredCount": before["desired"]}
+    if "capacityProviderStrategy" in definition:
+        definition.pop("launchType", None)
+    return rollout.ecs.create_service(definition, cluster=rollout.cluster, client_token=rollout.intent)
 
 
 def delete_service(rollout: Rollout, name: str, live: EcsService | None) -> None:

@@ -11,6 +11,7 @@ from deployments.actions.after_blue_green import remember_pair
 from deployments.actions.base import (
     Action,
     ActionFailed,
+    AskFirst,
     CallRecord,
     Check,
     Earlier,
@@ -27,6 +28,7 @@ from deployments.actions.counts import (
 )
 from deployments.actions.known_service import (
     GONE,
+    create_again,
     delete_service,
     existed_before,
     is_ours,
@@ -203,7 +205,8 @@ class CreateOrUpdateService(Action):
         service = seen.service
         if service is None or service.status in GONE or service.primary is None:
             forget(rollout, "foreign primary")
-            return True
+            # A name is free once what had it has drained.
+            return service is None or service.status != "DRAINING" or not existed_before(rollout)
         return is_ours(rollout, seen, service.primary, known)
 
     def undo(self, rollout: Rollout) -> None:
@@ -211,7 +214,9 @@ class CreateOrUpdateService(Action):
         live = rollout.ecs.describe_service(rollout.cluster, name)
         if not existed_before(rollout):
             delete_service(rollout, name, live)
-        elif live is not None:
+        elif live is None or live.status in GONE:
+            _create_again(rollout, name)
+        else:
             _restore(rollout, rollout.recall(self.definition), live)
 
     def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
@@ -294,6 +299,21 @@ def _restore(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) 
         changes["taskDefinition"] = register_again(rollout, before["task_definition"])
         rollout.learn(**{RESTORED: changes["taskDefinition"]})
         service = rollout.ecs.update_service(rollout.cluster, name, changes)
+    rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+
+
+def _create_again(rollout: Rollout, name: str) -> None:
+    """Create a service that somebody deleted meanwhile, as it was before, once a person has agreed."""
+    before = rollout.recall("service before")
+    as_before = f"task definition {_restored(rollout)} and desired count {before['desired']}"
+    if not rollout.was_asked:
+        raise AskFirst(
+            "SERVICE_DELETED",
+            f"Somebody has deleted Service {name} during the deployment. Try again, and Slipway creates it "
+            f"as it was before, with {as_before}; ignore it, and it stays deleted.",
+        )
+    rollout.note(f"Service {name} was deleted by somebody; the rollback created it again with {as_before}")
+    service = create_again(rollout, before, _restored(rollout))
     rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
 
 

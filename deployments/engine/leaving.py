@@ -14,11 +14,11 @@ from deployments.states import ActionState, CallState, Outcome, UndoState
 DECIDE_WITHIN = timedelta(hours=1)
 
 
-def give_up(shared: Shared, step: StepExecution, row: ActionRun, why: str) -> None:
-    """Go on without it, unless what comes next could cut off users: then a person decides."""
+def give_up(shared: Shared, step: StepExecution, row: ActionRun, why: str, *, asks: bool = False) -> None:
+    """Go on without it, unless a person has to decide: it asks, or what comes next could cut off users."""
     say(shared, step, f"Not restored: {row.title}. {why}", "error", UNIT)
     shared.change(row, detail=why[:512])
-    if load(row).moves_traffic:
+    if asks or load(row).moves_traffic:
         until = shared.world.now() + DECIDE_WITHIN
         reacting.ask(shared, step, "NOT_RESTORED", until=until, then="LeaveRest")
     else:

@@ -28,6 +28,7 @@ from deployments.engine.remote import RemoteCalls
 from deployments.engine.shared import Shared
 from deployments.engine.supplies import EngineSupplies
 from deployments.engine.turns import SlotWanted
+from deployments.engine.undo_rows import TRIES
 from deployments.engine.world import Door, RemoteDoor, World
 from deployments.log import NewLine
 from deployments.models import ActionRun, Call, StepExecution
@@ -226,6 +227,10 @@ class EngineRollout(Verbs):
     @property
     def force_new_deployment(self) -> bool | None:
         return self.shared.execution.force_new_deployment
+
+    @property
+    def was_asked(self) -> bool:
+        return self.row.undo_tries >= TRIES
 
     @property
     def intent(self) -> str:

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from deployments.actions.base import Action, ActionFailed, NotOurs, Rollout
+from deployments.actions.base import Action, ActionFailed, AskFirst, NotOurs, Rollout
 from deployments.engine.leaving import give_up, leave_alone
 from deployments.engine.running import Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
@@ -125,12 +125,13 @@ def _failed(
     if isinstance(failure, NotOurs):
         leave_alone(shared, step, failure)
         return None
+    asks = isinstance(failure, AskFirst)
     # Of a refusal that stands, the tries that are left are not made.
-    tries = row.undo_tries + (TRIES - row.undo_tries % TRIES if refuses else 1)
+    tries = row.undo_tries + (TRIES - row.undo_tries % TRIES if refuses or asks else 1)
     shared.change(row, undo_tries=tries, undo_state=UndoState.KNOWN)
     if tries % TRIES == 0:
         with shared.commit(reload=True):
-            give_up(shared, step, row, failure.message)
+            give_up(shared, step, row, failure.message, asks=asks)
         return None
     text = f"Undoing failed ({tries % TRIES} of {TRIES} tries): {failure.message}"
     say(shared, step, text, "warning", UNIT)

@@ -81,6 +81,10 @@ class PreviewRollout(Verbs):
         return None
 
     @property
+    def was_asked(self) -> bool:
+        return False
+
+    @property
     def intent(self) -> str:
         return self._shared.caller.placeholder(f"intent {self._number} of {self._memory.step.identifier}")
 

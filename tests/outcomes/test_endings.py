@@ -33,7 +33,8 @@ def disturbed(operation: str, **params: object) -> Play:
         execution = drive.start("1.28")
         drive.pass_time(12)
         drive.call("ecs", operation, {**SERVICE, **params})
-        return drive.until_over(execution)
+        # A rollback that asks a person waits for an hour.
+        return drive.until_over(execution, most_seconds=5000)
 
     return play
 
@@ -94,6 +95,7 @@ PLAYS: dict[str, Play] = {
         "UpdateService", forceNewDeployment=True
     ),
     "somebody deletes the service": disturbed("DeleteService", force=True),
+    "nothing differs from what runs": lambda drive: drive.run("1.27"),
     "AWS's circuit breaker rolls back": trip_the_breaker,
     "a person aborts": abort(roll_back=False),
     "a person aborts and rolls back": abort(roll_back=True),

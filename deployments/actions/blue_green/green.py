@@ -1,11 +1,7 @@
 """The action that removes the ECS service of the version before the last one, so that its name is free."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from aws.shapes import parameters_of
-from aws.types import EcsService
 from deployments.actions.adoption import adopt_service_write
 from deployments.actions.base import Action, CallRecord, Check, Earlier, Happened, Rollout, Verdict, action
 from deployments.actions.blue_green.pair import is_inactive
@@ -13,12 +9,9 @@ from deployments.actions.blue_green.restored import service_checks, settled
 from deployments.actions.blue_green.scaling import put_back_scaling, state_of
 from deployments.actions.blue_green.tags import adopt_tags, put_back_tags
 from deployments.actions.blue_green.traffic import refuse_production
-from deployments.actions.known_service import delete_service, existed_before
+from deployments.actions.known_service import create_again, delete_service, existed_before
 from deployments.actions.scaling.adopt import adopt_scaling_write
 from deployments.actions.scaling.state import ScalingState
-
-# What DescribeServices shows and CreateService takes, but that belongs to neither a manifest nor a copy.
-_NOT_COPIED = ("cluster", "tags", "clientToken", "role", "deploymentController")
 
 
 @action
@@ -68,7 +61,7 @@ class RemoveGreenService(Action):
             f"Creating Service {before['name']} again with task definition {before['task_definition']} "
             f"and desired count {before['desired']}"
         )
-        service = _create_again(rollout, before)
+        service = create_again(rollout, before, before["task_definition"])
         put_back_tags(rollout, service.arn, before["name"], now={})
         scaling = ScalingState.from_memory(rollout.recall("scaling of green"))
         put_back_scaling(rollout, before["name"], scaling)
@@ -90,16 +83,3 @@ class RemoveGreenService(Action):
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         return service_checks(rollout, rollout.recall("service before"))
-
-
-def _create_again(rollout: Rollout, before: Mapping[str, Any]) -> EcsService:
-    fields = parameters_of("ecs", "CreateService") - set(_NOT_COPIED)
-    # AWS shows what was never given as an empty list, and takes some of those for a choice.
-    definition = {
-        key: value for key, value in before["raw"].items() if key in fields and value not in (None, [], "")
-    }
-    definition["taskDefinition"] = before["task_definition"]
-    definition["desiredCount"] = before["desired"]
-    if "capacityProviderStrategy" in definition:
-        definition.pop("launchType", None)
-    return rollout.ecs.create_service(definition, cluster=rollout.cluster, client_token=rollout.intent)
