@@ -85,6 +85,7 @@ class DelegateInstanceAdmin(LookedAt):
     fields = (
         "delegate",
         "key",
+        "public_key",
         "hostname",
         "private_ip",
         "version",

@@ -102,6 +102,9 @@ AGENT_REFUSALS: Final = Limit(
 AGENT_REFUSALS_PER_ADDRESS: Final = Limit(
     60, "refusals", "registering from one address in a minute", "ASVS 6.1.1"
 )
+UNBOUND_REGISTRATIONS: Final = Limit(
+    5, "registrations", "one living instance without a key pair, again in a minute", OWN
+)
 
 # --- Tasks of agents --------------------------------------------------------------------------------
 TASK_ANSWER_BYTES: Final = Limit(512 * 1024, "bytes", "an HTTP answer that a task asked for", OWN)

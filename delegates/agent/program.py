@@ -14,6 +14,7 @@ from websockets.sync.client import ClientConnection
 
 from delegates.agent.environment import AgentSettings
 from delegates.agent.identity import Identity
+from delegates.agent.instance_key import load_instance_key
 from delegates.agent.load import Load
 from delegates.agent.logs.outgoing import Outgoing
 from delegates.agent.logs.spool import Spool
@@ -47,6 +48,7 @@ class Agent:
         self, settings: AgentSettings, identity: Identity, tls: ssl.SSLContext, outgoing: Outgoing
     ) -> None:
         self.settings, self.identity, self.tls = settings, identity, tls
+        self.key = load_instance_key(settings.home)
         self.manager = Manager(settings.manager_url, tls)
         self.load, self.metrics_load = Load(), Load()
         self.outgoing = outgoing

@@ -7,6 +7,7 @@ from typing import Any
 
 from delegates.agent import VERSION
 from delegates.agent.backoff import Backoff
+from delegates.agent.instance_key import registration_message
 from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import Agent, Terms, log
 
@@ -18,9 +19,7 @@ SKEW_SECONDS = 5.0
 def register(agent: Agent, backoff: Backoff) -> float:
     """Try once. Gives back the seconds to wait before the next try; 0 when registered."""
     try:
-        status, answer = agent.manager.post(
-            "/agent/v1/register", _application(agent), bearer=agent.settings.token
-        )
+        status, answer = _apply(agent)
     except Unreachable as problem:
         log.warning("The manager at %s cannot be reached: %s", agent.settings.manager_url, problem)
         return backoff.next()
@@ -38,12 +37,36 @@ def register(agent: Agent, backoff: Backoff) -> float:
     return 0.0
 
 
+def _apply(agent: Agent) -> tuple[int, dict[str, Any]]:
+    """Register, and sign the challenge that a manager which binds instances answers with.
+
+    Raises `Unreachable`, `Refused`.
+    """
+    application = _application(agent)
+    status, answer = _post(agent, application)
+    if not answer.get("challenge"):
+        return status, answer
+    challenge = str(answer["challenge"])
+    message = registration_message(
+        challenge=challenge,
+        account_id=application["account_id"],
+        name=application["name"],
+        instance_key=application["instance_key"],
+    )
+    return _post(agent, application | {"challenge": challenge, "signature": agent.key.sign(message)})
+
+
+def _post(agent: Agent, application: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    return agent.manager.post("/agent/v1/register", application, bearer=agent.settings.token)
+
+
 def _application(agent: Agent) -> dict[str, Any]:
     settings, identity = agent.settings, agent.identity
     return {
         "account_id": settings.account_id,
         "name": settings.name,
         "instance_key": identity.key,
+        "public_key": agent.key.public,
         "hostname": identity.hostname,
         "private_ip": identity.private_ip,
         "version": VERSION,

@@ -23,7 +23,10 @@ STATUSES = [(one.value, one.value) for one in Connectivity]
 
 
 class DelegateInstanceDocument(serializers.Serializer[Any]):
-    """One running process of a delegate; CPU in percent, `running` tasks of `capacity`."""
+    """One running process of a delegate; CPU in percent, `running` tasks of `capacity`.
+
+    `is_bound`: only the holder of its key pair can register as this instance while it lives.
+    """
 
     id = serializers.IntegerField(source="instance.pk")
     key = serializers.CharField(source="instance.key")
@@ -37,6 +40,7 @@ class DelegateInstanceDocument(serializers.Serializer[Any]):
     )
     tags = serializers.ListField(child=serializers.CharField(), source="instance.tags")
     ecs = serializers.JSONField(source="instance.ecs")
+    is_bound = serializers.BooleanField(source="instance.is_bound")
     token = serializers.CharField(source="instance.token.name", default=None, allow_null=True)
     last_heartbeat_at = serializers.DateTimeField(source="instance.last_heartbeat_at", allow_null=True)
     registered_at = serializers.DateTimeField(source="instance.registered_at")

@@ -31,6 +31,8 @@ class DelegateInstance(models.Model):
 
     delegate = models.ForeignKey(Delegate, on_delete=models.CASCADE, related_name="instances")
     key = models.CharField(max_length=512)
+    # Ed25519, 32 bytes as base64; empty for agents that send none, whose instances are not bound.
+    public_key = models.CharField(max_length=44, blank=True, default="")
     hostname = models.CharField(max_length=255, blank=True, default="")
     private_ip = models.CharField(max_length=64, blank=True, default="")
     version = models.CharField(max_length=64, blank=True, default="")
@@ -69,6 +71,11 @@ class DelegateInstance(models.Model):
     @property
     def scope(self) -> Scope:
         return self.delegate.scope
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether only the holder of a key pair can register as this instance while it lives."""
+        return bool(self.public_key)
 
 
 class InstanceSample(models.Model):

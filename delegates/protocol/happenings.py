@@ -35,6 +35,14 @@ def note_refusal(*, scope: Scope, name: str, text: str, at: datetime, address: s
     )
 
 
+def was_refused(scope: Scope, name: str, text: str, *, since: datetime) -> bool:
+    """Whether the same refusal is written down already."""
+    refusals = DelegateEvent.objects.filter(
+        kind=DelegateEvent.Kind.REFUSED, scope=scope, name=name, text=text
+    )
+    return refusals.filter(at__gte=since).exists()
+
+
 def called(instance: DelegateInstance) -> str:
     """How events call an instance: by its host, or what stands for one."""
     return instance.hostname or instance.key

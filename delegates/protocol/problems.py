@@ -75,6 +75,24 @@ class NameTaken(Problem):
     code = "name_taken"
 
 
+class SignatureWrong(Problem):
+    """The agent did not prove that it holds the key pair whose public key it sent."""
+
+    status = 403
+    code = "signature_wrong"
+
+
+class InstanceTaken(Problem):
+    """Another process is this instance and lives; its place can be taken once it is gone."""
+
+    status = 409
+    code = "instance_taken"
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
 class NotEncrypted(Problem):
     """Tokens and secrets do not travel in the clear."""
 

@@ -2,11 +2,12 @@
 
 import hashlib
 from dataclasses import dataclass
+from datetime import timedelta
 
 from delegates.clock import database_now
 from delegates.models import DelegateToken
-from delegates.protocol.happenings import note_refusal
-from delegates.protocol.problems import TooOften
+from delegates.protocol.happenings import note_refusal, was_refused
+from delegates.protocol.problems import InstanceTaken, TooOften
 from guards.limits import AGENT_REFUSALS, AGENT_REFUSALS_PER_ADDRESS
 from rbac.counting import counts
 from rbac.models import Scope
@@ -14,6 +15,7 @@ from web.problems import Problem
 
 _SECONDS = 60
 _NOTABLE_SKEW_SECONDS = 300
+_TOLD_AGAIN = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -52,4 +54,10 @@ def refused(
     text = problem.detail
     if abs(skew_seconds) >= _NOTABLE_SKEW_SECONDS:
         text += f" Its clock is {abs(skew_seconds):.0f} s {'ahead' if skew_seconds > 0 else 'behind'}."
-    note_refusal(scope=scope, name=stranger.name, text=text, at=database_now(), address=stranger.address[:64])
+    now, address = database_now(), stranger.address[:64]
+    if isinstance(problem, InstanceTaken) and was_refused(
+        scope, stranger.name, text, since=now - _TOLD_AGAIN
+    ):
+        # It goes on trying for as long as the other process lives.
+        return
+    note_refusal(scope=scope, name=stranger.name, text=text, at=now, address=address)

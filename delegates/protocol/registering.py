@@ -3,11 +3,12 @@
 import logging
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from delegates.agent.instance_key import registration_message
 from delegates.clock import database_now
 from delegates.models import (
     Delegate,
@@ -18,7 +19,7 @@ from delegates.models import (
     account_id,
 )
 from delegates.notifying import tell_back
-from delegates.protocol import instance_logs
+from delegates.protocol import instance_keys, instance_logs
 from delegates.protocol.configurations import document
 from delegates.protocol.fields import Fields, storable
 from delegates.protocol.happenings import called, note
@@ -34,6 +35,8 @@ from web.problems import Problem
 FLAVOURS = ("legacy", "v3", "")
 KINDS = tuple(kind for kind in Delegate.Kind.values if kind != Delegate.Kind.BUILT_IN)
 NOTABLE_SKEW_SECONDS = 30
+# Of a row that is made as its first claimant comes.
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 logger = logging.getLogger(__name__)
 
 
@@ -44,6 +47,9 @@ class Registration:
     account_id: str
     name: str
     key: str
+    public_key: str
+    challenge: str
+    signature: str
     hostname: str
     private_ip: str
     version: str
@@ -56,7 +62,10 @@ class Registration:
 
 
 def register(request: AgentRequest) -> Reply:
-    """POST /agent/v1/register: 200 with a session, or 202 while somebody has to approve."""
+    """POST /agent/v1/register: 200 with a session, 202 with a challenge, or 202 until somebody approves.
+
+    An agent that sends a public key is given a challenge, and registers again with it and its signature.
+    """
     said = read_registration(request.fields())
     stranger = Stranger(name=said.name, address=request.address)
     admit(stranger)
@@ -65,6 +74,9 @@ def register(request: AgentRequest) -> Reply:
         token = token_of(request.bearer)
         check_token(token)
         check_account(sent=said.account_id, ours=account_id())
+        if said.public_key and not said.challenge:
+            challenge = instance_keys.new_challenge(database_now())
+            return Reply({"status": "CHALLENGE", "challenge": challenge}, status=202)
         return _enter(said, token, address=request.address)
     except Problem as problem:
         refused(stranger, problem, token=token, skew_seconds=said.skew_seconds)
@@ -79,6 +91,9 @@ def read_registration(fields: Fields) -> Registration:
         account_id=fields.shown("account_id", 128),
         name=fields.name("name"),
         key=fields.shown("instance_key", 512) or f"{hostname}/{private_ip}",
+        public_key=instance_keys.read_public_key(fields),
+        challenge=fields.shown("challenge", 512),
+        signature=fields.shown("signature", 128),
         hostname=hostname,
         private_ip=private_ip,
         version=fields.shown("version", 64),
@@ -100,16 +115,17 @@ def _enter(said: Registration, token: DelegateToken, *, address: str) -> Reply:
     now = database_now()
     delegate = _delegate(said, token)
     _check_admission(delegate)
-    instance, is_new = _instance(said, delegate, token, now)
+    taken = _take_instance(said, delegate, token, now)
+    instance = taken.instance
     DelegateToken.objects.filter(pk=token.pk).update(last_used_at=now)
     tell(delegate.pk)
     if delegate.admission == Delegate.Admission.PENDING_APPROVAL:
-        if is_new:
+        if taken.is_new:
             text = f"{called(instance)} waits for somebody to approve this delegate."
             note(instance, DelegateEvent.Kind.REGISTERED, text, at=now, address=address)
         return Reply({"status": "PENDING_APPROVAL", "retry_after": APPROVAL_SECONDS}, status=202)
     session = replace_session(instance, now)
-    note(instance, DelegateEvent.Kind.REGISTERED, _sentence(said, instance), at=now, address=address)
+    note(instance, DelegateEvent.Kind.REGISTERED, _sentence(said, taken), at=now, address=address)
     tell_back([delegate.pk])
     configuration = document(delegate.configuration)
     return Reply(
@@ -160,35 +176,63 @@ def _check_admission(delegate: Delegate) -> None:
         raise DelegateDisabled(f"{delegate.name} is switched off. Enable it on its page.")
 
 
-def _instance(
-    said: Registration, delegate: Delegate, token: DelegateToken, now: datetime
-) -> tuple[DelegateInstance, bool]:
+@dataclass(frozen=True)
+class Taken:
+    """The instance that an agent registered as; `is_rekeyed` if it was bound to another key pair before."""
+
+    instance: DelegateInstance
+    is_new: bool
+    is_rekeyed: bool
+
+
+def _take_instance(said: Registration, delegate: Delegate, token: DelegateToken, now: datetime) -> Taken:
+    """Write the row of the instance. Raises `SignatureWrong`, `InstanceTaken`, `TooOften`."""
+    rows = DelegateInstance.objects
+    _, is_new = rows.get_or_create(delegate=delegate, key=said.key, defaults={"registered_at": _NEVER})
+    # Two claimants at once follow each other.
+    instance = rows.select_for_update(of=("self",)).get(delegate=delegate, key=said.key)
+    instance.delegate = delegate
+    _check_claim(said, instance, now)
+    is_rekeyed = instance.public_key not in ("", said.public_key)
     waits = delegate.admission == Delegate.Admission.PENDING_APPROVAL
-    return DelegateInstance.objects.update_or_create(
-        delegate=delegate,
-        key=said.key,
-        defaults={
-            "hostname": said.hostname,
-            "private_ip": said.private_ip,
-            "version": said.version,
-            "flavour": said.flavour,
-            "tags": list(said.tags),
-            "capacity": said.capacity,
-            "ecs": storable(said.ecs),
-            "clock_skew_seconds": said.skew_seconds,
-            "token": token,
-            "status": DelegateInstance.Status.REGISTERED,
-            "connection": DelegateInstance.Connection.NONE,
-            "suspect_since": None,
-            "last_heartbeat_at": None if waits else now,
-            "registered_at": now,
-        },
-    )
+    values: dict[str, Any] = {
+        "public_key": said.public_key,
+        "hostname": said.hostname,
+        "private_ip": said.private_ip,
+        "version": said.version,
+        "flavour": said.flavour,
+        "tags": list(said.tags),
+        "capacity": said.capacity,
+        "ecs": storable(said.ecs),
+        "clock_skew_seconds": said.skew_seconds,
+        "token": token,
+        "status": DelegateInstance.Status.REGISTERED,
+        "connection": DelegateInstance.Connection.NONE,
+        "suspect_since": None,
+        "last_heartbeat_at": None if waits else now,
+        "registered_at": now,
+    }
+    for name, value in values.items():
+        setattr(instance, name, value)
+    instance.save(update_fields=list(values))
+    return Taken(instance, is_new, is_rekeyed)
 
 
-def _sentence(said: Registration, instance: DelegateInstance) -> str:
+def _check_claim(said: Registration, instance: DelegateInstance, now: datetime) -> None:
+    if said.public_key:
+        message = registration_message(
+            challenge=said.challenge, account_id=said.account_id, name=said.name, instance_key=said.key
+        )
+        proof = instance_keys.Proof(said.public_key, said.challenge, said.signature, message)
+        proof.check(newer_than=instance.registered_at, now=now)
+    instance_keys.check_claim(instance, said.public_key, now)
+
+
+def _sentence(said: Registration, taken: Taken) -> str:
     version = f" with version {said.version}" if said.version else ""
-    told = f"{called(instance)} registered{version}."
+    told = f"{called(taken.instance)} registered{version}."
+    if taken.is_rekeyed:
+        told += " It has another key pair than the process before it, which is gone."
     if abs(said.skew_seconds) < NOTABLE_SKEW_SECONDS:
         return told
     return f"{told} {clock_sentence(said.skew_seconds)}"

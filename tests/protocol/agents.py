@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from delegates.agent.instance_key import InstanceKey, registration_message
 from delegates.models import DelegateInstance, DelegateTask, DelegateToken, account_id
 from delegates.protocol import polling
 from delegates.protocol.door import CALLS
@@ -32,6 +35,23 @@ def registration(name: str = "eu", **values: Any) -> dict[str, Any]:
         "time": time.time(),
         **values,
     }
+
+
+def new_key() -> InstanceKey:
+    """The key pair of an agent."""
+    return InstanceKey(Ed25519PrivateKey.generate())
+
+
+def signed(key: InstanceKey, challenge: str, **values: Any) -> dict[str, Any]:
+    """A registration with its proof."""
+    body = registration(**values)
+    message = registration_message(
+        challenge=challenge,
+        account_id=body["account_id"],
+        name=body["name"],
+        instance_key=body["instance_key"],
+    )
+    return {**body, "public_key": key.public, "challenge": challenge, "signature": key.sign(message)}
 
 
 def ask(path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str) -> Reply:

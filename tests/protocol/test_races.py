@@ -5,13 +5,23 @@ from uuid import UUID
 
 import pytest
 
+from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken, TaskAttempt
+from delegates.protocol.instance_keys import new_challenge
 from delegates.protocol.leases import sweep
-from delegates.protocol.problems import StaleFence
+from delegates.protocol.problems import InstanceTaken, SignatureWrong, StaleFence
 from rbac.models import Scope
 from tests.delegates.making import make_token
 from tests.fixtures.threads import at_once, split
-from tests.protocol.agents import Agent, ask, offered, registered, registration
+from tests.protocol.agents import (
+    Agent,
+    ask,
+    new_key,
+    offered,
+    registered,
+    registration,
+    signed,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 5
@@ -84,3 +94,15 @@ def test_two_instances_that_come_at_once_join_one_delegate(token: DelegateToken)
     assert len({reply.content["session"] for reply in replies}) == 4
     assert Delegate.objects.filter(is_built_in=False).count() == 1
     assert DelegateInstance.objects.count() == 4
+
+
+def test_of_two_claimants_of_one_instance_that_come_at_once_one_gets_it(token: DelegateToken):
+    for number in range(ROUNDS):
+        now = database_now()
+        bodies = [
+            signed(new_key(), new_challenge(now), name=f"eu-{number}", instance_key=f"host-{number}")
+            for _ in range(3)
+        ]
+        replies, raised = split(at_once(*(partial(ask, "register", body, token.value) for body in bodies)))
+        assert len(replies) == 1
+        assert all(isinstance(problem, InstanceTaken | SignatureWrong) for problem in raised)

@@ -1,0 +1,108 @@
+"""Key pairs of instances: a challenge to sign at each registration, and who may take an instance's place."""
+
+import base64
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from django.core import signing
+
+from delegates.connectivity import AWAY_AFTER
+from delegates.models import DelegateInstance
+from delegates.protocol.fields import Fields, bad
+from delegates.protocol.happenings import called
+from delegates.protocol.problems import InstanceTaken, SignatureWrong, TooOften
+from guards.limits import UNBOUND_REGISTRATIONS
+from rbac.counting import counts
+
+CHALLENGE_GOOD_FOR = timedelta(seconds=60)
+# Both processes go on trying: often enough to notice that the other one has gone.
+RETRY_SECONDS = 60
+_MINUTE = 60
+_SALT = "delegates.registration"
+_AGAIN = "Start the agent again; if that does not help, delete instance-key.pem in its folder."
+
+
+def read_public_key(fields: Fields) -> str:
+    """The public key in a registration, empty where the agent sends none. Raises `BadInput`."""
+    text = fields.shown("public_key", 44)
+    if text and _public_key(text) is None:
+        raise bad("public_key", "must be the 32 bytes of an Ed25519 key as base64")
+    return text
+
+
+def new_challenge(now: datetime) -> str:
+    """A text to sign that nobody has signed before; it carries its own time, so that none is kept."""
+    issued = {"at": now.timestamp(), "nonce": secrets.token_urlsafe(16)}
+    return signing.Signer(salt=_SALT).sign_object(issued)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What an agent shows to prove that it holds the key pair of a public key; base64 but for `message`."""
+
+    public_key: str
+    challenge: str
+    signature: str = field(repr=False)
+    message: bytes = field(repr=False)
+
+    def check(self, *, newer_than: datetime, now: datetime) -> None:
+        """Refuse a wrong signature, and a challenge that is old or was used. Raises `SignatureWrong`."""
+        issued = _issued_at(self.challenge)
+        # Each registration makes the challenges before it worthless, its own among them.
+        if not max(newer_than.timestamp(), (now - CHALLENGE_GOOD_FOR).timestamp()) < issued:
+            raise SignatureWrong(f"The challenge is too old, was used, or is not of this Slipway. {_AGAIN}")
+        public = _public_key(self.public_key)
+        try:
+            if public is None:
+                raise InvalidSignature
+            public.verify(base64.b64decode(self.signature, validate=True), self.message)
+        except (InvalidSignature, ValueError) as problem:
+            raise SignatureWrong(f"The signature is not of the key pair that was sent. {_AGAIN}") from problem
+
+
+def check_claim(instance: DelegateInstance, public_key: str, now: datetime) -> None:
+    """Refuse to replace a living instance by a process that does not hold its key pair.
+
+    Where neither has a key pair nobody can tell a restart from a second process: such registrations are only
+    slowed down. Raises `InstanceTaken`, `TooOften`.
+    """
+    if not _is_alive(instance, now):
+        return
+    if instance.public_key != public_key:
+        raise InstanceTaken(
+            f"Another process runs as {called(instance)} ({instance.key}) and was heard within the last "
+            f"{AWAY_AFTER.total_seconds():.0f} seconds. Give one of the two another HARNESS_NAME or another "
+            "host name. If the other one has ended, this one takes its place by itself after that time.",
+            retry_after=RETRY_SECONDS,
+        )
+    if not public_key and counts.add(f"unbound:{instance.pk}", seconds=_MINUTE) > UNBOUND_REGISTRATIONS:
+        raise TooOften(
+            f"{called(instance)} ({instance.key}) registers again and again: two processes seem to share the "
+            "name and host name. Give one of them another one, and upgrade the agents, which then tell "
+            "each other apart.",
+            retry_after=RETRY_SECONDS,
+        )
+
+
+def _is_alive(instance: DelegateInstance, now: datetime) -> bool:
+    heard = instance.last_heartbeat_at
+    is_gone = instance.status == DelegateInstance.Status.GONE
+    return not is_gone and heard is not None and now - heard < AWAY_AFTER
+
+
+def _public_key(text: str) -> Ed25519PublicKey | None:
+    try:
+        return Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
+    except ValueError:
+        return None
+
+
+def _issued_at(challenge: str) -> float:
+    """When a challenge of this Slipway was made, in seconds since 1970; 0 for any other text."""
+    try:
+        return float(signing.Signer(salt=_SALT).unsign_object(challenge)["at"])
+    except signing.BadSignature:
+        return 0.0

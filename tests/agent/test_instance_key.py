@@ -1,0 +1,46 @@
+"""The key pair of an agent: kept in its folder, for itself alone."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from delegates.agent.instance_key import FILE, load_instance_key
+
+
+def test_a_restart_finds_the_key_pair_and_nobody_else_may_read_it(tmp_path: Path) -> None:
+    first = load_instance_key(tmp_path)
+    public, signature = first.public, first.sign(b"text")
+    first.close()
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+    again = load_instance_key(tmp_path)
+    assert (again.public, again.sign(b"text")) == (public, signature)
+    again.close()
+
+
+def test_a_second_process_in_the_same_folder_is_another_instance(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = load_instance_key(tmp_path), load_instance_key(tmp_path)
+    assert first.public != second.public
+    assert "Another process" in caplog.text
+    first.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"letmein", b"-----BEGIN PRIVATE KEY-----\nMC4="])
+def test_a_damaged_file_is_replaced(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    first = load_instance_key(tmp_path)
+    public = first.public
+    first.close()
+    again = load_instance_key(tmp_path)
+    assert again.public == public
+    again.close()
+
+
+def test_where_nothing_can_be_written_the_key_pair_is_in_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / FILE).mkdir()
+    assert load_instance_key(tmp_path).public
+    assert "a restart makes a new one" in caplog.text
