@@ -12,7 +12,7 @@ from typing import Any
 
 from aws.problems import Path, ShapeProblem, shown
 
-_WORDS = {
+WORDS = {
     "structure": "a mapping",
     "map": "a mapping",
     "list": "a list",
@@ -25,7 +25,7 @@ _WORDS = {
     "timestamp": "a date and time",
     "blob": "text",
 }
-_TYPES: dict[str, tuple[type, ...]] = {
+TYPES: dict[str, tuple[type, ...]] = {
     "structure": (Mapping,),
     "map": (Mapping,),
     "list": (list, tuple),
@@ -106,7 +106,7 @@ def _in_number(shape: Any, value: float, path: Path) -> Iterator[ShapeProblem]:
 
 
 def _has_type(shape: Any, value: Any) -> bool:
-    allowed = _TYPES.get(shape.type_name)
+    allowed = TYPES.get(shape.type_name)
     if allowed is None or getattr(shape, "is_document_type", False):
         return True
     # In Python true is also 1; to AWS it is not.
@@ -114,7 +114,7 @@ def _has_type(shape: Any, value: Any) -> bool:
 
 
 def _wrong_type(shape: Any, value: Any) -> str:
-    wanted = _WORDS.get(shape.type_name, shape.type_name)
+    wanted = WORDS.get(shape.type_name, shape.type_name)
     message = f"must be {wanted}, not {shown(value)}"
     if shape.type_name == "string" and isinstance(value, int | float):
         text = str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,6 +6,9 @@ from typing import Any, Protocol
 
 from delegates.models import DelegateTask
 
+BAD_ANSWER = "BadAnswer"
+"""The code of the error in place of an answer that does not fit its task: nobody knows what was done."""
+
 
 @dataclass(frozen=True)
 class Payload:
@@ -23,6 +26,11 @@ class Answer:
     result: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
     duration_ms: int = 0
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the agent's own answer did not fit the task, and this says what was wrong with it."""
+        return (self.error or {}).get("code") == BAD_ANSWER
 
 
 class TaskOwner(Protocol):

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from aws.errors import AwsError, Unanswered, Unavailable, Undelivered
 from connectors.models import Connector
 from connectors.sites import read_site
-from delegates.owners import Payload
+from delegates.owners import BAD_ANSWER, Payload
 from guards.limits import TERRAFORM_LOG_BYTES
 from guards.masks import Mask
 
@@ -85,7 +85,7 @@ def _of_failure(status: str, error: Mapping[str, Any], *, is_write: bool) -> Aws
     told = f"{_THE_REQUEST} found no answer: {message.rstrip('.')}."
     if status == "NOT_SENT" or code in _NOT_THERE or (code in _NO_ANSWER and not is_write):
         return Unavailable("NOT_REACHED", told)
-    if code in _NO_ANSWER:
+    if code in _NO_ANSWER or (code == BAD_ANSWER and is_write):
         return Unanswered(code, message, "", _THE_REQUEST)
     return Undelivered(_CODES.get(code, "TASK_FAILED"), told)
 
@@ -101,7 +101,11 @@ def _of_status(result: Mapping[str, Any], *, is_write: bool) -> AwsError | None:
     return None
 
 
-_CODES: Final = {"AddressRefused": "ADDRESS_REFUSED", "CertificateRefused": "NOT_REACHED"}
+_CODES: Final = {
+    BAD_ANSWER: "BAD_ANSWER",
+    "AddressRefused": "ADDRESS_REFUSED",
+    "CertificateRefused": "NOT_REACHED",
+}
 
 
 def _path(parts: Any) -> str:

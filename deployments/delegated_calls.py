@@ -13,7 +13,7 @@ from connectors.models import Connector
 from delegates import doors
 from delegates.lending import refuse_to_lend
 from delegates.models import Delegate, DelegateTask
-from delegates.owners import Answer, Payload
+from delegates.owners import BAD_ANSWER, Answer, Payload
 from deployments.actions.work import LOST, RUN_TERRAFORM, SEND_REQUEST, SERVICE
 from deployments.engine import remote, revealing, work, work_answers
 from deployments.engine.masking import secrets_given, secrets_of, with_masks
@@ -57,7 +57,9 @@ class CallOwner:
             error = error_of(answer, call)
         # The call keeps it, and forgets it when its phase ends.
         DelegateTask.objects.filter(pk=task.pk).update(result="")
-        if self._answer(call, error, answer) and error is None:
+        if answer.is_bad and _is_terraform(call):
+            self._answer(call, None, _lost_terraform(str((answer.error or {})["message"])))
+        elif self._answer(call, error, answer) and error is None:
             _learn_account(task, call, answer)
 
     def again(self, task: DelegateTask) -> None:
@@ -69,10 +71,8 @@ class CallOwner:
     def lost(self, task: DelegateTask) -> None:
         """A write whose delegate was lost may have happened: the engine asks the world (rule 7)."""
         call = _call_of(task)
-        if call is not None and call.operation == RUN_TERRAFORM and call.service == SERVICE:
-            # It may have changed something: a rollback has to know of it.
-            told = {"ended": LOST, "reason": task.reason, "begun": True}
-            self._answer(call, None, Answer("FAILED", told))
+        if call is not None and _is_terraform(call):
+            self._answer(call, None, _lost_terraform(task.reason))
         elif call is not None and call.service == SERVICE and not work_answers.may_be_adopted(call.operation):
             # Nothing shows what a script has done: it is told as it is, and never begun again.
             self._answer(call, Undelivered("DELEGATE_LOST", task.reason, call.service, call.operation))
@@ -120,12 +120,23 @@ class CallOwner:
         return delivered
 
 
+def _is_terraform(call: Call) -> bool:
+    return call.service == SERVICE and call.operation == RUN_TERRAFORM
+
+
+def _lost_terraform(reason: str) -> Answer:
+    """A run of which nobody knows how it ended: it may have changed something, and a rollback must know."""
+    return Answer("FAILED", {"ended": LOST, "reason": reason, "begun": True})
+
+
 def error_of(answer: Answer, call: Call) -> AwsError | None:
     """What the engine makes of an agent's answer; what a delegate lacks may be had by another one."""
     if answer.status == "SUCCEEDED":
         return None
     record = {key: str(value) for key, value in (answer.error or {}).items()}
     code, message = record.get("code", answer.status), record.get("message", "the delegate gave no reason")
+    if answer.is_bad and call.is_write:
+        return Unanswered(BAD_ANSWER, message, call.service, call.operation)
     if answer.status == "ABORTED" and call.is_write:
         return Unanswered("Aborted", "the delegate was told to stop", call.service, call.operation)
     if answer.status in ("NOT_SENT", "ABORTED"):

@@ -113,6 +113,8 @@ class TaskAttempt(models.Model):
     instance = models.ForeignKey(DelegateInstance, on_delete=models.SET_NULL, null=True, related_name="+")
     at = models.DateTimeField()
     answered_at = models.DateTimeField(null=True)
+    # What exactly was asked for, such as "ecs:DescribeServices", where the kind alone does not say it.
+    asked = models.CharField(max_length=128, blank=True, default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "fence"], name="task_attempt_fence_unique")]

@@ -13,6 +13,7 @@ from django.db.models import F
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateTask, TaskAttempt, TaskLogChunk
 from delegates.owners import Payload, owner_of
+from delegates.protocol.answers import asked_of
 from delegates.protocol.happenings import called
 from delegates.protocol.terms import LEASE, SEND_WITHIN_SECONDS
 from delegates.task_news import task_changed
@@ -93,7 +94,8 @@ def take_one(instance: DelegateInstance, task_id: UUID, *, now: datetime | None 
     if task.attempts > 1:
         # What an attempt wrote that nobody will finish would stand before the lines of this one.
         TaskLogChunk.objects.filter(task=task).delete()
-    TaskAttempt.objects.create(task=task, fence=task.fence, instance=instance, at=now)
+    asked = asked_of(task.kind, payload.params)
+    TaskAttempt.objects.create(task=task, fence=task.fence, instance=instance, at=now, asked=asked)
     return Taken(task, payload)
 
 

@@ -14,6 +14,7 @@ from delegates.host_keys import note_host_key
 from delegates.models import DelegateInstance, DelegateTask, LateAnswer, TaskAttempt
 from delegates.offers import route_after_commit
 from delegates.owners import Answer, owner_of
+from delegates.protocol.answers import check_answer
 from delegates.protocol.fields import Fields, storable
 from delegates.protocol.problems import NoSuchTask, StaleFence
 from delegates.protocol.requests import AgentRequest, Reply
@@ -52,11 +53,11 @@ def pk_of(text: str) -> UUID:
 
 
 def read_answer(fields: Fields) -> Answer:
-    """The answer in the body. Raises `BadInput` naming the field."""
+    """The answer in the body, its result and error as they came. Raises `BadInput` naming the field."""
     return Answer(
         status=fields.choice("status", tuple(STATUSES)),
-        result=storable(fields.object("result")),
-        error=storable(fields.object("error")),
+        result=storable(fields.body.get("result")),
+        error=storable(fields.body.get("error")),
         duration_ms=fields.whole("duration_ms", 0, 2**31 - 1, default=0),
     )
 
@@ -64,7 +65,7 @@ def read_answer(fields: Fields) -> Answer:
 def attempt_of(instance: DelegateInstance, task_id: UUID, fence: int) -> TaskAttempt:
     """The attempt that this instance speaks of. Raises `NoSuchTask` where it never had one."""
     found = TaskAttempt.objects.filter(task=task_id, fence=fence, instance=instance)
-    attempt = found.select_related("task").first()
+    attempt = found.select_related("task", "instance__delegate").first()
     if attempt is None:
         raise NoSuchTask("There is no such task.")
     return attempt
@@ -77,7 +78,7 @@ def complete(instance: DelegateInstance, task_id: UUID, *, fence: int, answer: A
     """
     with transaction.atomic():
         attempt = attempt_of(instance, task_id, fence)
-        answer = _hidden(attempt.task, answer)
+        answer = _hidden(attempt.task, check_answer(attempt, answer))
         now = database_now()
         if _claim(attempt, instance, answer, now):
             _tell_owner(attempt, instance, answer, now)
@@ -128,7 +129,7 @@ def _tell_owner(attempt: TaskAttempt, instance: DelegateInstance, answer: Answer
 
 def _learn(task: DelegateTask, instance: DelegateInstance, answer: Answer) -> None:
     """Only a missing capability blocks: an answer from AWS, even an error, is a delegate that works."""
-    if answer.status in ("NOT_SENT", "ABORTED"):
+    if answer.status in ("NOT_SENT", "ABORTED") or answer.is_bad:
         return
     if (answer.error or {}).get("capability") is True:
         note_incapable(instance.delegate, task.criterion, _reason(answer))

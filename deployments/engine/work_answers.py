@@ -9,7 +9,7 @@ from delegates.errands import (
     kept_of,
     kept_result,
 )
-from delegates.owners import Payload
+from delegates.owners import BAD_ANSWER, Payload
 from delegates.terraform_cloud import OPERATIONS, error_of_terraform
 from deployments.actions.work import (
     SEND_REQUEST,
@@ -69,6 +69,7 @@ _LACKS = ("NoInterpreter", "NoGit", "NoTerraform", "ShellBlocked")
 _CODES = {
     "Aborted": "TASK_ABORTED",
     "AddressRefused": "ADDRESS_REFUSED",
+    BAD_ANSWER: "BAD_ANSWER",
     "BadParameters": "BAD_PARAMETERS",
     "GitFailed": "GIT_FAILED",
     "HostKeyChanged": "HOST_KEY_CHANGED",

@@ -59,7 +59,7 @@ def start(work: Work, manager: Manager, tmp_path: Path) -> Iterator[StartDying]:
     token = create_token(actor=admin, scope=Scope.objects.get(path="account"), name="agents")
     started: list[Part] = []
 
-    def begin(name: str, *, dies_at: str = "") -> Part:
+    def begin(name: str, *, dies_at: str = "", program: tuple[str, ...] = DYING_AGENT, **more: str) -> Part:
         home = tmp_path / f"{name} {len(started)}"
         home.mkdir()
         environment = {
@@ -78,8 +78,9 @@ def start(work: Work, manager: Manager, tmp_path: Path) -> Iterator[StartDying]:
             "AWS_ACCESS_KEY_ID": "AKIASANDBOX",
             "AWS_SECRET_ACCESS_KEY": planted("of-the-delegate"),
             "DIES_AT": dies_at,
+            **more,
         }
-        part = Part("output", DYING_AGENT, environment=environment, folder=home)
+        part = Part("output", program, environment=environment, folder=home)
         started.append(part)
         part.start()
         there = DelegateInstance.objects.filter(delegate__name=name, connection="WEBSOCKET")

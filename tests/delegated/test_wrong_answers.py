@@ -1,0 +1,54 @@
+"""A real agent whose answers do not fit their tasks: the engine goes on, and a person reads what is wrong."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from delegates.models import DelegateTask
+from deployments.authoring import save_pipeline
+from deployments.models import Call
+from deployments.operations import run_pipeline
+from rbac.models import Scope, User
+from tests.delegated.conftest import StartDying
+from tests.delegated.work import Work
+from tests.flow.conftest import pipeline_text, stage_text
+from tests.steps.test_script import script_step
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LYING_AGENT = (sys.executable, "-m", "tests.delegated.lying_agent")
+
+
+def test_a_script_whose_answer_does_not_fit_fails_and_says_where(
+    work: Work, start: StartDying, tmp_path: Path
+) -> None:
+    start("liar", program=LYING_AGENT, LIES=json.dumps({"shell": {"outputs": 5}}))
+    admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
+    script = script_step(f"echo x >> {tmp_path}/count").replace("[scripts]", "[prod]")
+    pipeline = save_pipeline(actor=admin, scope=project, yaml=pipeline_text(stage_text(script)))
+    execution = work.until_over(run_pipeline(actor=work.deployer, pipeline=pipeline))
+    assert execution.status == "FAILED"
+    assert execution.failure is not None
+    assert execution.failure["code"] == "BAD_ANSWER"
+    message = execution.failure["message"]
+    assert "The delegate liar on " in message
+    assert "Shell script. result.exit_code is missing" in message
+    task = DelegateTask.objects.get(kind="shell")
+    assert (task.status, task.result) == ("FAILED", "")
+    assert task.reason.startswith("The delegate liar on ")
+    # What ran once does not run again.
+    assert (tmp_path / "count").read_text() == "x\n"
+
+
+def test_a_write_whose_answer_does_not_fit_is_looked_up_and_never_sent_twice(
+    work: Work, start: StartDying
+) -> None:
+    start("liar", program=LYING_AGENT, LIES=json.dumps({"CreateService": {"service": ["no", "service"]}}))
+    after = work.mark()
+    execution = work.deploy("1.27")
+    work.check_once(execution, after=after)
+    call = Call.objects.get(execution=execution, operation="CreateService")
+    assert (call.state, call.adopted) == ("ANSWERED", True)
+    assert call.task is not None
+    assert "result.service must be a mapping, and is a list" in call.task.reason
