@@ -107,6 +107,10 @@ UNBOUND_REGISTRATIONS: Final = Limit(
 )
 
 # --- Tasks of agents --------------------------------------------------------------------------------
+TASK_LOG_RATE: Final = Limit(
+    2 * 1024**2, "bytes", "the log of a task in a second, as it is kept", "ASVS 6.1.1"
+)
+TASK_LOG_BURST: Final = Limit(10 * 1024**2, "bytes", "the log of a task at once, beside that", "ASVS 6.1.1")
 TASK_ANSWER_BYTES: Final = Limit(512 * 1024, "bytes", "an HTTP answer that a task asked for", OWN)
 SCRIPT_OUTPUTS_BYTES: Final = Limit(256 * 1024, "bytes", "the outputs of a script", OWN)
 PROVISIONER_OUTPUTS: Final = Limit(200, "outputs", "what a provisioning script hands on", OWN)

@@ -7,7 +7,7 @@ from delegates.agent.backoff import Backoff
 from delegates.agent.executors import Answer, Lines, Surroundings, execute
 from delegates.agent.executors.answers import failed
 from delegates.agent.failpoints import failpoint
-from delegates.agent.logs.uploading import upload
+from delegates.agent.logs.uploading import upload_rest
 from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import Agent, NotRegistered, log
 from delegates.agent.work import Held
@@ -26,7 +26,7 @@ def perform(agent: Agent, held: Held) -> None:
     answer = execute(held, _surroundings(agent, lines))
     failpoint("task.performed", what)
     lines.close()
-    upload(agent, lines)
+    upload_rest(agent, held, lines)
     body = answer.to_json() | {
         "fence": task.fence,
         "next_sequence": lines.next_sequence,

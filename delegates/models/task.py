@@ -80,6 +80,10 @@ class DelegateTask(models.Model):
     result = EncryptedTextField(blank=True, default="")
     error = models.JSONField(null=True)
     next_sequence = models.PositiveBigIntegerField(default=0)
+    # The token bucket of its log: bytes that were left when it was counted last; it begins full.
+    log_bytes_left = models.BigIntegerField(null=True)
+    log_counted_at = models.DateTimeField(null=True)
+    log_throttled = models.BooleanField(default=False)
 
     class Meta:
         indexes = [

@@ -79,6 +79,8 @@ def take_one(instance: DelegateInstance, task_id: UUID, *, now: datetime | None 
         lease_until=now + LEASE,
         started_at=now,
         next_sequence=0,
+        log_bytes_left=None,
+        log_throttled=False,
         reason="",
     )
     if not claimed:

@@ -1,5 +1,6 @@
 """The built-in delegate: the workers of this Slipway, which do tasks with the agent's own executors."""
 
+import json
 import logging
 import threading
 import time
@@ -22,6 +23,7 @@ from delegates.protocol.completing import complete
 from delegates.protocol.leases import hold
 from delegates.protocol.problems import StaleFence
 from delegates.protocol.terms import RENEW_SECONDS
+from guards.limits import TASK_LOG_BURST
 from web.outgoing import own_reach
 
 KEY = "workers"
@@ -114,7 +116,7 @@ def _tell(
 ) -> None:
     try:
         if lines.written:
-            task_logs.keep(worker, task.pk, task.fence, 0, lines.written)
+            task_logs.keep(worker, task.pk, task.fence, 0, lines.with_gap())
     except StaleFence:
         logger.warning("%s was taken from the workers", task.title)
     answer = Answer(outcome.status, outcome.result, outcome.error, duration_ms)
@@ -122,13 +124,26 @@ def _tell(
 
 
 class _Lines:
-    """What a task writes, until it has ended."""
+    """What a task writes, until it has ended; as much as a log takes at once."""
 
     def __init__(self) -> None:
         self.written: list[dict[str, object]] = []
+        self._left, self._missing = int(TASK_LOG_BURST), 0
 
     def write(self, level: str, text: str) -> None:
-        self.written.append({"t": time.time_ns() // 1_000_000, "level": level, "text": text})
+        line: dict[str, object] = {"t": time.time_ns() // 1_000_000, "level": level, "text": text}
+        self._left -= len(json.dumps(line))
+        if self._left > 0:
+            self.written.append(line)
+        else:
+            self._missing += 1
+
+    def with_gap(self) -> list[dict[str, object]]:
+        """The lines, and at their end how many more there were."""
+        if not self._missing:
+            return self.written
+        text = f"{self._missing:,} lines are missing here: a worker keeps {TASK_LOG_BURST} of a task's log."
+        return [*self.written, {"t": time.time_ns() // 1_000_000, "level": "WARN", "text": text}]
 
 
 class _Renewing(threading.Thread):

@@ -15,10 +15,12 @@ from delegates.models import DelegateInstance, DelegateTask, LateAnswer, TaskAtt
 from delegates.offers import route_after_commit
 from delegates.owners import Answer, owner_of
 from delegates.protocol.answers import check_answer
+from delegates.protocol.attempts import attempt_of, pk_of
 from delegates.protocol.fields import Fields, storable
-from delegates.protocol.problems import NoSuchTask, StaleFence
+from delegates.protocol.problems import StaleFence
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
+from delegates.protocol.task_logs import note_missing
 from delegates.reachability import note_incapable, note_success
 from delegates.task_news import task_changed
 from delegates.telling import tell
@@ -39,17 +41,10 @@ def completed(request: AgentRequest) -> Reply:
     """POST /agent/v1/tasks/<id>/complete: 200 once and for every repeat, 409 for a stale fence."""
     instance, fields = instance_of(request.bearer), request.fields()
     answer, fence = read_answer(fields), fields.whole("fence", 1, 2**31 - 1)
-    if complete(instance, pk_of(request.task_id), fence=fence, answer=answer):
+    written = fields.whole("next_sequence", 0, 2**62, default=0)
+    if complete(instance, pk_of(request.task_id), fence=fence, answer=answer, written=written):
         return Reply({})
     raise StaleFence("This task is no longer yours. What you sent is kept, and changes nothing.")
-
-
-def pk_of(text: str) -> UUID:
-    """The task of an address. Raises `NoSuchTask`."""
-    try:
-        return UUID(text)
-    except ValueError as problem:
-        raise NoSuchTask("There is no such task.") from problem
 
 
 def read_answer(fields: Fields) -> Answer:
@@ -62,18 +57,12 @@ def read_answer(fields: Fields) -> Answer:
     )
 
 
-def attempt_of(instance: DelegateInstance, task_id: UUID, fence: int) -> TaskAttempt:
-    """The attempt that this instance speaks of. Raises `NoSuchTask` where it never had one."""
-    found = TaskAttempt.objects.filter(task=task_id, fence=fence, instance=instance)
-    attempt = found.select_related("task", "instance__delegate").first()
-    if attempt is None:
-        raise NoSuchTask("There is no such task.")
-    return attempt
-
-
-def complete(instance: DelegateInstance, task_id: UUID, *, fence: int, answer: Answer) -> bool:
+def complete(
+    instance: DelegateInstance, task_id: UUID, *, fence: int, answer: Answer, written: int = 0
+) -> bool:
     """Take an answer; False where the task is no longer this instance's, and the answer only evidence.
 
+    `written` is how many lines of log the task wrote: those that have not come are not taken any more.
     Raises `NoSuchTask` where the instance never had the task under this fence.
     """
     with transaction.atomic():
@@ -81,7 +70,10 @@ def complete(instance: DelegateInstance, task_id: UUID, *, fence: int, answer: A
         answer = _hidden(attempt.task, check_answer(attempt, answer))
         now = database_now()
         if _claim(attempt, instance, answer, now):
-            _tell_owner(attempt, instance, answer, now)
+            task = DelegateTask.objects.select_related("connector", "scope").get(pk=task_id)
+            note_missing(task, written, now)
+            TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now)
+            _tell_owner(task, instance, answer)
             route_after_commit()
             return True
         # Asked again, for the answer may have been taken since the attempt was read.
@@ -116,10 +108,8 @@ def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: Answer, now
     )
 
 
-def _tell_owner(attempt: TaskAttempt, instance: DelegateInstance, answer: Answer, now: datetime) -> None:
-    TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now)
-    task_changed(attempt.task_id)
-    task = DelegateTask.objects.select_related("connector", "scope").get(pk=attempt.task_id)
+def _tell_owner(task: DelegateTask, instance: DelegateInstance, answer: Answer) -> None:
+    task_changed(task.pk)
     _learn(task, instance, answer)
     note_host_key(task.connector, task.criterion, answer)
     if (owner := owner_of(task)) is not None:

@@ -124,6 +124,21 @@ class StaleFence(Conflict):
     code = "stale_fence"
 
 
+class TaskAnswered(Conflict):
+    """The task has had its answer: its log is closed."""
+
+    code = "task_answered"
+
+
+class LogThrottled(Problem):
+    """The task writes faster than its log is taken; the same lines are welcome a moment later."""
+
+    status = 429
+    code = "log_throttled"
+    # A message is smaller than what is taken in a second.
+    retry_after = 1
+
+
 class LogGap(Conflict):
     """Lines are missing before those that came; `more` says which one is expected."""
 

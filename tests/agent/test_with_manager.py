@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from delegates.models import (
 )
 from delegates.operations.tasks import abort_task, submit_task
 from delegates.operations.tokens import create_token
+from guards.limits import TASK_LOG_RATE
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.agent.certificates import Certificates
@@ -145,6 +147,27 @@ def test_a_manager_that_goes_away_and_comes_back_gets_everything(
     assert ended(task).status == Status.SUCCEEDED
     wait_until(lambda: len(log_of(task)) >= 40, "all lines")
     assert log_of(task) == [str(number) for number in range(1, 41)]
+
+
+def test_lines_that_the_manager_does_not_take_yet_come_later_and_before_the_answer(
+    begin: Begin, project: Scope, tmp_path: Path
+) -> None:
+    begin()
+    gate = tmp_path / "gate"
+    script = f"echo begun; while [ ! -e {gate} ]; do sleep 0.1; done; for n in $(seq 40); do echo $n; done"
+    task = submit(project, SHELL, {"script": script})
+    wait_until(lambda: log_of(task) == ["begun"], "the first line")
+    # As after ten minutes' worth of lines, which no machine has to write for this.
+    spent = -600 * int(TASK_LOG_RATE)
+    DelegateTask.objects.filter(pk=task.pk).update(log_bytes_left=spent, log_counted_at=database_now())
+    gate.touch()
+    other = ended(submit(project, SHELL, {"script": "echo not held up"}))
+    assert log_of(other) == ["not held up"]
+    task.refresh_from_db()
+    assert (task.status, log_of(task)) == (Status.STARTED, ["begun"])
+    DelegateTask.objects.filter(pk=task.pk).update(log_bytes_left=None)
+    assert ended(task).status == Status.SUCCEEDED
+    assert log_of(task) == ["begun", *(str(number) for number in range(1, 41))]
 
 
 def test_the_agents_own_log_arrives_once_across_a_restart(begin: Begin) -> None:

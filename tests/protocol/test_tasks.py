@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
+from delegates.clock import database_now
 from delegates.models import (
     AllowlistEntry,
     BlocklistEntry,
@@ -19,8 +20,10 @@ from delegates.models import (
     TaskLogChunk,
 )
 from delegates.protocol.leases import sweep
-from delegates.protocol.problems import LogGap, NoSuchTask, StaleFence
+from delegates.protocol.problems import LogGap, LogThrottled, NoSuchTask, StaleFence, TaskAnswered
+from delegates.protocol.task_logs import EVIDENCE_TAKEN, MOST_LEFT, THROTTLED, allowance_of
 from delegates.protocol.terms import LEASE
+from guards.limits import TASK_LOG_RATE
 from tests.delegates.making import make_task
 from tests.protocol.agents import Agent, ask, offered, registered
 from web.problems import BadInput
@@ -210,14 +213,90 @@ def test_log_lines_are_kept_once(agent: Agent):
     assert [texts.count(f'"{one}"') for one in ("a", "b", "c\ufffd", "e")] == [1, 1, 1, 0]
 
 
-def test_lines_after_the_answer_are_kept_and_those_of_a_stale_fence_are_not(agent: Agent):
+def texts_of(task: DelegateTask) -> list[str]:
+    chunks = task.log_chunks.order_by("sequence").values_list("lines", flat=True)
+    return [line["text"] for lines in chunks for line in json.loads(lines)]
+
+
+def test_no_line_is_taken_after_the_answer_which_says_how_many_are_missing(agent: Agent):
     task = offered(agent)
     (given,) = agent.acquire()
-    agent.complete(given)
-    assert agent.log(given, 0, "spooled") == {"next": 1}
+    agent.log(given, 0, "first")
+    agent.complete(given, next_sequence=4)
+    with pytest.raises(TaskAnswered):
+        agent.log(given, 1, "late")
+    first, missing = texts_of(task)
+    assert first == "first"
+    assert missing.startswith("3 lines are missing here")
+    task.refresh_from_db()
+    assert task.next_sequence == 2
+
+
+def test_what_a_lost_agent_wrote_is_taken_for_ten_minutes_and_of_a_stale_fence_never(agent: Agent):
+    task = offered(agent, repeatable=False)
+    (given,) = agent.acquire()
+    lose(task)
+    assert agent.log(given, 0, "spooled before it died") == {"next": 1}
+    DelegateTask.objects.update(finished_at=timezone.now() - EVIDENCE_TAKEN)
+    with pytest.raises(TaskAnswered):
+        agent.log(given, 1, "written since")
     DelegateTask.objects.filter(pk=task.pk).update(fence=2)
     with pytest.raises(StaleFence):
         agent.log(given, 1, "late")
+
+
+@pytest.mark.parametrize(
+    ("left", "seconds", "allowed"),
+    [
+        (None, 0, MOST_LEFT),
+        (0, 0, 0),
+        (0, 1.5, 3 * 2**20),
+        (-(2**20), 2, 3 * 2**20),
+        (2**20, 3600, MOST_LEFT),
+        # The clock of another process is a little ahead.
+        (2**20, -1, 2**20),
+    ],
+)
+def test_a_log_takes_a_burst_and_then_so_much_a_second(left: int | None, seconds: float, allowed: int):
+    now = timezone.now()
+    task = DelegateTask(log_bytes_left=left, log_counted_at=now - timedelta(seconds=seconds))
+    assert allowance_of(task, now) == allowed
+
+
+def test_a_log_that_comes_too_fast_waits_and_says_so_once(agent: Agent):
+    task = offered(agent)
+    (given,) = agent.acquire()
+    assert agent.log(given, 0, "a" * 1000) == {"next": 1}
+    task.refresh_from_db()
+    assert MOST_LEFT - 1100 <= (task.log_bytes_left or 0) <= MOST_LEFT - 1000
+
+    def spend(left: int) -> None:
+        DelegateTask.objects.update(log_bytes_left=left, log_counted_at=database_now())
+
+    spend(1)
+    # A message is taken whole, and after it there is nothing left.
+    assert agent.log(given, 1, "b" * 900_000) == {"next": 3}
+    spend(-600 * int(TASK_LOG_RATE))
+    with pytest.raises(LogThrottled) as refusal:
+        agent.log(given, 3, "c")
+    assert refusal.value.retry_after == 1
+    # What was kept before may be said again at any time.
+    assert agent.log(given, 1, "b" * 900_000) == {"next": 3}
+    spend(1)
+    assert agent.log(given, 3, "c" * 900_000) == {"next": 4}
+    assert [text[:1] for text in texts_of(task) if text != THROTTLED] == ["a", "b", "c"]
+    assert texts_of(task).count(THROTTLED) == 1
+
+
+def test_an_attempt_after_a_lost_one_begins_with_a_full_burst(agent: Agent):
+    task = offered(agent)
+    agent.acquire()
+    DelegateTask.objects.update(log_bytes_left=-5, log_counted_at=database_now(), log_throttled=True)
+    lose(task)
+    DelegateTask.objects.update(offered_to=agent.instance.delegate)
+    (second,) = agent.acquire()
+    assert agent.log(second, 0, "again") == {"next": 1}
+    assert texts_of(task) == ["again"]
 
 
 @pytest.mark.parametrize(

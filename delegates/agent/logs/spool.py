@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from delegates.agent.logs.pace import Pace
+from guards.limits import TASK_LOG_BURST, TASK_LOG_RATE
+
 SEGMENT_BYTES = 128 * 1024
 _STATE = "state.json"
+SLOWED_DOWN = (
+    f"This task writes more than {TASK_LOG_RATE} a second: from here on it is slowed down to that. "
+    "No line is lost."
+)
 log = logging.getLogger("slipway.delegate")
 
 
@@ -37,16 +44,35 @@ class TaskLines:
         self.sending: Segment | None = None
         # One upload of a task's lines at a time: a chunk is numbered by what was acknowledged before it.
         self.uploads = threading.Lock()
+        # Before this moment, by the monotonic clock, the manager wants no more lines of this task.
+        self.throttled_until = 0.0
         self._number = 0
         self._lost = 0
+        self._pace = Pace(TASK_LOG_RATE, TASK_LOG_BURST)
+        self._is_slow = False
 
     @property
     def next_sequence(self) -> int:
         """The number that the next line would get."""
         return self.acknowledged + sum(segment.lines for segment in self.segments)
 
+    @property
+    def is_throttled(self) -> bool:
+        """Whether the manager wants a pause now."""
+        return time.monotonic() < self.throttled_until
+
     def write(self, level: str, text: str) -> None:
-        """Add a line; a disk that takes none leaves a gap that is marked as soon as it takes some again."""
+        """Add a line; who writes too fast is kept waiting.
+
+        A disk that takes none leaves a gap that is marked as soon as it takes some again.
+        """
+        line = _line(level, text)
+        if self._pace.spend(len(line)) and not self._is_slow:
+            self._is_slow = True
+            self._add(_line("WARN", SLOWED_DOWN))
+        self._add(line)
+
+    def _add(self, line: str) -> None:
         with self.spool.lock:
             lost = self._lost
             lines = (
@@ -55,7 +81,7 @@ class TaskLines:
                 else []
             )
             try:
-                self._append([*lines, _line(level, text)])
+                self._append([*lines, line])
                 self._lost = 0
             except OSError as problem:
                 self._lost += 1

@@ -1,9 +1,14 @@
 """Sends the lines of tasks, each chunk until it is acknowledged."""
 
+import time
+
 from delegates.agent.backoff import Backoff
 from delegates.agent.logs.spool import TaskLines
 from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import Agent, NotRegistered, log
+from delegates.agent.work import Held
+
+REST_SECONDS = 60.0
 
 # What the manager says when it does not want a task's lines from us any more.
 _UNWANTED = (403, 404, 409, 410, 413)
@@ -25,9 +30,12 @@ def _upload_all(agent: Agent) -> bool:
 
 
 def upload(agent: Agent, lines: TaskLines) -> bool:
-    """Send all lines of one task that there are now; false if the manager could not take them."""
+    """Send the lines of one task that there are now; false if the manager could not take them.
+
+    It stops where the manager wants a pause: the lines of other tasks go on meanwhile.
+    """
     with lines.uploads:
-        while found := lines.first():
+        while not lines.is_throttled and (found := lines.first()):
             number, chunk = found
             try:
                 _send(agent, lines, number, chunk)
@@ -39,6 +47,19 @@ def upload(agent: Agent, lines: TaskLines) -> bool:
     return True
 
 
+def upload_rest(agent: Agent, held: Held, lines: TaskLines) -> None:
+    """Send what a task has left to send: with its answer the manager takes no more of its lines.
+
+    A task that was lost, and a manager that takes nothing for a minute, are not waited for.
+    """
+    deadline, backoff = time.monotonic() + REST_SECONDS, Backoff(first=0.2, most=5)
+    while not upload(agent, lines) or lines.segments:
+        if agent.ended.is_set() or held.is_lost or time.monotonic() > deadline:
+            log.warning("Task %s is answered before all of its log lines arrived", lines.task_id)
+            return
+        agent.ended.wait(max(backoff.next(), lines.throttled_until - time.monotonic()))
+
+
 def _send(agent: Agent, lines: TaskLines, number: int, chunk: list[dict[str, object]]) -> None:
     body = {"fence": lines.fence, "sequence": number, "lines": chunk}
     try:
@@ -46,6 +67,8 @@ def _send(agent: Agent, lines: TaskLines, number: int, chunk: list[dict[str, obj
     except Refused as refusal:
         if refusal.code == "log_gap" and isinstance(refusal.body.get("next"), int):
             lines.renumber(int(refusal.body["next"]))
+        elif refusal.code == "log_throttled":
+            lines.throttled_until = time.monotonic() + max(refusal.retry_after, 0.5)
         elif refusal.status in _UNWANTED:
             log.warning("The manager takes no more lines of task %s: %s", lines.task_id, refusal)
             lines.forget()

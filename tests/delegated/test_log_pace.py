@@ -1,0 +1,43 @@
+"""A script that floods its log: it is slowed down, a line of the step's log says so, and no line is lost."""
+
+import sys
+
+import pytest
+
+from delegates.agent.logs.spool import SLOWED_DOWN
+from delegates.models import DelegateTask
+from deployments.authoring import save_pipeline
+from deployments.log import all_lines
+from deployments.operations import run_pipeline
+from rbac.models import Scope, User
+from tests.delegated.conftest import StartDying
+from tests.delegated.slow_agent import BURST, RATE
+from tests.delegated.work import Work
+from tests.flow.conftest import pipeline_text, stage_text
+from tests.steps.test_script import script_step
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SLOW_AGENT = (sys.executable, "-m", "tests.delegated.slow_agent")
+LINES, LINE_BYTES = 100, 10_000
+FLOOD = f"""line=$(head -c {LINE_BYTES} /dev/zero | tr '\\0' x)
+for n in $(seq {LINES}); do echo "line $n $line"; done > all
+cat all"""
+
+
+def test_a_flood_is_slowed_down_and_arrives_whole(work: Work, start: StartDying) -> None:
+    start("one", program=SLOW_AGENT)
+    admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
+    text = pipeline_text(stage_text(script_step(FLOOD).replace("[scripts]", "[prod]")))
+    pipeline = save_pipeline(actor=admin, scope=project, yaml=text)
+    execution = work.until_over(run_pipeline(actor=work.deployer, pipeline=pipeline))
+    assert execution.status == "SUCCESS", execution.failure
+    texts = [line["text"] for line in all_lines(execution.pk)]
+    numbers = [int(one.split()[1]) for one in texts if one.startswith("line ")]
+    assert numbers == list(range(1, LINES + 1))
+    assert texts.count(SLOWED_DOWN) == 1
+    task = DelegateTask.objects.get(kind="shell")
+    assert task.next_sequence == LINES + 1
+    assert task.started_at is not None
+    assert task.finished_at is not None
+    seconds = (task.finished_at - task.started_at).total_seconds()
+    assert seconds >= (LINES * LINE_BYTES - BURST) / RATE - 0.1
