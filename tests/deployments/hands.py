@@ -9,9 +9,11 @@ from aws.errors import AwsError
 from delegates.agent.executors.aws import FETCH_OBJECTS, aws_failure, read_credentials
 from delegates.clock import database_now
 from delegates.host_keys import note_host_key
-from delegates.models import Delegate, DelegateInstance, DelegateTask
+from delegates.models import Delegate, DelegateInstance, DelegateTask, TaskAttempt
 from delegates.operations.tasks import route_waiting
 from delegates.owners import Answer, Payload, owner_of
+from delegates.protocol.answers import asked_of
+from delegates.protocol.completing import complete
 from rbac.models import Scope
 from tests.agent.tasks import run
 
@@ -67,6 +69,14 @@ class Hand:
         assert owner is not None
         note_host_key(task.connector, task.criterion, answer)
         owner.complete(task, answer)
+
+    def send(self, task: DelegateTask, answer: Answer) -> None:
+        """Send the answer of a task as an agent does: whatever it is, it goes by the protocol."""
+        asked = asked_of(task.kind, self.payloads[-1].params)
+        TaskAttempt.objects.create(
+            task=task, fence=task.fence, instance=self.instance, at=database_now(), asked=asked
+        )
+        assert complete(self.instance, task.pk, fence=task.fence, answer=answer)
 
     def serve(self) -> int:
         """Do all that is offered; gives back how much that was."""

@@ -136,6 +136,17 @@ def test_a_write_whose_delegate_is_lost_takes_effect_once(remote: Drive, operati
     assert call.served_by[0]["end"] == "LOST"
 
 
+def test_a_write_whose_answer_does_not_fit_is_looked_up_and_takes_effect_once(remote: Drive) -> None:
+    one = hand("one", tags=("prod", "eu"))
+    execution = remote.start("1.27")
+    task = _until_taken(remote, one, "CreateService")
+    one.perform(task)
+    one.send(task, Answer("SUCCEEDED", {"service": 5}))
+    assert Call.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
+    assert _until_over(remote, execution, one).outcome == "COMPLETED"
+    assert remote.effects().count("CreateService") == 1
+
+
 def test_an_answer_that_comes_after_the_call_moved_on_changes_nothing(remote: Drive) -> None:
     first = hand("first", tags=("prod", "eu"))
     execution = remote.start("1.27")

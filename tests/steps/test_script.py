@@ -11,6 +11,7 @@ from connectors.uses import uses_of
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
 from delegates.operations.tasks import route_waiting
+from delegates.owners import Answer
 from deployments.authoring import PipelineNotRunnable
 from deployments.models import Call, Execution, StepExecution
 from deployments.operations import abort_execution
@@ -135,6 +136,26 @@ def test_a_script_whose_delegate_is_lost_is_never_begun_again(
     assert execution.failure is not None
     assert execution.failure["code"] == "DELEGATE_LOST"
     assert Call.objects.get(service="delegate").state == CallState.FAILED
+    assert DelegateTask.objects.filter(kind="shell").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ({"exit_code": 0, "outputs": 5}, "result.outputs must be an object, and is a number"),
+        ({"outputs": {}}, "result.exit_code is missing"),
+    ],
+)
+def test_a_script_whose_answer_does_not_fit_fails_and_says_where(
+    write: Write, drive: Drive, worker: Worker, result: dict[str, object], told: str
+) -> None:
+    execution = write(pipeline_text(stage_text(script_step("echo once")))).start()
+    worker.send(_taken(drive, worker), Answer("SUCCEEDED", result))
+    drive.until_over(execution)
+    assert execution.failure is not None
+    assert execution.failure["code"] == "BAD_ANSWER"
+    assert told in execution.failure["message"]
+    assert worker.instance.delegate.name in execution.failure["message"]
     assert DelegateTask.objects.filter(kind="shell").count() == 1
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from delegates.owners import Answer
 from deployments.authoring import PipelineNotRunnable
 from deployments.engine.provisions import free_old_plans
 from deployments.models import AppliedConfiguration, CheckedItem, Execution, KeptPlan, StepExecution
@@ -179,6 +180,19 @@ def test_an_apply_whose_delegate_is_lost_is_never_begun_again(
     assert execution.failure["code"] == "DELEGATE_LOST"
     assert "terraform force-unlock" in execution.failure["message"]
     # It may have made something, or not: what the state holds is no longer ours to destroy.
+    assert execution.outcome == "FAILED"
+    assert worker.taken == ["terraform"]
+
+
+def test_after_an_apply_whose_answer_does_not_fit_nobody_knows_how_far_it_came(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    execution = write(_pipeline(terraform_step(states))).start()
+    worker.send(_taken(drive, worker), Answer("SUCCEEDED", {"exit_code": 0, "outputs": {"url": 5}}))
+    serve_until_over(drive, execution, worker)
+    assert execution.failure is not None
+    assert "result.outputs.url must be an object" in execution.failure["message"]
+    assert "Nobody knows how far terraform apply came" in execution.failure["message"]
     assert execution.outcome == "FAILED"
     assert worker.taken == ["terraform"]
 
