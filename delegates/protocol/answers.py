@@ -225,7 +225,8 @@ def _read(schema: type[Schema], value: Any, name: str) -> tuple[str, Schema | No
     place = _shown(".".join(str(part) for part in (name, *first["loc"])))
     if first["type"] == "missing":
         return f"{place} is missing", None
-    return f"{place} must be {_WORDS[first['type']]}, and is {type_words(first['input'])}", None
+    words = _WORDS.get(first["type"], "something else")
+    return f"{place} must be {words}, and is {type_words(first['input'])}", None
 
 
 def _shown(place: str) -> str:
