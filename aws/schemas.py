@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 from aws.shapes import input_shape
+from aws.walk import is_free
 
 _TYPES = {
     "string": "string",
@@ -28,6 +29,8 @@ def input_schema(service: str, operation: str, leave_out: frozenset[str] = froze
 
 
 def _schema(shape: Any, found: dict[str, Any]) -> dict[str, Any]:
+    if is_free(shape):
+        return {}
     if shape.type_name == "structure":
         if shape.name not in found:
             # Entered before its members are, for a shape may hold itself.

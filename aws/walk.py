@@ -65,10 +65,17 @@ def is_expression(value: Any) -> bool:
     return isinstance(value, str) and "<+" in value
 
 
+def is_free(shape: Any) -> bool:
+    """Whether a shape is a document: AWS takes any JSON value there, such as the hookDetails of a hook."""
+    return bool(getattr(shape, "is_document_type", False))
+
+
 def misfits(shape: Any, value: Any, path: Path = ()) -> Iterator[ShapeProblem]:
     """Everything in `value` that does not fit `shape`."""
     if is_expression(value):
         # What it will be is checked when it is known.
+        return
+    if is_free(shape):
         return
     if not _has_type(shape, value):
         yield ShapeProblem(path, _wrong_type(shape, value))
@@ -107,7 +114,7 @@ def _in_number(shape: Any, value: float, path: Path) -> Iterator[ShapeProblem]:
 
 def _has_type(shape: Any, value: Any) -> bool:
     allowed = TYPES.get(shape.type_name)
-    if allowed is None or getattr(shape, "is_document_type", False):
+    if allowed is None or is_free(shape):
         return True
     # In Python true is also 1; to AWS it is not.
     return isinstance(value, allowed) and (shape.type_name == "boolean" or not isinstance(value, bool))

@@ -13,7 +13,7 @@ from connectors.files import means, split_reference
 from connectors.models import Connector, FileNode
 from connectors.uses import Thing, Use, Uses, uses
 from deployments.manifests.check import ManifestProblem, check_manifest
-from deployments.manifests.document import BadDocument, Document, parse
+from deployments.manifests.document import BadDocument, Document, parse_manifest
 from deployments.manifests.guide import manifest_guide
 from deployments.manifests.kinds import (
     RUN_TASK_REQUEST,
@@ -108,7 +108,7 @@ def _read(text: str, name: str, *, empty: str) -> Document | FileCheck:
     if not text.strip():
         return FileCheck(note=empty)
     try:
-        return parse(text, name)
+        return parse_manifest(text, name)
     except BadDocument as bad:
         return FileCheck((FileProblem(_sentence(bad.message), bad.line, bad.column),))
 
@@ -130,7 +130,7 @@ file_kind(FileKind(check_text, guide_text))
 
 def _value_of(content: str) -> Any:
     try:
-        return parse(content, "a file").value
+        return parse_manifest(content, "a file").value
     except BadDocument:
         return None
 

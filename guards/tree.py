@@ -11,11 +11,15 @@ At = TypeVar("At")
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a text says, and on which line and column (from 1) each part of it stands."""
+    """What a text says, and on which line and column (from 1) each part of it stands.
+
+    `spellings` holds the numbers whose value does not tell how they were written: 012, 1.10, 0x1F.
+    """
 
     value: Any
     lines: dict[Path, int] = field(default_factory=dict, repr=False)
     columns: dict[Path, int] = field(default_factory=dict, repr=False)
+    spellings: dict[Path, str] = field(default_factory=dict, repr=False)
 
 
 class _Open:

@@ -7,12 +7,15 @@ the library's own loader ends the process at 50,000 brackets, and is never calle
 
 import json
 import re
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 import yaml
 
 from guards import limits
-from guards.fault import Fault, Refused, place_of
+from guards.fault import Fault, Path, Refused, place_of
 from guards.json import number_of
 from guards.text import size_fault, text_fault
 from guards.tree import Parsed, Tree
@@ -47,16 +50,24 @@ def read_yaml(
     depth: int = limits.SPEC_DEPTH,
     values: int = limits.SPEC_VALUES,
     most: int = limits.SPEC_BYTES,
+    expands_aliases: bool = False,
 ) -> Parsed:
-    """Read one document. Raises `Refused` on anything else, in milliseconds whatever the text is."""
+    """Read one document. Raises `Refused` on anything else, in milliseconds whatever the text is.
+
+    `values` and `most` limit what aliases expand to as well.
+    """
     if fault := text_fault(text) or size_fault(text, most):
         raise Refused(fault if fault.line else Fault(fault.what, fault.fix, 1, 1))
     if found := _DIRECTIVE.search(text):
         # The parser compares every %TAG with every other before it says a word.
         what = "directives (%) are not allowed"
         raise Refused(Fault(what, "remove the line", *place_of(text, found.start())))
-    reader = _Reader(depth=depth, values=values)
+    reader = _Reader(depth=depth, values=values, anchors=_Anchors() if expands_aliases else None)
     try:
+        if expands_aliases and "*" in text and "&" in text:
+            expansion = _Expansion(values=values, most=most)
+            for event in yaml.parse(_readable(text), Loader=_EVENTS):
+                expansion.take(event)
         for event in yaml.parse(_readable(text), Loader=_EVENTS):
             reader.take(event)
     except yaml.reader.ReaderError as problem:
@@ -109,14 +120,91 @@ def _in_plain_words(problem: yaml.MarkedYAMLError, line: str) -> tuple[str, str]
     return f"{said} ({context})" if context else said, ""
 
 
+class _Expansion:
+    """The size of a document with its aliases expanded, added up without expanding any of them."""
+
+    def __init__(self, *, values: int, most: int) -> None:
+        # A mapping has a key for each value.
+        self.nodes = self.nodes_left = 2 * values
+        self.characters_left = int(most)
+        self.most = int(most)
+        self.sizes: dict[str, tuple[int, int]] = {}
+        self._open: list[tuple[str | None, int, int]] = []
+
+    def take(self, event: yaml.Event) -> None:
+        """Count an event. Raises `Refused` at the alias, or the value, that is too much."""
+        if isinstance(event, yaml.CollectionStartEvent):
+            self._open.append((event.anchor, self.nodes_left, self.characters_left))
+            self._count(event, 1, 0)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, nodes, characters = self._open.pop()
+            if anchor:
+                self.sizes[anchor] = (nodes - self.nodes_left, characters - self.characters_left)
+        elif isinstance(event, yaml.ScalarEvent):
+            self._count(event, 1, len(event.value))
+            if event.anchor:
+                self.sizes[event.anchor] = (1, len(event.value))
+        elif isinstance(event, yaml.AliasEvent):
+            # An anchor that is unknown, or not yet at its end, is refused by the reader.
+            self._count(event, *self.sizes.get(str(event.anchor), (0, 0)))
+
+    def _count(self, event: yaml.Event, nodes: int, characters: int) -> None:
+        self.nodes_left -= nodes
+        self.characters_left -= characters
+        if self.nodes_left >= 0 and self.characters_left >= 0:
+            return
+        size = f"{self.nodes} values and keys" if self.nodes_left < 0 else f"{self.most // 1024} KiB"
+        what = f"aliases expand to more than {size}"
+        raise Refused(Fault(what, "use fewer of them", *_start_of(event.start_mark)))
+
+
+class _Anchors:
+    """The nodes that have anchors, as slices of the events of the document; aliases in them are expanded."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, tuple[int, int | None]] = {}
+        """By anchor, where a node begins and ends; its end is None until it has come."""
+        self._events: list[yaml.Event] = []
+        self._open: list[str | None] = []
+
+    def record(self, event: yaml.Event) -> None:
+        """Record an event of a node, with the anchor that it may have; an alias is what it expands to."""
+        if isinstance(event, yaml.AliasEvent):
+            return
+        begin = len(self._events)
+        self._events.append(event)
+        if isinstance(event, yaml.ScalarEvent):
+            if event.anchor:
+                self.nodes[event.anchor] = (begin, begin + 1)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._open.append(event.anchor)
+            if event.anchor:
+                self.nodes[event.anchor] = (begin, None)
+        elif anchor := self._open.pop():
+            self.nodes[anchor] = (self.nodes[anchor][0], begin + 1)
+
+    def events_of(self, anchor: str) -> Iterator[yaml.Event]:
+        """The events of a node, without its anchors: an alias does not name anything anew."""
+        begin, end = self.nodes[anchor]
+        for event in self._events[begin:end]:
+            if getattr(event, "anchor", None):
+                event = copy(event)
+                event.anchor = None  # type: ignore[attr-defined]
+            yield event
+
+
 class _Reader:
     """Turns the parser's events into values, refusing what a specification does not need."""
 
-    def __init__(self, *, depth: int, values: int) -> None:
+    def __init__(self, *, depth: int, values: int, anchors: _Anchors | None) -> None:
         self.tree: Tree[Any] = Tree(depth=depth, values=values, place=_start_of, keeps_places=True)
         self.documents = 0
+        self.anchors = anchors
+        self.spellings: dict[Path, str] = {}
 
     def take(self, event: yaml.Event) -> None:
+        if self.anchors and isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+            self.anchors.record(event)
         if isinstance(event, yaml.ScalarEvent):
             self._scalar(event)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
@@ -124,7 +212,7 @@ class _Reader:
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             self.tree.end()
         elif isinstance(event, yaml.AliasEvent):
-            self._refuse(event, "aliases (*name) are not allowed", "write the value out")
+            self._expand(event)
         elif isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
             if self.documents > 1:
@@ -133,7 +221,26 @@ class _Reader:
     def parsed(self) -> Parsed:
         if self.documents == 0 or self.tree.root is None:
             raise Refused(Fault("the document is empty", "", 1, 1))
-        return Parsed(self.tree.root, self.tree.lines, self.tree.columns)
+        return Parsed(self.tree.root, self.tree.lines, self.tree.columns, self.spellings)
+
+    def _expand(self, event: yaml.AliasEvent) -> None:
+        """Take the node that an alias stands for once more; it counts against the limits again.
+
+        Raises `Refused` with the place of the alias, which is what has to go.
+        """
+        if self.anchors is None:
+            self._refuse(event, "aliases (*name) are not allowed", "write the value out")
+        name = str(event.anchor)
+        if name not in self.anchors.nodes:
+            self._refuse(event, f"no anchor &{name[:60]} stands before this alias", "write one")
+        if self.anchors.nodes[name][1] is None:
+            self._refuse(event, f"the alias *{name[:60]} stands inside its own anchor", "remove it")
+        try:
+            for inner in self.anchors.events_of(name):
+                self.take(inner)
+        except Refused as refused:
+            line, column = _start_of(event.start_mark)
+            raise Refused(replace(refused.fault, line=line, column=column)) from refused
 
     def _expects_key(self) -> bool:
         return self.tree.inner is not None and self.tree.inner.awaits_key
@@ -149,9 +256,14 @@ class _Reader:
         if fault := text_fault(event.value):
             self._refuse(event, fault.what, fault.fix)
         if self._expects_key():
+            if self.anchors and event.value == "<<" and event.implicit[0]:
+                self._refuse(event, "merge keys (<<) are not part of YAML 1.2", "write the keys out")
             self.tree.key(event.value, event.start_mark)
-        else:
-            self.tree.put(self._value_of(event), event.start_mark)
+            return
+        value = self._value_of(event)
+        path = self.tree.put(value, event.start_mark)
+        if isinstance(value, int | float) and str(value) != event.value and not isinstance(value, bool):
+            self.spellings[path] = event.value
 
     def _value_of(self, event: yaml.ScalarEvent) -> Any:
         if event.tag not in _TEXT_TAGS:

@@ -15,7 +15,7 @@ _PLACEHOLDER = re.compile(
 # What the application is told may look like anything.
 _FREE_TEXT = ("command", "entryPoint", "environment", "dockerLabels", "options")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12})?:\S+\Z")
-_UNITS = re.compile(r"(\d+(?:\.\d+)?) ?(vcpu|gb|mb|mib|gib)\Z", re.IGNORECASE)
+_UNITS = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?(vcpu|gb|mb|mib|gib)\Z", re.IGNORECASE)
 _FACTORS = {"vcpu": 1024, "gb": 1024, "gib": 1024, "mb": 1, "mib": 1}
 
 Document = Mapping[str, Any]

@@ -10,6 +10,7 @@ from aws.rules import together
 from aws.shapes import input_shape
 from aws.validation import fitted, problems, without_nulls
 from deployments.manifests.document import Document, values_of
+from deployments.manifests.fitting import fitted_values
 from deployments.manifests.kinds import (
     KINDS,
     SCALABLE_TARGET,
@@ -63,7 +64,9 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
     if not isinstance(document.value, Mapping):
         message = f"a {kind} is a mapping of keys to values, not a {type(document.value).__name__}"
         return CheckedManifest({}, (_at(document, (), message),))
-    value = _spelled(without_nulls(_fitted(known, document)), input_shape(known.service, known.operation))
+    shape = input_shape(known.service, known.operation)
+    value = _spelled(without_nulls(_fitted(known, document)), shape)
+    value, notes = fitted_values(shape, value, lambda path: _spelling(document, path))
     if wrapped := _wrapper(kind, value):
         return CheckedManifest(value, (_at(document, wrapped.path, wrapped.message),))
     ignored = [key for key in known.ignored if key in value]
@@ -71,6 +74,7 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
     found = problems(known.service, known.operation, {**known.filled_in, **request})
     found = [_hinted(known, request, one) for one in found]
     found += [_ignored(known, key) for key in ignored]
+    found += [note for note in notes if note.path[0] not in known.ignored]
     return _checked(document, request, found)
 
 
@@ -88,6 +92,10 @@ def _checked(document: Document, value: dict[str, Any], found: Iterable[ShapePro
         tuple(problem for one, problem in listed if not one.is_warning),
         tuple(problem for one, problem in listed if one.is_warning),
     )
+
+
+def _spelling(document: Document, path: Path) -> str | None:
+    return document.spellings.get(_as_written(document.value, path))
 
 
 def _told_at(document: Document, problem: ShapeProblem) -> Path:

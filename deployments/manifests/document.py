@@ -24,7 +24,8 @@ class Document:
     """A parsed text: its value, on which line and column each part of it stands, and what was written there.
 
     `written` differs from `value` once expressions were filled in. `names` says of which file a part is,
-    where the document was made of several.
+    where the document was made of several. `spellings` holds the numbers that were written otherwise than
+    Python writes them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Document:
     columns: Mapping[Path, int] = field(default_factory=dict, repr=False)
     names: Mapping[Path, str] = field(default_factory=dict, repr=False)
     text: str = field(default="", repr=False)
+    spellings: Mapping[Path, str] = field(default_factory=dict, repr=False)
 
     def line_of(self, path: Path) -> int | None:
         """The line (from 1) of a path, or of the nearest part around it that is in the text."""
@@ -57,14 +59,24 @@ class Document:
         return replace(self, value=value, written=self.value if self.written is None else self.written)
 
 
-def parse(text: str, name: str) -> Document:
+def parse(text: str, name: str, *, expands_aliases: bool = False) -> Document:
     """Read one document. Raises `BadDocument` on anything else, in milliseconds whatever the text is."""
     try:
-        parsed = read_yaml(text)
+        parsed = read_yaml(text, expands_aliases=expands_aliases)
     except Refused as refused:
         fault = refused.fault
         raise BadDocument(name, fault.line or 1, fault.column or 1, fault.message) from refused
-    return Document(name, parsed.value, parsed.lines, columns=parsed.columns, text=text)
+    return Document(
+        name, parsed.value, parsed.lines, columns=parsed.columns, text=text, spellings=parsed.spellings
+    )
+
+
+def parse_manifest(text: str, name: str) -> Document:
+    """Read one manifest: a document whose aliases are expanded, within the limits of what is written (R163).
+
+    Raises `BadDocument`, in milliseconds whatever the text is.
+    """
+    return parse(text, name, expands_aliases=True)
 
 
 def values_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -62,6 +62,7 @@ class Part:
     written: Any
     before: tuple[Before, ...] = ()
     is_removed: bool = False
+    spelling: str | None = None
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ def _node(layer: Layer, value: Any, written: Any, path: Path) -> _Node:
         document.column_of(path),
         value if is_scalar else None,
         None if isinstance(written, Mapping | list) else written,
+        spelling=document.spellings.get(path),
     )
     if isinstance(value, Mapping):
         return _Node(part, {k: _node(layer, v, _at(written, k), (*path, k)) for k, v in value.items()})
@@ -280,6 +282,7 @@ def _flat(tree: _Node, layers: tuple[Layer, ...]) -> Merged:
         _written(tree),
         {path: part.column for path, part in parts.items() if part.column is not None},
         {path: part.file for path, part in parts.items()},
+        spellings={path: part.spelling for path, part in parts.items() if part.spelling is not None},
     )
     return Merged(document, layers, parts)
 

@@ -12,7 +12,7 @@ SIZES: dict[int, tuple[int, int, int]] = {
     8192: (16384, 61440, 4096),
     16384: (32768, 122880, 8192),
 }
-WITH_UNIT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(vcpu|gb)\s*$", re.IGNORECASE)
+WITH_UNIT = re.compile(r"^\s*(\d+(?:\.\d+)?|\.\d+)\s*(vcpu|gb)\s*$", re.IGNORECASE)
 
 
 def units(text: str) -> int | None:

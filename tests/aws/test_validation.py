@@ -275,7 +275,15 @@ def test_fargate_has_seventy_four_sizes() -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("1 vCPU", 1024), (".5 vcpu", None), ("0.25vCPU", 256), ("1GB", 1024), ("x", None), ("", None)],
+    [
+        ("1 vCPU", 1024),
+        (".5 vcpu", 512),
+        (". vcpu", None),
+        ("0.25vCPU", 256),
+        ("1GB", 1024),
+        ("x", None),
+        ("", None),
+    ],
 )
 def test_sizes_are_read_as_aws_writes_them(text: str, size: int | None) -> None:
     assert units(text) == size

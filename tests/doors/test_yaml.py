@@ -1,5 +1,6 @@
 """Every door that takes YAML, with texts that are none: refused at once, with the line, and nothing kept."""
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from tests.flow.conftest import pipeline_text, stage_text
 
 pytestmark = pytest.mark.django_db
 
-LAUGHS = "".join(f"{n}: &{n} [*{p}, *{p}]\n" for p, n in zip("abcdefgh", "bcdefghi", strict=True))
+LAUGHS = "".join(f"{n}: &{n} [*{p}, *{p}]\n" for p, n in itertools.pairwise("abcdefghijklmnopqrs"))
 # What each says of itself, in any of these words.
 CORPUS: dict[str, tuple[str, str]] = {
     "brackets": ("[" * 100_000, "nested deeper"),
@@ -44,6 +45,12 @@ CORPUS: dict[str, tuple[str, str]] = {
     "bell": ("ok: 1\na: \x07", "U+0007"),
     "escaped NUL": ('ok: 1\na: "\\0"', "NUL"),
 }
+# Manifests expand aliases, within the limit of values (R163).
+OF_ALIASES: dict[str, str | None] = {
+    "billion laughs": "aliases expand to more than",
+    "alias": None,
+    "merge": "merge keys",
+}
 LINE = re.compile(r"line \d+|\"line\": ?\d+", re.IGNORECASE)
 TOO_LARGE = re.compile("262144 characters|256 KiB")
 Ask = Callable[[Send, World, str], Any]
@@ -57,6 +64,7 @@ class Door:
     status: int = 400
     # A page that draws what is being written draws nothing where it cannot be read.
     says_why: bool = True
+    is_of_manifests: bool = False
 
 
 def _json(method: str, name: str, body: Callable[[World, str], dict[str, Any]], **kwargs: Any) -> Ask:
@@ -146,14 +154,18 @@ DOORS = {
     "pipeline checked as written": Door(_form("check-pipeline", _written), status=200),
     "pipeline drawn": Door(_form("draw-pipeline", _written), status=200, says_why=False),
     "pipeline by forms": Door(_form("edit-pipeline-visually", _written), status=200),
-    "step manifest": Door(_json("POST", "api-pipelines", _step)),
-    "step manifest checked": Door(_json("POST", "api-pipeline-checks", _step), status=200),
-    "file checked": Door(_json("POST", "api-file-checks", _file), status=200),
-    "service": Door(_json("POST", "api-services", _service)),
-    "service page": Door(_form("new-service", _service_form)),
-    "manifest as written": Door(_form("check-manifest", _service_form), status=200),
-    "override": Door(_json("PUT", "api-override", _override, **WHERE)),
-    "override as written": Door(_form("check-override-in-environment", _service_form, **WHERE), status=200),
+    "step manifest": Door(_json("POST", "api-pipelines", _step), is_of_manifests=True),
+    "step manifest checked": Door(
+        _json("POST", "api-pipeline-checks", _step), status=200, is_of_manifests=True
+    ),
+    "file checked": Door(_json("POST", "api-file-checks", _file), status=200, is_of_manifests=True),
+    "service": Door(_json("POST", "api-services", _service), is_of_manifests=True),
+    "service page": Door(_form("new-service", _service_form), is_of_manifests=True),
+    "manifest as written": Door(_form("check-manifest", _service_form), status=200, is_of_manifests=True),
+    "override": Door(_json("PUT", "api-override", _override, **WHERE), is_of_manifests=True),
+    "override as written": Door(
+        _form("check-override-in-environment", _service_form, **WHERE), status=200, is_of_manifests=True
+    ),
 }
 
 
@@ -163,6 +175,11 @@ SHARP = ("braces", "billion laughs", "twice", "large", "escaped NUL")
 
 def _knock(door: Door, what: str, world: World, send: Send) -> None:
     text, said = CORPUS[what]
+    if door.is_of_manifests and what in OF_ALIASES:
+        expected = OF_ALIASES[what]
+        if expected is None:
+            return
+        said = expected
     response = within_cpu(0.5, lambda: door.ask(send, world, text))
     answered = unescape(response.content.decode())
     if TOO_LARGE.search(answered):

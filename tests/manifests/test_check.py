@@ -1,5 +1,6 @@
 """Checking manifests: every problem names file, path and line."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from aws.shapes import parameters_of
 from deployments.manifests.check import CheckedManifest, check_manifest, check_together
-from deployments.manifests.document import Document, parse
+from deployments.manifests.document import Document, parse_manifest
 from deployments.manifests.kinds import (
     KINDS,
     SCALABLE_TARGET,
@@ -16,13 +17,14 @@ from deployments.manifests.kinds import (
     SERVICE_DEFINITION,
     TASK_DEFINITION,
 )
+from deployments.manifests.layers import Layer, merged
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 from tests.manifests import samples
 
 
 def check(kind: str, text: str) -> CheckedManifest:
-    return check_manifest(kind, parse(text, "/app/manifest.yaml"))
+    return check_manifest(kind, parse_manifest(text, "/app/manifest.yaml"))
 
 
 def changed(text: str, old: str, new: str) -> str:
@@ -54,6 +56,58 @@ def test_nulls_are_dropped_and_empty_lists_sent() -> None:
     assert value["containerDefinitions"][0]["environment"] == []
 
 
+def test_numbers_are_text_where_aws_wants_text_and_a_note_says_so() -> None:
+    text = changed(samples.TASK_DEFINITION, "cpu: '256'\n", "cpu: 256\ntags: [{key: zip, value: 01.10}]\n")
+    checked = check(TASK_DEFINITION, changed(text, "memory: '512'", "memory: 512"))
+    assert checked.problems == ()
+    assert [checked.value[key] for key in ("cpu", "memory")] == ["256", "512"]
+    assert checked.value["tags"] == [{"key": "zip", "value": "01.10"}], "as it is written"
+    assert [(one.path, one.line) for one in checked.warnings] == [
+        ("memory", 45),
+        ("cpu", 53),
+        ("tags[0].value", 54),
+    ]
+    assert 'sent as the text "256"' in checked.warnings[1].message
+
+
+def test_a_number_of_an_override_is_written_as_there() -> None:
+    base = Layer("service", parse_manifest(samples.TASK_DEFINITION, "base"))
+    over = Layer("environment", parse_manifest("tags: [{key: zip, value: 012}]", "over"))
+    checked = check_manifest(TASK_DEFINITION, merged(TASK_DEFINITION, [base, over]).document)
+    assert checked.value["tags"][0]["value"] == "012"
+
+
+@pytest.mark.parametrize(
+    "sizes", ["cpu: .25 vCPU\nmemory: .5 gb", "cpu: .25vcpu\nmemory: 0.5 GB", "cpu: 256\nmemory: 512"]
+)
+def test_sizes_that_aws_reads_are_taken(sizes: str) -> None:
+    text = changed(samples.TASK_DEFINITION, "cpu: '256'", sizes.partition("\n")[0])
+    assert check(TASK_DEFINITION, changed(text, "memory: '512'", sizes.partition("\n")[2])).problems == ()
+
+
+def test_an_empty_choice_is_none_as_pipecd_writes_it() -> None:
+    checked = check(TASK_DEFINITION, changed(samples.TASK_DEFINITION, "pidMode:", 'pidMode: ""'))
+    assert checked.problems == ()
+    assert "pidMode" not in checked.value
+
+
+def test_a_document_of_json_may_hold_anything() -> None:
+    details = {"limit": 5, "of": ["a", {"b": True}]}
+    hook = {
+        "hookTargetArn": "arn:aws:lambda:us-east-1:123456789012:function:f",
+        "roleArn": "arn:aws:iam::123456789012:role/r",
+        "lifecycleStages": ["POST_SCALE_UP"],
+        "hookDetails": details,
+    }
+    hooks = f"deploymentConfiguration:\n  lifecycleHooks: [{json.dumps(hook)}]"
+    checked = check(
+        SERVICE_DEFINITION, changed(samples.SERVICE_DEFINITION, "deploymentConfiguration:", hooks)
+    )
+    assert checked.problems == ()
+    (sent,) = checked.value["deploymentConfiguration"]["lifecycleHooks"]
+    assert sent["hookDetails"] == details
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "path", "line", "said"),
     [
@@ -66,10 +120,10 @@ def test_nulls_are_dropped_and_empty_lists_sent() -> None:
         ),
         (
             TASK_DEFINITION,
-            changed(samples.TASK_DEFINITION, "cpu: '256'", "cpu: 256"),
+            changed(samples.TASK_DEFINITION, "cpu: '256'", "cpu: true"),
             "cpu",
             53,
-            'put it in quotes: "256"',
+            'put it in quotes: "true"',
         ),
         (
             TASK_DEFINITION,
@@ -188,7 +242,7 @@ def test_scaling_manifests_are_sent_in_the_spelling_of_aws() -> None:
 
 def test_a_lone_expression_is_fitted_to_its_place_and_a_written_value_is_not() -> None:
     text = changed(samples.SERVICE_DEFINITION, "desiredCount: 1", "desiredCount: <+pipeline.variables.count>")
-    document = parse(text, "f")
+    document = parse_manifest(text, "f")
     assert check_manifest(SERVICE_DEFINITION, document).problems == ()
     resolved = document.with_value({**document.value, "desiredCount": "3"})
     checked = check_manifest(SERVICE_DEFINITION, resolved)
@@ -205,7 +259,7 @@ def test_a_document_that_is_no_mapping_is_a_problem(text: str) -> None:
 
 def test_a_service_that_does_not_go_with_its_task_definition_is_a_problem_of_the_service() -> None:
     task_definition = check(TASK_DEFINITION, samples.TASK_DEFINITION).value
-    service = parse(samples.SERVICE_DEFINITION, "s.yaml")
+    service = parse_manifest(samples.SERVICE_DEFINITION, "s.yaml")
     assert check_together(service, task_definition).problems == ()
     (problem,) = check_together(service, {**task_definition, "requiresCompatibilities": ["EC2"]}).problems
     assert (problem.file, problem.path, problem.line) == ("s.yaml", "launchType", 1)
@@ -218,7 +272,7 @@ def test_a_large_manifest_is_checked_in_well_under_a_second() -> None:
         for n in range(10)
     )
     text = f"family: big\nmemory: '512'\ncontainerDefinitions:\n{containers}"
-    document = parse(text, "f")
+    document = parse_manifest(text, "f")
     read = document.with_value(document.value)
     assert within_cpu(1, lambda: check_manifest(TASK_DEFINITION, read)).problems == ()
 

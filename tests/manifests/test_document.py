@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.manifests.document import BadDocument, Document, parse, values_of
+from deployments.manifests.document import BadDocument, Document, parse, parse_manifest, values_of
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 from tests.manifests import samples
@@ -143,11 +143,49 @@ def test_json_escapes_beyond_sixteen_bits_are_read() -> None:
     assert parse(json.dumps(value), "f").value == value
 
 
+def _laughs(levels: int) -> str:
+    doubled = "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(levels))
+    return f"a0: &a0 [x, x]\n{doubled}"
+
+
 def test_a_billion_laughs_does_not_even_smile() -> None:
-    bomb = "a: &a [x, x]\n" + "".join(
-        f"{n}: &{n} [*{p}, *{p}]\n" for p, n in zip("abcdef", "bcdefg", strict=True)
-    )
-    assert "aliases" in refusal(bomb).message
+    assert "aliases" in refusal(_laughs(6)).message
+
+
+def test_aliases_of_a_manifest_stand_for_what_their_anchors_name() -> None:
+    text = "a: &env\n  - {name: A, value: &v x}\nb: *env\nc: [*v, *env]\nkey *v : no alias\n"
+    document = parse_manifest(text, "f")
+    env = [{"name": "A", "value": "x"}]
+    assert document.value == {"a": env, "b": env, "c": ["x", env], "key *v": "no alias"}
+    document.value["a"][0]["value"] = "changed"
+    assert document.value["b"] == env, "each is a value of its own"
+    assert (document.line_of(("b",)), document.line_of(("b", 0, "name"))) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("a: *x\nb: &x 1", 1, "no anchor &x stands before"),
+        ("a: &x\n  - *x", 2, "inside its own anchor"),
+        ("a: &x {b: {c: *x}}", 1, "inside its own anchor"),
+        ("a: &x {b: 1}\nc:\n  <<: *x", 3, "merge keys"),
+        ("a: &x {b: 1}\nc: {b: 2, *x : 3}", 2, "a plain word"),
+        ("a: &x b\nc: {*x : 3, b: 2}", 2, 'the key "b" is already given'),
+        (_laughs(30), 14, "aliases expand to more than 40000 values and keys"),
+        ("a0: &a0 []\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}]\n" for n in range(60)), 40, "nested deeper"),
+        ("a0: &a0 [" + "x, " * 999 + "]\na: [" + "*a0, " * 30 + "]\n", 2, "more than 20000 values"),
+        (f"a: &x {'y' * 200_000}\nb: *x\n", 2, "aliases expand to more than 256 KiB"),
+    ],
+)
+def test_what_aliases_cannot_stand_for_is_refused_with_its_line(text: str, line: int, said: str) -> None:
+    with pytest.raises(BadDocument) as caught:
+        within_cpu(1, lambda: parse_manifest(text, "f"))
+    assert (caught.value.line, said in caught.value.message) == (line, True), caught.value
+
+
+def test_numbers_keep_how_they_are_written_where_their_value_does_not_tell() -> None:
+    document = parse("a: 012\nb: 1.10\nc: 12\nd: '012'\ne: true\n", "f")
+    assert document.spellings == {("a",): "012", ("b",): "1.10"}
 
 
 @settings(max_examples=examples(300), deadline=None)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.manifests.document import Document, parse
+from deployments.manifests.document import Document, parse_manifest
 from deployments.manifests.templates import STACK_TEMPLATE, read_template
 from rbac.models import Scope
 
@@ -60,7 +60,7 @@ def fetch(source: Source, scope: Scope) -> list[Document]:
 
 def document_of(source: Source, text: str, name: str) -> Document:
     """A text of a source as a document. Raises `BadDocument`."""
-    return read_template(text, name) if source.get("kind") == STACK_TEMPLATE else parse(text, name)
+    return read_template(text, name) if source.get("kind") == STACK_TEMPLATE else parse_manifest(text, name)
 
 
 def title_of(name: str) -> str:
