@@ -29,6 +29,16 @@ def input_shape(service: str, operation: str) -> StructureShape:
 
 
 @cache
+def answer_shape(service: str, operation: str, *path: str) -> Any:
+    """The shape of a part of an operation's answer; of a list its items."""
+    shape: Any = operation_model(service, operation).output_shape
+    for part in path:
+        shape = shape.members[part]
+        shape = shape.member if shape.type_name == "list" else shape
+    return shape
+
+
+@cache
 def parameters_of(service: str, operation: str) -> frozenset[str]:
     """The names of an operation's top-level parameters."""
     return frozenset(input_shape(service, operation).members)

@@ -55,7 +55,12 @@ def without_nulls(document: Any) -> Any:
 def fitted(service: str, operation: str, path: Path, value: Any) -> Any:
     """A value that an expression gave, as the type that its place wants where nothing is lost by it."""
     shape = shape_at(service, operation, path)
-    kind = shape.type_name if shape is not None else ""
+    return value if shape is None else fitted_value(shape, value)
+
+
+def fitted_value(shape: Any, value: Any) -> Any:
+    """A value as the type of a shape, where nothing is lost by it."""
+    kind = shape.type_name
     if kind == "string" and isinstance(value, int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if not isinstance(value, str):

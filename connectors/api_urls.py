@@ -17,6 +17,7 @@ urlpatterns = [
     path("file-deletions/<int:pk>", file_deletions.OneFileDeletion.as_view(), name="api-file-deletion"),
     path("file-deletions/<int:pk>/undo", file_deletions.FileUndeletion.as_view(), name="api-file-undeletion"),
     path("file-checks", file_nodes.FileChecks.as_view(), name="api-file-checks"),
+    path("file-clean-ups", file_nodes.FileCleanUps.as_view(), name="api-file-clean-ups"),
     path("file-nodes/<int:pk>/versions", file_nodes.FileVersions.as_view(), name="api-file-versions"),
     path(
         "file-nodes/<int:pk>/versions/<int:version>",

@@ -1,10 +1,13 @@
-"""What is wrong with the text of a file: apps above this one know kinds of files and enter them here."""
+"""Checks and clean ups of the text of a file: apps above know kinds of files and enter them here."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rbac.models import Scope
+from rbac.policy import Principal
+from web.problems import BadInput
+from web.text_diff import Diff, diff
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,35 @@ class FileCheck:
 
 
 @dataclass(frozen=True)
-class FileKind:
-    """A kind of file that an app knows: how it is checked, and what may be written in it.
+class CleanedFile:
+    """A text after a clean up, with a sentence for each change; nothing is saved."""
 
-    Both functions answer None for a text that is not of this kind.
+    before: str
+    content: str
+    changes: tuple[str, ...] = ()
+
+    @property
+    def diff(self) -> Diff:
+        """What the clean up changes, line by line."""
+        return diff(self.before, self.content)
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer that the editor reads."""
+        hunks = [[asdict(line) for line in hunk] for hunk in self.diff.hunks]
+        return {"content": self.content, "changes": list(self.changes), "hunks": hunks}
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file that an app knows: how it is checked, what may be written in it, how it is cleaned up.
+
+    All functions answer None for a text that is not of this kind. `clean` also takes who
+    asks and the name of the service that the file is for, or nothing; it raises `BadInput`.
     """
 
     check: Callable[[FileText], FileCheck | None]
     guide: Callable[[FileText], dict[str, Any] | None] = field(default=lambda _text: None)
+    clean: Callable[[FileText, Principal, str], CleanedFile | None] = field(default=lambda *_: None)
 
 
 _kinds: list[FileKind] = []
@@ -82,6 +106,15 @@ def guide_for(text: FileText) -> dict[str, Any]:
         if (found := kind.guide(text)) is not None:
             return found
     return {}
+
+
+def clean_up_file(text: FileText, reader: Principal, service: str = "") -> CleanedFile:
+    """Clean a text up as the first kind that it is of. Raises `BadInput` for one of no known kind."""
+    for kind in _kinds:
+        if (found := kind.clean(text, reader, service)) is not None:
+            return found
+    message = "Clean up knows manifests only, and this text has none of their keys."
+    raise BadInput(message, errors=[{"path": "content", "message": message}])
 
 
 def language_of(path: str) -> str:

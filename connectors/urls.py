@@ -25,6 +25,7 @@ urlpatterns = [
     path("files/new-folder/", file_places.new_folder, name="new-folder"),
     path("files/upload/", file_places.upload, name="upload-files"),
     path("files/check/", file_texts.check_text, name="check-file"),
+    path("files/clean-up/", file_texts.clean_up, name="clean-up-file"),
     path("files/<int:pk>/", files.file, name="file"),
     path("files/<int:pk>/edit/", file_texts.edit_file, name="edit-file"),
     path("files/<int:pk>/download/", files.download, name="download-file"),

@@ -8,11 +8,21 @@ from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 from django.urls import reverse
 
-from connectors.file_checks import FileCheck, FileKind, FileProblem, FileText, file_kind, language_of
+from aws.rules.base import NAME
+from connectors.file_checks import (
+    CleanedFile,
+    FileCheck,
+    FileKind,
+    FileProblem,
+    FileText,
+    file_kind,
+    language_of,
+)
 from connectors.files import means, split_reference
 from connectors.models import Connector, FileNode
 from connectors.uses import Thing, Use, Uses, uses
 from deployments.manifests.check import ManifestProblem, check_manifest
+from deployments.manifests.cleaning import clean_up_manifest
 from deployments.manifests.document import BadDocument, Document, parse_manifest
 from deployments.manifests.guide import manifest_guide
 from deployments.manifests.kinds import (
@@ -21,12 +31,14 @@ from deployments.manifests.kinds import (
     SCALING_POLICY,
     SERVICE_DEFINITION,
     TASK_DEFINITION,
+    kind_of_wrapped,
 )
-from deployments.models import Infrastructure, Manifest, ServiceOverride
+from deployments.models import Infrastructure, Manifest, Service, ServiceOverride
 from deployments.overriding import deeper
 from deployments.uses import by_overrides, by_services
 from rbac.models import Scope
-from rbac.policy import Principal, at_or_below, visible_to
+from rbac.policy import Principal, at_or_below, can, visible_to
+from web.problems import BadInput
 
 _FILE_STORE = "FileStore"
 _SPOKEN = {
@@ -125,7 +137,40 @@ def guide_text(text: FileText) -> dict[str, Any] | None:
     return manifest_guide(kinds[0], {str(name) for service in users for name in service.variables})
 
 
-file_kind(FileKind(check_text, guide_text))
+def clean_text(text: FileText, reader: Principal, service: str) -> CleanedFile | None:
+    """Clean a manifest up; None for what is none. Raises `BadInput` for what cannot be read.
+
+    Without the name of a `service` it is that of the only one whose manifest the file is, where the reader
+    may see it.
+    """
+    if language_of(text.path) == "text":
+        return None
+    kinds = sorted(_kinds_wanted(text)) or _kinds_guessed(_value_of(text.content))
+    if not kinds:
+        return None
+    users = {one.service for one in _manifests_of(FileNode(scope=text.scope, path=text.path))}
+    if not service and len(users) == 1 and can(reader, "core_service_view", only := users.pop()):
+        service = ecs_name_of(only)
+    return clean_kind(kinds[0], text.content, service)
+
+
+def clean_kind(kind: str, text: str, service: str) -> CleanedFile:
+    """Clean up the text of a manifest of a kind. Raises `BadInput` with the place for what cannot be read."""
+    try:
+        cleaned = clean_up_manifest(kind, text, service)
+    except BadDocument as bad:
+        message = f"Line {bad.line}, column {bad.column}: {bad.message}."
+        error = {"path": "content", "message": bad.message, "line": bad.line, "column": bad.column}
+        raise BadInput(message, errors=[error]) from bad
+    return CleanedFile(text, cleaned.text, cleaned.changes)
+
+
+def ecs_name_of(service: Service) -> str:
+    """The name of a service, or its identifier where ECS would not take the name."""
+    return service.name if NAME.match(service.name) else service.identifier
+
+
+file_kind(FileKind(check_text, guide_text, clean_text))
 
 
 def _value_of(content: str) -> Any:
@@ -162,7 +207,10 @@ def _kinds_guessed(value: object) -> list[str]:
     if not isinstance(value, Mapping):
         return []
     keys = {str(key).casefold() for key in value}
-    return next(([kind] for kind, telling in _TELLING_KEYS if keys & telling), [])
+    if found := next(([kind] for kind, telling in _TELLING_KEYS if keys & telling), []):
+        return found
+    wrapped = kind_of_wrapped(value)
+    return [wrapped] if wrapped else []
 
 
 def _manifests_of(node: FileNode) -> Iterator[Manifest]:
@@ -173,7 +221,9 @@ def _manifests_of(node: FileNode) -> Iterator[Manifest]:
     begin = "/" + node.path.split("/")[1]
     if json.dumps(begin) == f'"{begin}"':
         here = here.annotate(written=Cast("paths", TextField())).filter(written__contains=begin)
-    found = here.only("kind", "paths", "service__variables", "service__scope")
+    found = here.only(
+        "kind", "paths", "service__variables", "service__scope", "service__name", "service__identifier"
+    )
     return (one for one in found if _touches(one, node))
 
 

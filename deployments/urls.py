@@ -84,6 +84,7 @@ urlpatterns = [
     path("services/new/", services.new_service, name="new-service"),
     path("services/words/", services.manifest_words, name="manifest-words"),
     path("services/check/", services.check_manifest_text, name="check-manifest"),
+    path("services/clean-up/", services.clean_up_manifest_text, name="clean-up-manifest"),
     path("services/<int:pk>/", services.service, name="service"),
     path("services/<int:pk>/deploy/", new_images.deploy_image, name="deploy-image"),
     path("services/<int:pk>/edit/", services.edit_service, name="edit-service"),

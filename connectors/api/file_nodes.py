@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from connectors import operations
 from connectors.api.files import VIEW, FileDocument
 from connectors.api.uses import UsesDocument
-from connectors.file_checks import FileText, check_file
+from connectors.file_checks import FileText, check_file, clean_up_file
 from connectors.files import clean_content, clean_path
 from connectors.models import FileNode, FileVersion
 from connectors.uses import uses_of
@@ -84,6 +84,22 @@ class CheckDocument(serializers.Serializer[Any]):
 
     warnings = CheckProblem(many=True)
     note = serializers.CharField()
+
+
+class CleanUpInput(CheckInput):
+    """A manifest to clean up; `service_name` becomes its serviceName where it has none."""
+
+    service_name = serializers.RegexField(
+        r"^[A-Za-z0-9_-]*$", required=False, allow_blank=True, max_length=255, default=""
+    )
+
+
+class CleanUpDocument(serializers.Serializer[Any]):
+    """A manifest as AWS takes it, with a sentence for each change; nothing is saved."""
+
+    content = serializers.CharField()
+    changes = serializers.ListField(child=serializers.CharField())
+    diff = DiffDocument()
 
 
 NUMBER = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
@@ -171,6 +187,17 @@ class FileChecks(Route):
         require(self.principal, VIEW, scope)
         text = FileText(scope, clean_path(given["path"]), clean_content(given["content"]))
         return Response(check_file(text).to_json())
+
+
+class FileCleanUps(Route):
+    """Cleaning up a manifest that was copied from AWS or another tool; nothing is kept."""
+
+    @extend_schema(request=CleanUpInput, responses=CleanUpDocument)
+    def post(self, request: Request) -> Response:
+        given, scope = self.given(CleanUpInput), self.scope_named()
+        require(self.principal, VIEW, scope)
+        text = FileText(scope, clean_path(given["path"]), clean_content(given["content"]))
+        return Response(CleanUpDocument(clean_up_file(text, self.principal, given["service_name"])).data)
 
 
 def version_number(request: Request, name: str) -> int:

@@ -7,7 +7,7 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from connectors.file_checks import FileText, check_file, guide_for, language_of
+from connectors.file_checks import FileText, check_file, clean_up_file, guide_for, language_of
 from connectors.files import clean_content, clean_path
 from connectors.forms.files import FileTextForm, NewFileForm
 from connectors.models import FileNode
@@ -87,14 +87,25 @@ def edit_file(request: PageRequest, pk: int) -> HttpResponse:
 @require_POST
 def check_text(request: PageRequest) -> HttpResponse:
     """This will say what is wrong with a text that is being written; the editor asks."""
+    return JsonResponse(check_file(_text_of(request)).to_json())
+
+
+@page
+@require_POST
+def clean_up(request: PageRequest) -> HttpResponse:
+    """Answer a text that is being written as AWS takes it, with what changes; the editor asks."""
+    return JsonResponse(clean_up_file(_text_of(request), request.user).to_json())
+
+
+def _text_of(request: PageRequest) -> FileText:
+    """The text that an editor sends, for the file that it is or may become."""
     if pk := request.POST.get("node"):
         node = node_of(request, int(pk) if pk.isascii() and pk.isdigit() else 0)
         scope, path = node.scope, node.path
     else:
         scope = get_object_or_404(scopes_where(request.user, VIEW), path=request.POST.get("in_scope", ""))
         path = clean_path(request.POST.get("path") or "/unnamed.yaml")
-    text = FileText(scope, path, clean_content(request.POST.get("content", "")))
-    return JsonResponse(check_file(text).to_json())
+    return FileText(scope, path, clean_content(request.POST.get("content", "")))
 
 
 @page

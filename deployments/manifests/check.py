@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aws.problems import Path, ShapeProblem, place_of
@@ -11,21 +11,9 @@ from aws.shapes import input_shape
 from aws.validation import fitted, problems, without_nulls
 from deployments.manifests.document import Document, values_of
 from deployments.manifests.fitting import fitted_values
-from deployments.manifests.kinds import (
-    KINDS,
-    SCALABLE_TARGET,
-    SCALING_POLICY,
-    SERVICE_DEFINITION,
-    TASK_DEFINITION,
-    Kind,
-)
+from deployments.manifests.kinds import KINDS, Kind, wrapper_of
 
-_WRAPPERS = {
-    SERVICE_DEFINITION: ("services", "service"),
-    TASK_DEFINITION: ("taskDefinition",),
-    SCALABLE_TARGET: ("ScalableTargets",),
-    SCALING_POLICY: ("ScalingPolicies",),
-}
+CLEAN_UP = "Clean up, in the editor, does that"
 # How the command line and copied answers spell what belongs in deploymentConfiguration (T11).
 _CONFIGURATION = ("deployment-configuration", "deploymentConfiguration")
 _LONE_EXPRESSION = re.compile(r"<\+[^<>]*>\Z")
@@ -67,7 +55,7 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
     shape = input_shape(known.service, known.operation)
     value = _spelled(without_nulls(_fitted(known, document)), shape)
     value, notes = fitted_values(shape, value, lambda path: _spelling(document, path))
-    if wrapped := _wrapper(kind, value):
+    if wrapped := _wrapper(known, value):
         return CheckedManifest(value, (_at(document, wrapped.path, wrapped.message),))
     ignored = [key for key in known.ignored if key in value]
     request = {key: inner for key, inner in value.items() if key not in known.ignored}
@@ -112,14 +100,13 @@ def _at(document: Document, path: Path, message: str) -> ManifestProblem:
     )
 
 
-def _wrapper(kind: str, value: Mapping[str, Any]) -> ShapeProblem | None:
+def _wrapper(kind: Kind, value: Mapping[str, Any]) -> ShapeProblem | None:
     """Finds the wrapping of a copied AWS answer (R168)."""
-    for key in _WRAPPERS.get(kind, ()):
-        if isinstance(value.get(key), list | Mapping):
-            what = "array" if isinstance(value[key], list) else "object"
-            message = f'remove the "{key}" {what}, which comes from copying what AWS answers'
-            return ShapeProblem((key,), f"{message}; the definition itself belongs at the top")
-    return None
+    if not (key := wrapper_of(kind, value)):
+        return None
+    what = "array" if isinstance(value[key], list) else "object"
+    message = f'remove the "{key}" {what}, which comes from copying what AWS answers'
+    return ShapeProblem((key,), f"{message}; the definition itself belongs at the top. {CLEAN_UP}")
 
 
 def _hinted(kind: Kind, value: Mapping[str, Any], problem: ShapeProblem) -> ShapeProblem:
@@ -131,10 +118,11 @@ def _hinted(kind: Kind, value: Mapping[str, Any], problem: ShapeProblem) -> Shap
         )
         return ShapeProblem(problem.path, message)
     if problem.is_unknown_key and len(problem.path) == 1 and problem.path[0] in kind.answered:
-        message = (
-            f'"{problem.path[0]}" is part of what AWS answers, not of a {kind.operation} request; remove it'
-        )
-        return ShapeProblem(problem.path, message)
+        what = f'"{problem.path[0]}" is part of what AWS answers, not of a {kind.operation} request'
+        return ShapeProblem(problem.path, f"{what}; remove it. {CLEAN_UP}")
+    if problem.missing == "serviceName" and not problem.path:
+        message = f"{problem.message}. Clean up, in the editor, fills in the name of the service in Slipway"
+        return replace(problem, message=message)
     return problem
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aws.shapes import parameters_of
+from aws.shapes import answer_shape, parameters_of
 
 TASK_DEFINITION = "EcsTaskDefinition"
 SERVICE_DEFINITION = "EcsServiceDefinition"
@@ -24,8 +24,16 @@ class Kind:
     filled_in: Mapping[str, Any] = field(default_factory=dict)
     # Keys that a deployment decides, with what it takes instead.
     ignored: Mapping[str, str] = field(default_factory=dict)
-    # Keys of AWS's answers that get copied along; an answer is no request.
-    answered: frozenset[str] = frozenset()
+    # The operation, and the part of its answer, that shows what a request of this kind made.
+    answer: tuple[str, ...] = ()
+    # Keys around a definition that was copied out of an answer.
+    wrappers: tuple[str, ...] = ()
+
+    @property
+    def answered(self) -> frozenset[str]:
+        """Keys of AWS's answers that get copied along; an answer is no request."""
+        shown = answer_shape(self.service, *self.answer).members
+        return frozenset(shown) - parameters_of(self.service, self.operation)
 
 
 _SCALING = {
@@ -39,18 +47,8 @@ KINDS: dict[str, Kind] = {
     TASK_DEFINITION: Kind(
         "ecs",
         "RegisterTaskDefinition",
-        answered=frozenset(
-            {
-                "taskDefinitionArn",
-                "revision",
-                "status",
-                "requiresAttributes",
-                "compatibilities",
-                "registeredAt",
-                "registeredBy",
-                "deregisteredAt",
-            }
-        ),
+        answer=("DescribeTaskDefinition", "taskDefinition"),
+        wrappers=("taskDefinition",),
     ),
     SERVICE_DEFINITION: Kind(
         "ecs",
@@ -64,22 +62,8 @@ KINDS: dict[str, Kind] = {
                 "the service's task definition manifest",
             ),
         },
-        answered=frozenset(
-            {
-                "serviceArn",
-                "clusterArn",
-                "status",
-                "runningCount",
-                "pendingCount",
-                "deployments",
-                "events",
-                "createdAt",
-                "createdBy",
-                "roleArn",
-                "taskSets",
-                "platformFamily",
-            }
-        ),
+        answer=("DescribeServices", "services"),
+        wrappers=("services", "service"),
     ),
     RUN_TASK_REQUEST: Kind(
         "ecs",
@@ -95,20 +79,34 @@ KINDS: dict[str, Kind] = {
                 "the task definition of the step",
             ),
         },
-        answered=frozenset({"tasks", "failures"}),
+        answer=("RunTask",),
     ),
     SCALABLE_TARGET: Kind(
         "application-autoscaling",
         "RegisterScalableTarget",
         filled_in=_SCALING,
         ignored=_RESOURCE,
-        answered=frozenset({"CreationTime", "ScalableTargetARN", "PredictedCapacity"}),
+        answer=("DescribeScalableTargets", "ScalableTargets"),
+        wrappers=("ScalableTargets",),
     ),
     SCALING_POLICY: Kind(
         "application-autoscaling",
         "PutScalingPolicy",
         filled_in=_SCALING,
         ignored=_RESOURCE,
-        answered=frozenset({"PolicyARN", "Alarms", "CreationTime"}),
+        answer=("DescribeScalingPolicies", "ScalingPolicies"),
+        wrappers=("ScalingPolicies",),
     ),
 }
+
+
+def kind_of_wrapped(value: object) -> str | None:
+    """The kind of manifest that is wrapped as AWS answers it; None for what is not wrapped."""
+    if not isinstance(value, Mapping):
+        return None
+    return next((name for name, kind in KINDS.items() if wrapper_of(kind, value)), None)
+
+
+def wrapper_of(kind: Kind, value: Mapping[str, Any]) -> str:
+    """The key that holds the definition in an answer that was copied whole (R168); empty if there is none."""
+    return next((key for key in kind.wrappers if isinstance(value.get(key), list | Mapping)), "")

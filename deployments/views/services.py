@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from aws.rules.base import NAME
 from connectors.files import reference_of
 from connectors.models import Connector, FileNode
 from connectors.queries import connectors_for
@@ -18,7 +19,7 @@ from deployments.forms.manifests import ManifestRows, manifest_rows
 from deployments.forms.resources import DeleteForm
 from deployments.forms.services import SOURCE_FIELDS, NewServiceForm, ServiceForm, spec_of
 from deployments.forms.variables import VariableRows, variable_rows
-from deployments.manifest_files import check_kind
+from deployments.manifest_files import check_kind, clean_kind, ecs_name_of
 from deployments.manifests.guide import manifest_guide
 from deployments.manifests.kinds import KINDS
 from deployments.models import Environment, Manifest, Service
@@ -148,12 +149,29 @@ def delete_service(request: PageRequest, pk: int) -> HttpResponse:
 @require_POST
 def check_manifest_text(request: PageRequest) -> HttpResponse:
     """This will say what is wrong with a manifest that is being written; the editor asks."""
+    return JsonResponse(check_kind(*_row_of(request)).to_json())
+
+
+@page
+@require_POST
+def clean_up_manifest_text(request: PageRequest) -> HttpResponse:
+    """Answer a manifest that is being written as AWS takes it, with what changes; the editor asks."""
+    pk, name = request.GET.get("service", ""), request.POST.get("name", "").strip()
+    if pk.isascii() and pk.isdigit():
+        name = ecs_name_of(service_of(request, int(pk)))
+    elif not NAME.match(name):
+        name = request.POST.get("identifier", "").strip()
+    kind, text = _row_of(request)
+    return JsonResponse(clean_kind(kind, text, name).to_json())
+
+
+def _row_of(request: PageRequest) -> tuple[str, str]:
+    """The kind and the text of the manifest that an editor sends. Raises `Problem` without a kind."""
     row = request.GET.get("row", "manifests-0")
     kind = request.POST.get(f"{row}-kind", "")
-    text = request.POST.get(f"{row}-content", "")
     if kind not in Manifest.Kind.values:
         raise Problem("Choose the kind of the manifest first.")
-    return JsonResponse(check_kind(kind, text).to_json())
+    return kind, request.POST.get(f"{row}-content", "")
 
 
 @page
@@ -199,6 +217,7 @@ def _form_page(
     content = {
         "form": form,
         "check": reverse("check-manifest") + "?",
+        "clean": reverse("clean-up-manifest") + "?",
         "manifests": manifests,
         "variables": variables,
         "service": service,

@@ -14,6 +14,8 @@
 //                   "expressions": ["service.name", {"value": "infra.cluster", "detail": "…"}]}
 //   data-names     POST, as check with `line`, for what expressions can name at that line:
 //                  {"expressions": …} as in a guide, which counts instead of the guide's
+//   data-clean     POST, as check, for the text without what AWS refuses: {"content", "changes": [sentence],
+//                  "hunks": [[{"sign", "text", "old", "new"}]]}; shown as a difference before it is taken
 //   data-dirty     the text differs from what is stored: a form that was refused and is shown again
 //
 // Events on the textarea: "editor:check" asks for a check now. Each `form [data-save]` is what Ctrl-S presses.
@@ -87,8 +89,9 @@ class Editor {
     this.tabs = h("button", { type: "button", class: "button small quiet", title: "Ctrl M", onclick: () => this.setTabs(!this.isIndenting) }, "Tab indents");
     const help = h("details", { class: "menu right" }, h("summary", { class: "button small quiet" }, "Keys", icon("down")), h("dl", { class: "menu-body keys editor-keys" }, rows));
     const isEditable = !this.area.readOnly;
+    const clean = this.area.dataset.clean && h("button", { type: "button", class: "button small quiet", title: "Takes out what AWS answers and does not take", onclick: () => this.cleanUp() }, "Clean up");
     return h("div", { class: "editor-bar" }, h("span", { class: "small soft" }, language === "text" ? "Text" : language.toUpperCase()), this.where,
-      h("span", { class: "end" }, this.unsaved, isEditable ? [this.tabs, help] : null));
+      h("span", { class: "end" }, this.unsaved, isEditable ? [clean, this.tabs, help] : null));
   }
 
   listen() {
@@ -151,6 +154,11 @@ class Editor {
     const { form } = this.area;
     const button = form && ([...form.elements].find((each) => each.matches("[data-save]")) || one("button:not([type=button])", form));
     if (button && !button.disabled) form.requestSubmit(button);
+  }
+
+  async cleanUp() {
+    const { cleanUp } = await import("./editor-clean-up.js");
+    return cleanUp(this.area, (text) => { this.state.textContent = text; });
   }
 
   setTabs(isOn, isSaid = false) {

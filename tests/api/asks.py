@@ -112,6 +112,10 @@ def file_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "path": "/made.yaml", "content": "a: 1"}
 
 
+def manifest_form(world: World) -> dict[str, Any]:
+    return file_form(world) | {"content": "containerDefinitions: []"}
+
+
 def connector_form(world: World) -> dict[str, Any]:
     return {
         "in_scope": world.scope.path,

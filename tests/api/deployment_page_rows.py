@@ -298,6 +298,9 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "check-manifest": Row(
         (Ask("post", SignedIn(), body=service_form, is_form=True),),
     ),
+    "clean-up-manifest": Row(
+        (Ask("post", SignedIn(), body=service_form, is_form=True),),
+    ),
     "new-environment": Row(
         (
             get(Anywhere("core_environment_edit")),

@@ -12,6 +12,7 @@ from tests.api.asks import (
     file_form,
     folder_form,
     get,
+    manifest_form,
     of,
     only,
     rule_edit_form,
@@ -272,6 +273,7 @@ PAGES: dict[str, Row] = {
     ),
     "upload-files": Row((get(Anywhere("core_file_edit")),)),
     "check-file": Row((Ask("post", Needs("core_file_view"), body=file_form, is_form=True),)),
+    "clean-up-file": Row((Ask("post", Needs("core_file_view"), body=manifest_form, is_form=True),)),
     "edit-file": Row(
         (
             get(Needs("core_file_edit")),

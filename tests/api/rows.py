@@ -426,6 +426,9 @@ ROWS: dict[str, Row] = {
     "api-file-checks": Row(
         (Ask("post", Needs("core_file_view"), body=here(path="/x.yaml", content="a: 1")),)
     ),
+    "api-file-clean-ups": Row(
+        (Ask("post", Needs("core_file_view"), body=here(path="/x.yaml", content="containerDefinitions: []")),)
+    ),
     "api-file-versions": only(Needs("core_file_view"), of("file")),
     "api-file-version": only(Needs("core_file_view"), lambda world: {"pk": world.file.pk, "version": 1}),
     "api-file-diff": Row(

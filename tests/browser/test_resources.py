@@ -49,6 +49,28 @@ def test_a_mistake_is_shown_while_it_is_written_and_a_save_is_a_version(
     expect(page.get_by_text("is version 3 now")).to_be_visible()
 
 
+def test_a_clean_up_is_shown_before_it_is_taken(page: Page, visit: Visit, node: FileNode) -> None:
+    visit(f"/files/{node.pk}/edit/")
+    area = page.get_by_label("Content", exact=True)
+    copied = f"revision: 7\n{node.content}"
+    area.fill(copied)
+    expect(page.get_by_role("list", name="Problems in the text")).to_contain_text("Clean up")
+    page.get_by_role("button", name="Clean up", exact=True).click()
+    shown = page.get_by_role("dialog", name="What Clean up changes")
+    expect(shown.get_by_role("row", name="removed revision: 7")).to_be_visible()
+    expect(shown.get_by_text("Removed revision: only AWS says that")).to_be_visible()
+    shown.get_by_role("button", name="Keep my text").click()
+    expect(area).to_have_value(copied)
+    page.get_by_role("button", name="Clean up", exact=True).click()
+    shown.get_by_role("button", name="Use the cleaned text").click()
+    expect(area).to_have_value(node.content)
+    expect(shown).to_be_hidden()
+    page.get_by_role("button", name="Clean up", exact=True).click()
+    expect(page.get_by_text("There is nothing to clean up.")).to_be_visible()
+    area.press("Control+z")
+    expect(area).to_have_value(copied)
+
+
 def test_a_file_is_made_where_its_path_says(page: Page, visit: Visit, demo: Pipeline) -> None:
     visit("/files/new/")
     page.get_by_label("Path").fill("/web/task.yaml")

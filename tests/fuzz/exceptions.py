@@ -49,6 +49,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/executions/{id}/decisions": NAMED,
     "POST /api/v1/executions/{id}/leftovers": LEFT,
     "POST /api/v1/file-checks": PATH,
+    "POST /api/v1/file-clean-ups": "which texts are manifests their keys decide",
     "POST /api/v1/file-nodes/{id}/move": PATH,
     "POST /api/v1/files": PATH,
     "POST /api/v1/freeze-windows": MOMENT,
