@@ -153,7 +153,6 @@ EXTENSIONS = (
         {
             "ecs:ListServiceDeployments": "Lists what was deployed to a service.",
             "ecs:DescribeServiceDeployments": "Tells how one of them ended.",
-            "ecs:StopServiceDeployment": "Stops a deployment that AWS has under way.",
         },
     ),
 )

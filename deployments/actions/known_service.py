@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from aws.shapes import parameters_of
-from aws.types import Deployment, EcsService
+from aws.types import Deployment, EcsService, last_part
 from deployments.actions.base import ActionFailed, Earlier, NotOurs, Rollout, Seen
 from deployments.actions.service_fields import with_deployment_fields
 from deployments.actions.timing import forget, is_confirmed
@@ -93,10 +93,11 @@ def refuse_foreign_controller(before: Mapping[str, Any]) -> None:
     scheduling = raw.get("schedulingStrategy", "REPLICA")
     name = before["name"]
     if controller != "ECS":
+        cluster = last_part(raw.get("clusterArn", ""))
         raise _refused(
-            f"Service {name} is deployed by the {controller} controller, and AWS refuses to change it any "
-            f"other way. Deploy it with {_TOOLS.get(controller, controller)}, or delete it in AWS and run "
-            "again: it is then created with the ECS controller."
+            f"Service {name} is deployed by the {controller} controller. Deploy it with "
+            f"{_TOOLS.get(controller, controller)}, or hand it to ECS and run again: "
+            f"aws ecs update-service --cluster {cluster} --service {name} --deployment-controller type=ECS"
         )
     if strategy != "ROLLING":
         raise _refused(

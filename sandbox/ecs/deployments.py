@@ -22,6 +22,7 @@ CONFIGURED = (
     "service_registries",
     "service_connect_configuration",
     "volume_configurations",
+    "vpc_lattice_configurations",
 )
 KEPT = 100
 DIGITS = 19

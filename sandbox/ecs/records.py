@@ -132,6 +132,7 @@ class Deployment:
     service_registries: list[dict[str, Any]] = field(default_factory=list)
     service_connect_configuration: dict[str, Any] | None = None
     volume_configurations: list[dict[str, Any]] | None = None
+    vpc_lattice_configurations: list[dict[str, Any]] | None = None
     status: str = "PRIMARY"
     running_count: int = 0
     pending_count: int = 0
@@ -223,6 +224,7 @@ class Service:
     service_registries: list[dict[str, Any]] = field(default_factory=list)
     service_connect_configuration: dict[str, Any] | None = None
     volume_configurations: list[dict[str, Any]] | None = None
+    vpc_lattice_configurations: list[dict[str, Any]] | None = None
     placement_constraints: list[dict[str, Any]] = field(default_factory=list)
     placement_strategy: list[dict[str, Any]] = field(default_factory=list)
     health_check_grace_period_seconds: int | None = None

@@ -36,6 +36,7 @@ PLAIN = {
     "serviceRegistries": "service_registries",
     "serviceConnectConfiguration": "service_connect_configuration",
     "volumeConfigurations": "volume_configurations",
+    "vpcLatticeConfigurations": "vpc_lattice_configurations",
     "placementConstraints": "placement_constraints",
     "placementStrategy": "placement_strategy",
     "healthCheckGracePeriodSeconds": "health_check_grace_period_seconds",
@@ -215,12 +216,16 @@ def update(backend: "SandboxEcs", params: Mapping[str, Any]) -> Service:
     draft.deployment_configuration = _configuration(service.deployment_configuration, params)
     if params.get("capacityProviderStrategy"):
         draft.launch_type = None
+    if controller := params.get("deploymentController"):
+        draft.deployment_controller = dict(controller)
     _assign(draft, params)
     if params.get("taskDefinition") or any(params.get(n) for n in ("networkConfiguration", "loadBalancers")):
         reference = params.get("taskDefinition") or service.task_definition
         if params.get("taskDefinition") or backend.definitions.get(reference or "").status == "ACTIVE":
             _check(backend, draft, reference)
     is_new = any(getattr(draft, name) != getattr(service, name) for name in CONFIGURED)
+    # ECS takes over what CodeDeploy or another tool has deployed until now.
+    is_new = is_new or (draft.is_scheduled and not service.is_scheduled)
     _settle(backend, service, draft, begin=is_new or bool(params.get("forceNewDeployment")))
     return service
 

@@ -50,7 +50,6 @@ T12 = [
     "logs:DescribeLogGroups",
     "ecs:ListServiceDeployments",
     "ecs:DescribeServiceDeployments",
-    "ecs:StopServiceDeployment",
 ]
 
 

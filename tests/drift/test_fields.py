@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import yaml
 
+from connectors.models import FileNode
 from drift.documents.shape import SERVICE_DEFINITION, TASK_DEFINITION
 from ops.demo_pipelines import SAMPLES
 from tests.deployments.driving import Drive
@@ -129,3 +130,15 @@ def _network(network: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
 
 def _percents(most: int, least: int) -> dict[str, Any]:
     return {"deploymentConfiguration": {"maximumPercent": most, "minimumHealthyPercent": least}}
+
+
+def test_what_aws_shows_on_the_deployment_alone_is_no_drift_after_our_own(drive: Drive) -> None:
+    arn = "arn:aws:vpc-lattice:us-east-1:123456789012:targetgroup/tg-0123456789abcdef0"
+    lattice = {"roleArn": ROLE, "targetGroupArn": arn, "portName": "web"}
+    node = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
+    node.content = yaml.safe_dump({**yaml.safe_load(node.content), "vpcLatticeConfigurations": [lattice]})
+    node.save()
+    drive.run("1.27")
+    assert drifts() == []
+    update(drive, vpcLatticeConfigurations=[])
+    assert drifts() == [f"{SERVICE_DEFINITION}:vpcLatticeConfigurations[web:{arn}]"]

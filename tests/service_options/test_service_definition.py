@@ -215,4 +215,21 @@ def test_a_live_service_that_others_deploy_is_left_alone_with_what_to_do(
     execution = drive.run("1.27")
     assert execution.failure["code"] == "CONTROLLER_NOT_SUPPORTED"
     assert says in execution.failure["message"]
+    assert "delete" not in execution.failure["message"].lower()
     assert drive.effects(mark) == []
+
+
+@pytest.mark.parametrize("controller", ["CODE_DEPLOY", "EXTERNAL"])
+def test_a_service_of_another_controller_is_deployed_after_it_was_handed_to_ecs(
+    drive: Drive, controller: str
+) -> None:
+    _say(deploymentController={"type": "ECS"})
+    drive.run("1.27")
+    change = {"cluster": "demo", "service": "myapp"}
+    drive.call("ecs", "UpdateService", {**change, "deploymentController": {"type": controller}})
+    refused = drive.run("1.28")
+    advice = "aws ecs update-service --cluster demo --service myapp --deployment-controller type=ECS"
+    assert refused.failure["message"].endswith(advice)
+    drive.call("ecs", "UpdateService", {**change, "deploymentController": {"type": "ECS"}})
+    execution = drive.run("1.28")
+    assert execution.outcome == "COMPLETED", execution.failure
