@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rbac.models import Scope
+from connectors.models import FileNode
+from rbac.models import Scope, User
 from rbac.policy import Principal
 from web.problems import BadInput
 from web.text_diff import Diff, diff
@@ -75,11 +76,13 @@ class FileKind:
     """A kind of file that an app knows: how it is checked, what may be written in it, how it is cleaned up.
 
     All functions answer None for a text that is not of this kind. `clean` also takes who
-    asks and the name of the service that the file is for, or nothing; it raises `BadInput`.
+    asks and the name of the service that the file is for, or nothing; it raises `BadInput`. So does `refuse`,
+    inside the transaction that has saved a file, where nothing that uses the file could work with it.
     """
 
     check: Callable[[FileText], FileCheck | None]
     guide: Callable[[FileText], dict[str, Any] | None] = field(default=lambda _text: None)
+    refuse: Callable[[FileNode, User], None] = field(default=lambda *_: None)
     clean: Callable[[FileText, Principal, str], CleanedFile | None] = field(default=lambda *_: None)
 
 
@@ -106,6 +109,12 @@ def guide_for(text: FileText) -> dict[str, Any]:
         if (found := kind.guide(text)) is not None:
             return found
     return {}
+
+
+def refuse_saved(node: FileNode, actor: User) -> None:
+    """Raise `BadInput` where what uses a file, as it has just been saved, could never work with it."""
+    for kind in _kinds:
+        kind.refuse(node, actor)
 
 
 def clean_up_file(text: FileText, reader: Principal, service: str = "") -> CleanedFile:

@@ -11,6 +11,7 @@ from connectors.operations.naming import taken
 from deployments import plan
 from deployments.approver_groups import bad_groups
 from deployments.catalog.rules import next_version
+from deployments.deployability import undeployable_stages
 from deployments.downstream import needs_of_run
 from deployments.manifests.document import Document, parse
 from deployments.models import Pipeline, PipelineVersion
@@ -133,6 +134,8 @@ def _refusals(spec: PipelineSpec, scope: Scope, person: Principal) -> _Refused:
     missing += [*bad_connectors(spec, scope), *bad_secrets(spec, scope)]
     # Nor is anything told of what such a thing uses in turn.
     hidden = {_stage_at(one.need.path) for one in unseen}
+    seen = [one for one in targets if _stage_at(one.path) not in hidden]
+    missing += undeployable_stages(seen, person)
     return _Refused(missing, [one for one in lacks if _stage_at(one.need.path) not in hidden])
 
 

@@ -21,6 +21,7 @@ from connectors.file_checks import (
 from connectors.files import means, split_reference
 from connectors.models import Connector, FileNode
 from connectors.uses import Thing, Use, Uses, uses
+from deployments.deployability import refuse_undeployable
 from deployments.manifests.check import ManifestProblem, check_manifest
 from deployments.manifests.cleaning import clean_up_manifest
 from deployments.manifests.document import BadDocument, Document, parse_manifest
@@ -36,7 +37,7 @@ from deployments.manifests.kinds import (
 from deployments.models import Infrastructure, Manifest, Service, ServiceOverride
 from deployments.overriding import deeper
 from deployments.uses import by_overrides, by_services
-from rbac.models import Scope
+from rbac.models import Scope, User
 from rbac.policy import Principal, at_or_below, can, visible_to
 from web.problems import BadInput
 
@@ -170,7 +171,19 @@ def ecs_name_of(service: Service) -> str:
     return service.name if NAME.match(service.name) else service.identifier
 
 
-file_kind(FileKind(check_text, guide_text, clean_text))
+def refuse_undeployable_file(node: FileNode, actor: User) -> None:
+    """Raise `BadInput` where a service whose definition is this file could never be deployed with it."""
+    found = {one.service for one in _manifests_of(node) if one.kind == SERVICE_DEFINITION}
+    found |= {
+        one.service
+        for one in _overrides_of(node)
+        if any(row["kind"] == SERVICE_DEFINITION for row in one.manifests)
+    }
+    for service in sorted(found, key=lambda one: one.pk):
+        refuse_undeployable(service, actor)
+
+
+file_kind(FileKind(check_text, guide_text, refuse_undeployable_file, clean_text))
 
 
 def _value_of(content: str) -> Any:

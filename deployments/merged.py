@@ -87,6 +87,17 @@ def counting_manifests(
     ]
 
 
+def merged_in_sight(kind: str, rows: Sequence[Row], scope: Scope, reader: Principal) -> tuple[Merged, ...]:
+    """Merge the manifests of a kind; none where they lie elsewhere, cannot be read, or not by this reader."""
+    if not rows or any(is_wanting(row) for row in rows):
+        return ()
+    try:
+        _refuse_unseen(rows, scope, reader)
+        return combined(kind, read_layers(kind, rows, scope))
+    except (StoreError, FileMissing, BadDocument):
+        return ()
+
+
 def scope_of(found: Overridden) -> Scope:
     """From where the paths of files are seen: the deeper one of the service's and the environment's scope."""
     return deeper(found.service.scope, found.environment.scope)

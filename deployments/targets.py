@@ -33,6 +33,8 @@ class Target:
     environment: Environment
     infrastructure: Infrastructure
     overridden: Overridden
+    path: str = ""
+    """Where in the pipeline the spec of the stage is."""
 
 
 def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], list[Missing]]:
@@ -58,7 +60,7 @@ def find_targets(pipeline: PipelineSpec, scope: Scope) -> tuple[list[Target], li
             missing.append(Missing(f"{path}.environment.infrastructureDefinitions.0.identifier", text))
         if service and environment and infrastructure:
             found = overridden(service, environment, infrastructure)
-            targets.append(Target(stage, service, environment, infrastructure, found))
+            targets.append(Target(stage, service, environment, infrastructure, found, path))
             missing += [Missing(f"{path}.service.serviceRef", text) for text in found.conflicts]
             missing += _without_connector(found, scope, f"{path}.service.serviceRef")
             at = f"{path}.environment.infrastructureDefinitions.0.identifier"

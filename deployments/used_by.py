@@ -31,18 +31,24 @@ class UsedBy:
 
 def used_by(thing: Service | Environment | Infrastructure, principal: Principal) -> UsedBy:
     """The pipelines with a stage that means this very thing."""
+    found = pipelines_with(thing)
+    seen = set(_seen(found, principal))
+    shown = tuple(one for one in found if one.pk in seen)
+    return UsedBy(shown, len(found) - len(shown))
+
+
+def pipelines_with(thing: Service | Environment | Infrastructure, *, containing: str = "") -> list[Pipeline]:
+    """The pipelines with a stage that means this very thing, of those whose text has `containing`."""
     owner, names = _asked(thing)
     hidden_by = _nearer(owner)
     rows = Pipeline.objects.filter(yaml__contains=owner.identifier).select_related("scope")
+    rows = rows.filter(yaml__contains=containing)
     here = rows.filter(scope=owner.scope) | rows.filter(scope__path__startswith=f"{owner.scope.path}/")
-    found = [
+    return [
         one
         for one in here.order_by("scope__path", "identifier")[:MOST_READ]
         if not hidden_by & set(one.scope.ancestor_paths()) and _names(one, names)
     ]
-    seen = set(_seen(found, principal))
-    shown = tuple(one for one in found if one.pk in seen)
-    return UsedBy(shown, len(found) - len(shown))
 
 
 def refuse_used(thing: Service | Environment | Infrastructure, principal: Principal) -> None:

@@ -6,6 +6,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from connectors.file_checks import refuse_saved
 from connectors.files import clean_content, clean_path, folders_of
 from connectors.models import FileNode, FileVersion
 from rbac.audit import record
@@ -89,6 +90,7 @@ def _create(
         raise ChangedMeanwhile(f"{path} has been deleted or renamed meanwhile.")
     node = _insert(FileNode(scope=scope, path=path, content=content, updated_by=actor))
     _keep(actor, node, note)
+    refuse_saved(node, actor)
     record(actor=actor, action="file.create", thing=node, after=shown(node))
     return node
 
@@ -105,6 +107,7 @@ def _replace(actor: User, node: FileNode, content: str, expected_version: int | 
         raise ChangedMeanwhile(f"{node.path} is at version {node.version} now. Load it and try again.")
     node.refresh_from_db()
     _keep(actor, node, note)
+    refuse_saved(node, actor)
     record(actor=actor, action="file.update", thing=node, before=before, after=shown(node) | {"note": note})
     return node
 

@@ -37,7 +37,6 @@ class FetchManifests(Action):
         rollout.log(f"Fetched all manifests from {' and '.join(sorted(stores))}")
         for loaded in (task_definition, service_definition, *targets, *policies):
             _tell_what_counts(rollout, loaded)
-        _refuse_what_others_deploy(service_definition)
         _keep_task_definition(rollout, task_definition.value, service_definition.value)
         rollout.remember("service definition", service_definition.value)
         rollout.learn(serviceName=service_definition.value["serviceName"])
@@ -112,28 +111,3 @@ def _announce(rollout: Rollout, kind: str, source: Source) -> None:
     rollout.log("")
     rollout.log(f"Fetching {kind} files with identifier: {source.identifier}")
     _tell_files(rollout, "Fetching following Files :", source.paths)
-
-
-def _refuse_what_others_deploy(definition: Loaded) -> None:
-    """A rolling deployment can only be followed where ECS itself replaces tasks of a replica service."""
-    value = definition.value
-    controller = value.get("deploymentController", {}).get("type", "ECS")
-    strategy = value.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
-    if controller != "ECS":
-        raise ActionFailed(
-            "CONTROLLER_NOT_SUPPORTED",
-            f"The service definition asks for the {controller} deployment controller, which deploys by other "
-            "means. Remove deploymentController, or deploy this ECS service with that controller.",
-        )
-    if strategy != "ROLLING":
-        raise ActionFailed(
-            "STRATEGY_NOT_SUPPORTED",
-            f"The service definition asks AWS for its own {strategy} strategy. A rolling step needs "
-            "deploymentConfiguration.strategy ROLLING (or none).",
-        )
-    if value.get("schedulingStrategy", "REPLICA") != "REPLICA":
-        raise ActionFailed(
-            "SCHEDULING_NOT_SUPPORTED",
-            "The service definition asks for DAEMON scheduling, which has no desired count to follow. "
-            "Use schedulingStrategy REPLICA.",
-        )

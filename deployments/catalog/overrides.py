@@ -9,6 +9,8 @@ from django.db import IntegrityError, transaction
 
 from deployments.catalog.manifests import ManifestSpec, manifest_problems, refuse_closed_stores
 from deployments.catalog.rules import next_version, variable_problems
+from deployments.deployability import refuse_undeployable
+from deployments.manifests.kinds import SERVICE_DEFINITION
 from deployments.manifests.places import clean_place
 from deployments.merged import Fault, counting_manifests
 from deployments.models import Environment, Infrastructure, Service, ServiceOverride
@@ -57,7 +59,10 @@ def override_service(
     _refuse_what_breaks(actor, there, spec)
     try:
         with transaction.atomic():
-            return _write(actor, overridden(service, environment, infrastructure), spec, version)
+            written = _write(actor, overridden(service, environment, infrastructure), spec, version)
+            if any(one.kind == SERVICE_DEFINITION for one in spec.manifests):
+                refuse_undeployable(service, actor)
+            return written
     except IntegrityError as exc:
         raise ChangedMeanwhile("Somebody else overrides this service at the same time.") from exc
 

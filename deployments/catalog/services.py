@@ -11,6 +11,7 @@ from connectors.operations.naming import check_identifier, clean_name, taken
 from deployments.artifact_sources import connector_of_source, source_problem
 from deployments.catalog.manifests import ManifestSpec, manifest_problems, refuse_closed_stores
 from deployments.catalog.rules import next_version, variable_problems
+from deployments.deployability import refuse_undeployable
 from deployments.manifests.places import clean_place
 from deployments.models import Artifact, Manifest, Service
 from deployments.used_by import refuse_used
@@ -48,6 +49,7 @@ def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceS
     try:
         with transaction.atomic():
             _fill_service(service, spec)
+            refuse_undeployable(service, actor)
             record(actor=actor, action="service.create", thing=service, after=_service_record(service))
     except IntegrityError as exc:
         raise taken("service", identifier) from exc
@@ -69,6 +71,7 @@ def update_service(
         before = _service_record(service)
         next_version(service, version)
         _fill_service(service, spec)
+        refuse_undeployable(service, actor)
         record(
             actor=actor, action="service.update", thing=service, before=before, after=_service_record(service)
         )

@@ -9,9 +9,10 @@ from aws.problems import Path, ShapeProblem, place_of
 from aws.rules import together
 from aws.shapes import input_shape
 from aws.validation import fitted, problems, without_nulls
+from deployments.manifests.deployable import blue_green_problems, strategy_problems
 from deployments.manifests.document import Document, values_of
 from deployments.manifests.fitting import fitted_values
-from deployments.manifests.kinds import KINDS, Kind, wrapper_of
+from deployments.manifests.kinds import KINDS, SERVICE_DEFINITION, Kind, wrapper_of
 
 CLEAN_UP = "Clean up, in the editor, does that"
 # How the command line and copied answers spell what belongs in deploymentConfiguration (T11).
@@ -61,9 +62,19 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
     request = {key: inner for key, inner in value.items() if key not in known.ignored}
     found = problems(known.service, known.operation, {**known.filled_in, **request})
     found = [_hinted(known, request, one) for one in found]
+    found += strategy_problems(request) if kind == SERVICE_DEFINITION else ()
     found += [_ignored(known, key) for key in ignored]
     found += [note for note in notes if note.path[0] not in known.ignored]
     return _checked(document, request, found)
+
+
+def check_deployable(document: Document, *, is_blue_green: bool) -> tuple[ManifestProblem, ...]:
+    """Return why a service definition, its expressions not filled in, could never be deployed."""
+    value = without_nulls(document.value)
+    if not isinstance(value, Mapping):
+        return ()
+    found = [*strategy_problems(value), *(blue_green_problems(value) if is_blue_green else ())]
+    return _checked(document, dict(value), found).problems
 
 
 def check_together(service_definition: Document, task_definition: Mapping[str, Any]) -> CheckedManifest:
