@@ -1,6 +1,7 @@
 """Checking manifests: every problem names file, path and line."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aws.shapes import parameters_of
-from deployments.manifests.check import CheckedManifest, check_manifest, check_together
+from deployments.manifests.check import CheckedManifest, check_deployable, check_manifest, check_together
 from deployments.manifests.document import Document, parse_manifest
 from deployments.manifests.kinds import (
     KINDS,
@@ -89,6 +90,44 @@ def test_an_empty_choice_is_none_as_pipecd_writes_it() -> None:
     checked = check(TASK_DEFINITION, changed(samples.TASK_DEFINITION, "pidMode:", 'pidMode: ""'))
     assert checked.problems == ()
     assert "pidMode" not in checked.value
+
+
+@pytest.mark.parametrize(
+    ("field", "path", "said"),
+    [
+        ("deploymentController: {type: CODE_DEPLOY}", "deploymentController.type", "Remove"),
+        ("deploymentController: {type: EXTERNAL}", "deploymentController.type", "Remove"),
+        ("deploymentConfiguration: {strategy: BLUE_GREEN}", "deploymentConfiguration.strategy", "ROLLING"),
+        ("deploymentConfiguration: {strategy: LINEAR}", "deploymentConfiguration.strategy", "ROLLING"),
+        ("deploymentConfiguration: {strategy: CANARY}", "deploymentConfiguration.strategy", "ROLLING"),
+        ("schedulingStrategy: DAEMON", "schedulingStrategy", "REPLICA"),
+    ],
+)
+def test_a_definition_that_no_step_can_deploy_is_refused(field: str, path: str, said: str) -> None:
+    text = f"serviceName: web\nlaunchType: EC2\n{field}\n"
+    (problem,) = check(SERVICE_DEFINITION, text).problems
+    assert (problem.path, problem.line, said in problem.message) == (path, 3, True)
+    later = re.sub(r"[A-Z_]{6,}(?=}?\n\Z)", "<+serviceVariables.it>", text)
+    assert later != text
+    assert check(SERVICE_DEFINITION, later).problems == (), "what it will be is checked by the run"
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ("deploymentConfiguration: {deploymentCircuitBreaker: {enable: true, rollback: true}}", "breaker"),
+        ("loadBalancers: []", "group"),
+        ("", "group"),
+        ("loadBalancers: <+serviceVariables.balancers>", ""),
+        ("deploymentConfiguration: {deploymentCircuitBreaker: {enable: false, rollback: false}}", ""),
+    ],
+)
+def test_what_blue_green_needs_of_a_definition(fields: str, path: str) -> None:
+    balanced = "loadBalancers: [{targetGroupArn: <+targetGroupArn>, containerName: a, containerPort: 80}]\n"
+    text = f"serviceName: web\n{fields}\n" + (balanced if "deployment" in fields else "")
+    found = check_deployable(parse_manifest(text, "f"), is_blue_green=True)
+    assert ["breaker" if "Breaker" in one.path else "group" for one in found] == [path] * bool(path)
+    assert check_deployable(parse_manifest(text, "f"), is_blue_green=False) == ()
 
 
 def test_a_document_of_json_may_hold_anything() -> None:
