@@ -15,7 +15,9 @@ FROM python:3.12-slim-bookworm AS delegate
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git openssh-client \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --home-dir /var/lib/slipway-delegate --create-home slipway
+    && useradd --system --uid 10001 --home-dir /var/lib/slipway-delegate --create-home slipway \
+    # The users that tasks run as: ssh runs for nobody without a name.
+    && seq 200000 200999 | sed 's|.*|slipway-task-&:x:&:&:a task of Slipway:/nonexistent:/usr/sbin/nologin|' >> /etc/passwd
 COPY --from=delegate-build /opt/venv /opt/venv
 COPY --chown=root:root aws /srv/slipway/aws
 COPY --chown=root:root guards /srv/slipway/guards
@@ -29,7 +31,8 @@ ENV PATH=/opt/venv/bin:$PATH \
     SLIPWAY_DELEGATE_HOME=/var/lib/slipway-delegate \
     SLIPWAY_DELEGATE_PORT=8080
 WORKDIR /var/lib/slipway-delegate
-USER slipway
+# The agent is root so that it can give each task a user of its own; no task of the manager runs as root. With another
+# user (--user slipway) namespaces keep tasks apart where the kernel allows them, and else nothing does: docs/agent.md.
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8080/api/health', timeout=4)"]

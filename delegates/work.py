@@ -8,6 +8,7 @@ from uuid import uuid4
 from django.conf import settings
 
 from delegates.agent.executors import Answer, Surroundings, execute
+from delegates.agent.isolation import own_isolation
 from delegates.agent.work import Held, Task
 from delegates.owners import Payload
 from web.outgoing import own_reach
@@ -27,10 +28,14 @@ def do_here(kind: str, payload: Payload, *, seconds: float) -> Answer:
         timeout_seconds=seconds,
         mask=payload.mask,
     )
-    return execute(
-        Held(task),
-        Surroundings(_Nowhere(), blocks_shell=True, reach=own_reach(), git_cache=settings.GIT_CACHE),
+    around = Surroundings(
+        _Nowhere(),
+        blocks_shell=True,
+        reach=own_reach(),
+        git_cache=settings.GIT_CACHE,
+        isolation=own_isolation().hiding(settings.HOME),
     )
+    return execute(Held(task), around)
 
 
 class _Nowhere:

@@ -9,11 +9,12 @@ from typing import NoReturn
 from delegates.agent import VERSION
 from delegates.agent.acquiring import acquiring
 from delegates.agent.backoff import Backoff
-from delegates.agent.configuring import configuring
+from delegates.agent.configuring import TOOLS, configuring
 from delegates.agent.ending import end_on_signals, finish
 from delegates.agent.environment import AgentSettings, BadEnvironment, read_environment
 from delegates.agent.heartbeats import heartbeats
 from delegates.agent.identity import NoIdentity, read_identity
+from delegates.agent.isolation import Level, own_isolation
 from delegates.agent.listening import listening
 from delegates.agent.logs.delegate_log import log_to
 from delegates.agent.logs.outgoing import Outgoing
@@ -52,6 +53,7 @@ def main() -> int:
     threading.excepthook = lambda broken: agent.fail(broken.exc_value or SystemError(str(broken.exc_type)))
     end_on_signals(agent)
     log.info("slipway-delegate %s, health on port %d", VERSION, server.server_port)
+    log.info("isolation: %s", agent.isolation.level)
     agent.start({name: loop for name, loop in LOOPS.items() if name != "listening" or settings.uses_socket})
     _stay_registered(agent)
     if not agent.exit_code:
@@ -60,13 +62,20 @@ def main() -> int:
 
 
 def _agent(settings: AgentSettings) -> Agent:
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.umask(0o077)
+    settings.home.mkdir(parents=True, exist_ok=True)
+    isolation = own_isolation().hiding(settings.home)
+    if isolation.level == Level.USERS:
+        # Nothing hides it there; tasks pass through to what it has for them, and list nothing.
+        settings.home.chmod(0o711)
     tls = tell_process(os.environ, settings.home, settings.ca_bundle)
     outgoing = Outgoing()
     log_to(settings.home, [settings.token, os.environ.get("PROXY_PASSWORD", "")], outgoing)
     # What a configuration's script installs there, the scripts of tasks find.
-    os.environ["PATH"] = f"{settings.home / 'bin'}:{os.environ.get('PATH', os.defpath)}"
-    return Agent(settings, read_identity(os.environ, settings.manager_url), tls, outgoing)
+    tools = f"{settings.home / TOOLS / 'bin'}:{settings.home / 'bin'}"
+    os.environ["PATH"] = f"{tools}:{os.environ.get('PATH', os.defpath)}"
+    identity = read_identity(os.environ, settings.manager_url)
+    return Agent(settings, identity, tls, outgoing, isolation)
 
 
 def _stay_registered(agent: Agent) -> None:

@@ -6,11 +6,13 @@ from typing import Any
 
 from delegates.agent.backoff import Backoff
 from delegates.agent.executors import Answer, Lines, Surroundings, execute
+from delegates.agent.isolation import Isolation, Level
 from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import Agent, NotRegistered, log
 from delegates.agent.work import Held, Task
 
 INIT_SECONDS, OUTPUT_CHARACTERS = 600.0, 200_000
+TOOLS = "tools"
 _TIMED_OUT, _NOT_RUN = 124, 126
 
 
@@ -54,15 +56,23 @@ class Run:
     duration_ms: int
 
 
-def run_script(agent: Agent, name: str, script: str, *, seconds: float, may_be_blocked: bool = False) -> Run:
-    """Run a script to its end, its lines in delegate.log; what it installs goes under the delegate's home."""
+def run_script(agent: Agent, name: str, script: str, *, seconds: float, is_of_manager: bool = False) -> Run:
+    """Run a script to its end, its lines in delegate.log; what it installs goes below its HOME.
+
+    One that `is_of_manager` runs with a user of its own where tasks do; INIT_SCRIPT runs as the agent does.
+    """
     log.info("Running %s", name)
     started_at, began = time.time(), time.monotonic()
-    params = {"script": script, "environment": {"HOME": str(agent.settings.home)}}
+    tools = agent.settings.home / TOOLS
+    tools.mkdir(mode=0o755, exist_ok=True)
+    tools.chmod(0o755)
+    params = {"script": script, "environment": {"HOME": str(tools)}}
     task = Task(id=name, kind="shell", fence=0, params=params, acquired_at=began, timeout_seconds=seconds)
     printed = Printed(name)
-    blocks_shell = may_be_blocked and agent.settings.blocks_shell
-    answer = execute(Held(task), Surroundings(printed, blocks_shell))
+    blocks_shell = is_of_manager and agent.settings.blocks_shell
+    level = Level.USERS if is_of_manager and agent.isolation.level.has_users else Level.NONE
+    around = Surroundings(printed, blocks_shell, isolation=Isolation(level), tools=tools)
+    answer = execute(Held(task), around)
     exit_code = _exit_code(answer)
     if answer.error:
         log.error("%s failed: %s", name, answer.error["message"])
@@ -81,7 +91,7 @@ def _exit_code(answer: Answer) -> int:
 def _configure(agent: Agent, configuration: Any, script: str) -> None:
     name = f"configuration {configuration.get('name', '')}"
     seconds = float(configuration.get("timeout_seconds") or INIT_SECONDS)
-    run = run_script(agent, name, script, seconds=seconds, may_be_blocked=True)
+    run = run_script(agent, name, script, seconds=seconds, is_of_manager=True)
     body = {
         "configuration_id": configuration.get("id"),
         "exit_code": run.exit_code,

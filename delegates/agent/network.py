@@ -52,6 +52,8 @@ def tell_process(environ: MutableMapping[str, str], home: Path, ca_bundle: Path 
     joined = home / "certificates.pem"
     try:
         joined.write_bytes(Path(certifi.where()).read_bytes() + b"\n" + ca_bundle.read_bytes())
+        # Scripts of other users trust the same.
+        joined.chmod(0o644)
         context = ssl.create_default_context(cafile=str(joined))
         # Alone too: a file without one certificate would pass unnoticed among the public ones.
         ssl.create_default_context(cafile=str(ca_bundle))

@@ -7,6 +7,7 @@ from delegates.agent.backoff import Backoff
 from delegates.agent.executors import Answer, Lines, Surroundings, execute
 from delegates.agent.executors.answers import failed
 from delegates.agent.failpoints import failpoint
+from delegates.agent.isolation import Level
 from delegates.agent.logs.uploading import upload_rest
 from delegates.agent.manager import Refused, Unreachable
 from delegates.agent.program import Agent, NotRegistered, log
@@ -41,8 +42,10 @@ def perform(agent: Agent, held: Held) -> None:
 
 def _surroundings(agent: Agent, lines: Lines) -> Surroundings:
     said = agent.settings
+    # What one project's repositories hold, another one's script would read there.
+    cache = said.home / "repositories" if agent.isolation.level != Level.NONE else None
     return Surroundings(
-        lines, said.blocks_shell, said.allowed_operations, git_cache=said.home / "repositories"
+        lines, said.blocks_shell, said.allowed_operations, git_cache=cache, isolation=agent.isolation
     )
 
 

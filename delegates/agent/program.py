@@ -15,6 +15,7 @@ from websockets.sync.client import ClientConnection
 from delegates.agent.environment import AgentSettings
 from delegates.agent.identity import Identity
 from delegates.agent.instance_key import load_instance_key
+from delegates.agent.isolation import Isolation
 from delegates.agent.load import Load
 from delegates.agent.logs.outgoing import Outgoing
 from delegates.agent.logs.spool import Spool
@@ -45,8 +46,14 @@ class Agent:
     """Shared by all loops. `ended` stops them; `draining` only stops new tasks."""
 
     def __init__(
-        self, settings: AgentSettings, identity: Identity, tls: ssl.SSLContext, outgoing: Outgoing
+        self,
+        settings: AgentSettings,
+        identity: Identity,
+        tls: ssl.SSLContext,
+        outgoing: Outgoing,
+        isolation: Isolation,
     ) -> None:
+        self.isolation = isolation
         self.settings, self.identity, self.tls = settings, identity, tls
         self.key = load_instance_key(settings.home)
         self.manager = Manager(settings.manager_url, tls)

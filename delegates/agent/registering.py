@@ -74,6 +74,7 @@ def _application(agent: Agent) -> dict[str, Any]:
         "kind": settings.kind,
         "tags": list(settings.tags),
         "capacity": settings.capacity,
+        "isolation": agent.isolation.level,
         "ecs": dict(identity.ecs) if identity.ecs else None,
         "time": time.time(),
     }

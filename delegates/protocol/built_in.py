@@ -13,6 +13,7 @@ from django.db import connection
 from delegates.agent import VERSION
 from delegates.agent.executors import Answer as Outcome
 from delegates.agent.executors import Surroundings, execute
+from delegates.agent.isolation import Level, own_isolation
 from delegates.agent.work import Held, read_task
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateTask
@@ -106,8 +107,16 @@ def run(task_id: UUID) -> bool:
 def _surroundings(lines: "_Lines") -> Surroundings:
     """A script on the manager would have what the manager has: its keys, its network, everybody's secrets."""
     blocks_shell = not settings.EMBEDDED
+    isolation = own_isolation().hiding(settings.HOME)
+    # What one project's repositories hold, another one's script would read there.
+    is_readable = not blocks_shell and isolation.level == Level.NONE
     return Surroundings(
-        lines, blocks_shell, reach=own_reach(), git_cache=settings.GIT_CACHE, patience_seconds=STOP_SECONDS
+        lines,
+        blocks_shell,
+        reach=own_reach(),
+        git_cache=None if is_readable else settings.GIT_CACHE,
+        isolation=isolation,
+        patience_seconds=STOP_SECONDS,
     )
 
 

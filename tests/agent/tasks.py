@@ -1,6 +1,9 @@
 """Tasks as an agent holds them, for tests that run executors without a manager."""
 
+import contextlib
+import random
 import time
+from pathlib import Path
 from typing import Any
 
 from delegates.agent.executors import Answer, Surroundings, execute
@@ -29,3 +32,18 @@ def error_of(answer: Answer) -> dict[str, Any]:
     """The error of an answer that must have one."""
     assert answer.error is not None, answer
     return dict(answer.error)
+
+
+def unique_nap() -> str:
+    """Seconds to sleep that no other process of this machine sleeps."""
+    return f"600.{random.randrange(10**12):012}"
+
+
+def sleepers(nap: str) -> list[int]:
+    """The processes that sleep so long, whatever namespace they are in."""
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if line.read_bytes().split(b"\0")[:2] == [b"sleep", nap.encode()]:
+                found.append(int(line.parent.name))
+    return found

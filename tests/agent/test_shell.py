@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from delegates.agent.executors import Answer, Surroundings, execute
-from tests.agent.tasks import Said, error_of, held_task, run
+from tests.agent.tasks import Said, error_of, held_task, run, sleepers, unique_nap
 from tests.fixtures.patience import promised
 from tests.fixtures.processes import wait_until
 
@@ -69,21 +69,13 @@ def test_secrets_are_hidden_in_the_log_and_in_the_error() -> None:
     assert "czNjcjN0LXZhbHVl" not in said[1]
 
 
-def test_a_script_that_takes_too_long_is_killed_with_all_it_started(tmp_path: Path) -> None:
-    script = (
-        f"sleep 600 & echo $! > {tmp_path}/child; trap '' TERM; echo started; while :; do sleep 0.1; done"
-    )
-    answer = run("shell", {"script": script}, timeout_seconds=0.5)
+def test_a_script_that_takes_too_long_is_killed_with_all_it_started() -> None:
+    said, nap = Said(), unique_nap()
+    script = f"sleep {nap} & trap '' TERM; echo started; while :; do sleep 0.1; done"
+    answer = run("shell", {"script": script}, said=said, timeout_seconds=1.5)
     assert error_of(answer)["code"] == "TimedOut"
-    child = int((tmp_path / "child").read_text())
-    wait_until(lambda: not _is_alive(child), "the end of the child")
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        return " Z" not in Path(f"/proc/{process}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    assert said == ["started"]
+    assert not sleepers(nap)
 
 
 def test_an_aborted_script_ends_at_once() -> None:
@@ -99,10 +91,11 @@ def test_an_aborted_script_ends_at_once() -> None:
     assert answers[0].status == "ABORTED"
 
 
-def test_what_a_script_leaves_in_the_background_ends_with_it(tmp_path: Path) -> None:
-    answer = shell(f"sleep 600 & echo $! > {tmp_path}/child")
-    assert answer.status == "SUCCEEDED"
-    wait_until(lambda: not _is_alive(int((tmp_path / "child").read_text())), "the end of the child")
+def test_what_a_script_leaves_in_the_background_ends_with_it() -> None:
+    said, nap = Said(), unique_nap()
+    answer = shell(f"sleep {nap} & kill -0 $! && echo runs", said=said)
+    assert (answer.status, said) == ("SUCCEEDED", ["runs"])
+    assert not sleepers(nap)
 
 
 def test_a_delegate_may_refuse_all_scripts() -> None:

@@ -29,28 +29,31 @@ def _asked(states: States | None = None, **params: object) -> dict[str, object]:
     }
 
 
-def _stand_in(folder: Path, name: str) -> Path:
-    """A program that writes down its arguments, and hands them to Terraform."""
-    said = folder / "said"
+def _stand_in(folder: Path, name: str) -> None:
+    """A program that says its arguments, and hands them to Terraform."""
     program = folder / name
-    program.write_text(f'#!/bin/sh\necho "$*" >> {said}\nexec terraform "$@"\n')
+    program.write_text('#!/bin/sh\necho "given: $*" >&2\nexec terraform "$@"\n')
     program.chmod(0o755)
-    return said
+    # Tasks are not of this user.
+    folder.chmod(0o755)
 
 
 @needs_terraform
 def test_terragrunt_gets_the_arguments_that_terraform_gets(
     states: States, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = _stand_in(tmp_path, "terragrunt")
+    _stand_in(tmp_path, "terragrunt")
+    said = Said()
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    answer = run("terraform", _asked(states, program="terragrunt", targets=["terraform_data.cluster"]))
+    answer = run(
+        "terraform", _asked(states, program="terragrunt", targets=["terraform_data.cluster"]), said=said
+    )
     assert answer.status == "SUCCEEDED", answer
     assert answer.result is not None
     assert answer.result["outputs"]["cluster_name"] == {"value": "blue", "is_secret": False}
     arguments = [
         " ".join(word for word in line.split() if not word.startswith("-backend-config=/"))
-        for line in said.read_text().splitlines()
+        for line in (one.removeprefix("given: ") for one in said if one.startswith("given: "))
     ]
     assert arguments == [
         "init -input=false -no-color",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from delegates.agent.isolation import Isolation, own_isolation
 from guards.addresses import PRIVATE_TOO, Reach
 from guards.masks import NOTHING_SECRET, Mask
 from guards.safe_http import Way
@@ -28,6 +29,9 @@ class Surroundings:
     mask: Mask = NOTHING_SECRET
     reach: Reach = PRIVATE_TOO
     git_cache: Path | None = None
+    isolation: Isolation = field(default_factory=own_isolation)
+    # Where a script that prepares the delegate leaves what other tasks may use.
+    tools: Path | None = None
     # How long a program that was told to stop may take to leave things in order.
     patience_seconds: float = 30.0
 

@@ -2,7 +2,6 @@
 
 import logging
 import re
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from delegates.agent.executors.answers import Answer, Surroundings, aborted, fai
 from delegates.agent.executors.git_cache import GitCache
 from delegates.agent.executors.git_login import UNKNOWN_KEY, Login, find_entrance
 from delegates.agent.executors.git_program import GitFailed, GitProgram, GitStopped
+from delegates.agent.isolation import Workspace, open_workspace
 from delegates.agent.work import Held
 from guards.host_keys import read_host_keys
 from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES, GIT_REFS
@@ -42,13 +42,12 @@ def run_git(held: Held, around: Surroundings) -> Answer:
     entrance = find_entrance(str(params["url"]), around.reach)
     known = read_host_keys("\n".join(str(one) for one in params.get("host_keys") or ()))
     seconds = max(1.0, min(LONGEST_SECONDS, held.seconds_left))
-    with tempfile.TemporaryDirectory(prefix="slipway-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder) / "login"
-        home.mkdir(mode=0o700)
-        login = Login(home, entrance, known)
-        git = GitProgram(held, login.environment(params), entrance.options, time.monotonic() + seconds)
+    with open_workspace(around.isolation) as workspace:
+        login = Login(workspace, workspace.private("login"), entrance, known)
+        environment = login.environment(params)
+        git = GitProgram(held, workspace, environment, entrance.options, time.monotonic() + seconds)
         cache = GitCache(around.git_cache) if around.git_cache else None
-        repository = _Repository(Path(folder), git, entrance.url, cache)
+        repository = _Repository(workspace.private("repository"), git, entrance.url, cache)
         try:
             if params.get("refs"):
                 result = repository.refs()
@@ -105,9 +104,12 @@ class _Repository:
     def _kept(self, cache: GitCache, ref: str, commit: str, paths: Sequence[str]) -> dict[str, Any] | None:
         """The files by way of the cache; None where it cannot give them."""
         try:
-            with cache.held(
-                self.url, commit, fill=lambda at: self._at(at)._fill(ref), wait=self.git.refuse_late
-            ) as at:
+            with (
+                cache.held(
+                    self.url, commit, fill=lambda at: self._at(at)._filled(ref), wait=self.git.refuse_late
+                ) as at,
+                self._workspace.lending(at),
+            ):
                 return self._at(at)._read(paths)
         except GitFailed:
             # Damaged, or not there: the server itself has the last word.
@@ -118,6 +120,14 @@ class _Repository:
 
     def _at(self, folder: Path) -> "_Repository":
         return replace(self, folder=folder)
+
+    @property
+    def _workspace(self) -> Workspace:
+        return self.git.workspace
+
+    def _filled(self, ref: str) -> str:
+        with self._workspace.lending(self.folder):
+            return self._fill(ref)
 
     def _fill(self, ref: str) -> str:
         self._run("init", "--quiet", "--bare")

@@ -1,5 +1,6 @@
 """How git enters a repository: the checked address, a login that is seen by nobody, the server's SSH key."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from delegates.agent.isolation import Workspace, end
 from guards.addresses import Reach
 from guards.host_keys import BadHostKey, HostKey, read_host_keys
 from guards.places import Place, find_place, read_url
@@ -20,6 +22,7 @@ _SSH_HOST = re.compile(r"[\w][\w.:-]{0,254}\Z", re.ASCII)
 _SSH_USER = re.compile(r"[\w][\w.-]{0,63}\Z", re.ASCII)
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
 _PROBE_SECONDS = 10.0
+_KEYS_BYTES = 65_536
 UNKNOWN_KEY = "Host key verification failed"
 
 
@@ -76,14 +79,14 @@ def find_entrance(url: str, reach: Reach) -> Entrance:
 class Login:
     """The login of one task, in a folder of its own; `known` are the keys that the server may show."""
 
+    workspace: Workspace
     home: Path
     entrance: Entrance
     known: tuple[HostKey, ...]
 
     def environment(self, params: Mapping[str, Any]) -> dict[str, str]:
         """What git sees."""
-        kept = ("PATH", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE")
-        found = {name: os.environ[name] for name in kept if name in os.environ}
+        found = self._own()
         if bundle := found.get("SSL_CERT_FILE"):
             found["GIT_SSL_CAINFO"] = bundle
         found |= {"HOME": str(self.home), "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -95,11 +98,12 @@ class Login:
             found["GIT_ASKPASS"] = self._askpass()
             found["SLIPWAY_USERNAME"] = str(params.get("username") or "git")
             found["SLIPWAY_PASSWORD"] = str(params.get("password") or "")
+        self.workspace.lend(self.home)
         return found
 
     def seen_key(self) -> str:
         """The key that the server showed to who knew none, or nothing."""
-        return "" if self.known else _first_of(self.home / "known")
+        return "" if self.known else self._first_of(self.home / "known")
 
     def offered_key(self) -> str:
         """The key that the server shows now, asked for without logging in, or nothing."""
@@ -107,17 +111,24 @@ class Login:
         port, user = str(self.entrance.place.port), unquote(parts.username or "git")
         asking = ["-o", "PreferredAuthentications=none", "-p", port, "-l", user, self.entrance.place.host]
         command = [*_ssh_to(self.entrance.place, self.home / "offered", "accept-new"), *asking]
+        with self.workspace.start(command, self._own()) as process:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_PROBE_SECONDS)
+            end(process)
+        return self._first_of(self.home / "offered")
+
+    def _own(self) -> dict[str, str]:
+        """What git and ssh see of our own environment."""
+        kept = ("PATH", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE")
+        return {name: os.environ[name] for name in kept if name in os.environ}
+
+    def _first_of(self, path: Path) -> str:
+        text = (self.workspace.read(path, _KEYS_BYTES) or b"").decode("utf-8", "replace")
         try:
-            subprocess.run(  # noqa: S603  -- a list of arguments, each of a checked form
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_PROBE_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+            keys = read_host_keys(text)
+        except BadHostKey:
             return ""
-        return _first_of(self.home / "offered")
+        return str(keys[0]) if keys else ""
 
     def _ssh(self, key: str) -> list[str]:
         path, known = self.home / "key", self.home / "known"
@@ -158,11 +169,3 @@ def _ssh_to(place: Place, known: Path, trust: str) -> list[str]:
         "/dev/null",
         *(part for name in settings for part in ("-o", f"{name}={settings[name]}")),
     ]
-
-
-def _first_of(path: Path) -> str:
-    try:
-        keys = read_host_keys(path.read_text()) if path.exists() else ()
-    except BadHostKey:
-        return ""
-    return str(keys[0]) if keys else ""

@@ -1,8 +1,6 @@
 """The git program: one command at a time, with limits on time, memory, files and what it prints."""
 
-import contextlib
 import os
-import signal
 import subprocess
 import threading
 import time
@@ -11,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from delegates.agent.isolation import Workspace, end
 from delegates.agent.work import Held
 from guards.limits import GIT_MEMORY_BYTES, GIT_OUTPUT_BYTES, GIT_TRANSFER_BYTES
 
@@ -43,6 +42,7 @@ class GitProgram:
     """Runs git in a folder, with the login of one task; all its commands end by one moment (monotonic)."""
 
     held: Held
+    workspace: Workspace
     environment: Mapping[str, str] = field(repr=False)
     options: Sequence[str]
     until: float
@@ -53,21 +53,14 @@ class GitProgram:
         What prints more than is taken fails, or is cut where that `may_be_cut`.
         """
         command = ["/bin/sh", "-c", _START, _PROGRAM, *self.options, *arguments]
-        with subprocess.Popen(  # noqa: S603  -- a list of arguments; what a person wrote follows checked options
-            command,
-            cwd=folder,
-            env=dict(self.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        ) as process:
+        # A list of arguments: what a person wrote follows checked options.
+        with self.workspace.start(command, self.environment, cwd=folder, stderr=subprocess.PIPE) as process:
             printed, said = _Reader(process.stdout), _Reader(process.stderr)
             try:
                 self._wait(process, printed, said)
             finally:
                 # Its helpers would live on.
-                _kill(process)
+                end(process)
             printed.join()
             said.join()
         if printed.is_full and not may_be_cut:
@@ -82,7 +75,7 @@ class GitProgram:
             raise GitStopped
 
     def _wait(self, process: "subprocess.Popen[bytes]", printed: "_Reader", said: "_Reader") -> None:
-        while not _has_ended(process):
+        while process.poll() is None:
             self.refuse_late()
             if printed.is_full or said.is_full:
                 return
@@ -98,16 +91,6 @@ class GitProgram:
             )
         if code:
             raise GitFailed(f"git {command}: {_reason(said) or f'exit code {code}'}", said)
-
-
-def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Without collecting it: its number stays its group's until the group was killed."""
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _reason(said: str) -> str:

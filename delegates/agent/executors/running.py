@@ -13,6 +13,7 @@ from delegates.agent.executors.git import run_git
 from delegates.agent.executors.http import run_http
 from delegates.agent.executors.shell import run_shell
 from delegates.agent.executors.terraform import run_terraform
+from delegates.agent.isolation import CannotIsolate
 from delegates.agent.work import Held
 from guards.addresses import AddressRefused
 from guards.masks import Mask
@@ -54,10 +55,10 @@ def _run(executor: Executor, held: Held, around: Surroundings) -> Answer:
         return failed("NameNotResolved", str(problem), capability=True)
     except NotReached as problem:
         return failed(problem.code, problem.message, capability=problem.capability)
-    except AddressRefused as problem:
-        return failed("AddressRefused", str(problem))
-    except TooMuch as problem:
-        return failed("TooMuch", str(problem))
+    except (AddressRefused, TooMuch) as problem:
+        return failed(type(problem).__name__, str(problem))
+    except CannotIsolate as problem:
+        return failed("NotIsolated", str(problem), capability=True)
     except ValueError as problem:
         return failed("BadParameters", str(problem))
     except (KeyError, TypeError) as problem:

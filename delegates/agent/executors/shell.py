@@ -1,14 +1,15 @@
-"""Runs a shell script: in a group, folder and environment of its own, never with the delegate's token."""
+"""Runs a shell script: in a workspace and environment of its own, never with the delegate's token."""
 
+import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed
-from delegates.agent.executors.shell_process import Ended, run_until
+from delegates.agent.executors.shell_process import Ended, Program, run_until
+from delegates.agent.isolation import Workspace, open_workspace
 from delegates.agent.work import Held
 from guards.limits import SCRIPT_FILE_BYTES, SCRIPT_OPEN_FILES, SCRIPT_OUTPUTS_BYTES, SCRIPT_PROCESSES
 
@@ -33,20 +34,24 @@ def run_shell(held: Held, around: Surroundings) -> Answer:
     if interpreter not in INTERPRETERS:
         raise ValueError(f"interpreter {interpreter!r}; known are {', '.join(INTERPRETERS)}")
     outputs = [_name(one) for one in params.get("outputs") or ()]
-    with tempfile.TemporaryDirectory(prefix="slipway-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        _write(home / "script", str(params["script"]))
-        _write(home / "prologue", _prologue(home / "outputs", outputs))
+    with contextlib.ExitStack() as opened:
+        workspace = opened.enter_context(open_workspace(around.isolation, for_others=bool(around.tools)))
+        if around.tools:
+            opened.enter_context(workspace.lending(around.tools))
+        home, out = workspace.private("home"), workspace.private("out")
+        workspace.write("script", str(params["script"]))
+        workspace.write("prologue", _prologue(out / "outputs", outputs))
         given = dict(params.get("environment") or {})
-        written = home / "written"
+        written = out / "written"
         if wanted := params.get("output_file"):
             given[_name(wanted)] = str(written)
         environment = script_environment(os.environ, home, given)
+        command = _command(interpreter, workspace.folder)
         try:
-            ended = run_until(held, around, _command(interpreter, home), environment)
+            ended = run_until(held, around, Program(workspace, home, command, environment))
         except FileNotFoundError:
             return failed("NoInterpreter", f"this delegate has no {interpreter}", capability=True)
-        return _answer(ended, home / "outputs", written if wanted else None)
+        return _answer(ended, workspace, out / "outputs", written if wanted else None)
 
 
 def script_environment(own: Mapping[str, str], home: Path, given: Mapping[str, Any]) -> dict[str, str]:
@@ -62,19 +67,14 @@ def _name(text: Any) -> str:
     return str(text)
 
 
-def _write(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.write_text(text)
-
-
-def _command(interpreter: str, home: Path) -> list[str]:
+def _command(interpreter: str, folder: Path) -> list[str]:
     # Shells differ in what they call the number of processes.
     limits = (
         f"ulimit -n {SCRIPT_OPEN_FILES:d}; ulimit -c 0; ulimit -f {SCRIPT_FILE_BYTES // 512}; "
         f"{{ ulimit -u {SCRIPT_PROCESSES:d} || ulimit -p {SCRIPT_PROCESSES:d}; }} 2>/dev/null"
     )
-    start = f'{limits}; cd "$1" && exec "$2" -c \'. "$0/prologue"; . "$0/script"\' "$1"'
-    return ["/bin/sh", "-c", start, "slipway", str(home), interpreter]
+    start = f'{limits}; exec "$2" -c \'. "$0/prologue"; . "$0/script"\' "$1"'
+    return ["/bin/sh", "-c", start, "slipway", str(folder), interpreter]
 
 
 def _prologue(path: Path, names: Sequence[str]) -> str:
@@ -93,13 +93,13 @@ trap slipway_outputs EXIT
 """
 
 
-def _answer(ended: Ended, path: Path, written: Path | None = None) -> Answer:
+def _answer(ended: Ended, workspace: Workspace, path: Path, written: Path | None = None) -> Answer:
     if ended.was_stopped:
         return aborted()
     if ended.timed_out:
         return failed("TimedOut", "the script did not end in time and was killed")
-    content = _content(path) or b""
-    file = None if written is None else _content(written)
+    content = workspace.read(path, SCRIPT_OUTPUTS_BYTES + 1) or b""
+    file = None if written is None else workspace.read(written, SCRIPT_OUTPUTS_BYTES + 1)
     if len(content) + len(file or b"") > SCRIPT_OUTPUTS_BYTES:
         return failed("OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}")
     parts = content.decode("utf-8", "replace").split("\0")
@@ -113,11 +113,3 @@ def _answer(ended: Ended, path: Path, written: Path | None = None) -> Answer:
         return Answer(Answer.SUCCEEDED, result=result)
     why = failed("ScriptFailed", f"the script ended with exit code {ended.exit_code}")
     return Answer(Answer.FAILED, result=result, error=why.error)
-
-
-def _content(path: Path) -> bytes | None:
-    """As much of a file as is looked at; None where the script has made none, or something else."""
-    if path.is_symlink() or not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return file.read(SCRIPT_OUTPUTS_BYTES + 1)

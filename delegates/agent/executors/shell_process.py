@@ -6,9 +6,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
+from delegates.agent.isolation import Workspace, end
 from delegates.agent.work import Held
 from guards.masks import Mask
 from guards.output import Output
@@ -44,28 +46,30 @@ class Ended:
     timed_out: bool = False
 
 
+@dataclass(frozen=True)
+class Program:
+    """A command to run in a folder of a task's workspace."""
+
+    workspace: Workspace
+    folder: Path
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(repr=False)
+
+
 def run_until(
     held: Held,
     around: Listener,
-    command: Sequence[str],
-    environment: Mapping[str, str],
+    program: Program,
     stop: Stop = AT_ONCE,
 ) -> Ended:
-    """Run to the end, to the task's time-out or until it is stopped. Raises `FileNotFoundError`."""
-    with subprocess.Popen(  # noqa: S603  -- running what people wrote is what this is for
-        command,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as process:
+    """Run to the end, to the task's time-out or until it is stopped. Raises as `Workspace.start` does."""
+    with program.workspace.start(program.command, program.environment, cwd=program.folder) as process:
         group = _Group(process, around, stop)
         try:
             stopped, timed_out = group.watch(held)
         finally:
             # Children in the background would live on.
-            group.signal(signal.SIGKILL)
+            end(process)
         group.tell_rest()
     code = process.returncode
     return Ended(128 - code if code < 0 else code, stopped, timed_out)
@@ -83,7 +87,7 @@ class _Group:
     def watch(self, held: Held) -> tuple[bool, bool]:
         """Pass on lines until the script ends; gives back whether it was stopped, and if for its time."""
         kill_at, stopped = 0.0, False
-        while not self._has_ended():
+        while self._process.poll() is None:
             if data := self._read():
                 self._around.tell(self._output.feed(data))
             elif kill_at:
@@ -92,23 +96,16 @@ class _Group:
                 held.stopped.wait(LOOK_SECONDS)
             if not kill_at and (held.stopped.is_set() or held.seconds_left <= 0):
                 stopped, kill_at = held.stopped.is_set(), time.monotonic() + self._stop.seconds
-                self.signal(self._stop.by)
+                with contextlib.suppress(ProcessLookupError):
+                    self._process.send_signal(self._stop.by)
             if kill_at and time.monotonic() > kill_at:
-                self.signal(signal.SIGKILL)
+                end(self._process)
         return stopped, bool(kill_at) and not stopped
-
-    def signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
 
     def tell_rest(self) -> None:
         while data := self._read():
             self._around.tell(self._output.feed(data))
         self._around.tell(self._output.end())
-
-    def _has_ended(self) -> bool:
-        """Without collecting it: its number stays its group's until the group was killed."""
-        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _read(self) -> bytes:
         with contextlib.suppress(BlockingIOError):

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +16,10 @@ from typing import Any
 
 from delegates.agent.executors.answers import Answer, Surroundings, aborted, failed
 from delegates.agent.executors.shell import script_environment
-from delegates.agent.executors.shell_process import Ended, Listener, Stop, run_until
+from delegates.agent.executors.shell_process import Ended, Listener, Program, Stop, run_until
 from delegates.agent.executors.terraform_job import APPLY, DESTROY, LOCK_FILE, PLAN, Job, lay_out, read_job
 from delegates.agent.executors.terraform_lines import Progress
+from delegates.agent.isolation import Workspace, open_workspace
 from delegates.agent.work import Held
 from guards.limits import (
     SCRIPT_OPEN_FILES,
@@ -32,8 +32,7 @@ from guards.limits import (
 # What whoever runs the delegate sets for all of Terraform, such as a mirror of its providers.
 _OF_DELEGATE = re.compile(r"TF_(CLI_CONFIG_FILE|PLUGIN_CACHE_DIR|REGISTRY_\w+)\Z")
 _LIMITS = f"ulimit -c 0; ulimit -n {SCRIPT_OPEN_FILES:d}; ulimit -f {TERRAFORM_FILE_BYTES // 512}"
-_START = f'{_LIMITS}; cd "$1" || exit 1'
-_TELL, _KEEP = f'{_START}; shift 2; exec "$@"', f'{_START}; out="$2"; shift 2; exec "$@" > "$out"'
+_TELL, _KEEP = f'{_LIMITS}; shift; exec "$@"', f'{_LIMITS}; out="$1"; shift; exec "$@" > "$out"'
 _QUIET = ("-input=false", "-no-color")
 STOPPED, TIMED_OUT = "STOPPED", "TIMED_OUT"
 
@@ -57,8 +56,8 @@ def run_terraform(held: Held, around: Surroundings) -> Answer:
             "ShellBlocked", "this delegate runs no scripts, so no Terraform either", capability=True
         )
     job = read_job(held.task.params)
-    with tempfile.TemporaryDirectory(prefix="slipway-", ignore_cleanup_errors=True) as folder:
-        run = _Run(held, around, job, Path(folder))
+    with open_workspace(around.isolation) as workspace:
+        run = _Run(held, around, job, workspace)
         if shutil.which(job.program, path=run.environment.get("PATH")) is None:
             text = f"this delegate has no {job.program}: install it in its image"
             return failed("NoTerraform", text, capability=True)
@@ -75,15 +74,16 @@ class _Run:
     held: Held
     around: Surroundings
     job: Job
-    home: Path
+    workspace: Workspace
     result: dict[str, Any] = field(default_factory=dict)
     is_changing: bool = False
 
     def __post_init__(self) -> None:
         """Write the files."""
-        for name in ("work", "data", "home"):
-            (self.home / name).mkdir(mode=0o700)
-        self.folder = lay_out(self.job, self.home / "work")
+        self.home = self.workspace.folder
+        work, _, _, self.out = (self.workspace.private(name) for name in ("work", "data", "home", "out"))
+        self.folder = lay_out(self.job, work)
+        self.workspace.lend(work)
         self.environment = _environment(self.job, self.home)
         self.progress = Progress(self.around)
         self.result |= {"begun": False, "ended": "", "exit_code": 0, "errors": []}
@@ -111,24 +111,27 @@ class _Run:
     def _refuse_local_state(self) -> None:
         """What init has noted is the backend itself, whichever file or program it came from."""
         try:
-            noted = json.loads((self.home / "data" / "terraform.tfstate").read_text())["backend"]["type"]
+            content = self.workspace.read(self.home / "data" / "terraform.tfstate", TERRAFORM_FILE_BYTES)
+            noted = json.loads(content or b"")["backend"]["type"]
         except (OSError, ValueError, KeyError, TypeError):
             noted = "local"
         if noted == "local":
             raise _Over(failed("NoBackend", _NO_BACKEND))
 
     def _plan(self) -> None:
-        path = self.home / "plan"
+        path = self.out / "plan"
         self._do("plan", "-json", *_QUIET, f"-out={path}", *self._how(), *self._inputs())
         text = self._kept("show", "-no-color", str(path))
         self.around.tell(text.splitlines())
-        plan = path.read_bytes()
+        plan = self.workspace.read(path, TERRAFORM_PLAN_BYTES + 1)
+        if plan is None:
+            raise _Over(failed("NoPlan", f"{self.job.program} plan ended well and wrote no plan"))
         if len(plan) > TERRAFORM_PLAN_BYTES:
             raise _Over(failed("PlanTooLarge", f"the plan is larger than {TERRAFORM_PLAN_BYTES}"))
-        lock = self.folder / LOCK_FILE
+        lock = self.workspace.read(self.folder / LOCK_FILE, TERRAFORM_FILE_BYTES)
         self.result |= {
             "plan": base64.b64encode(plan).decode(),
-            "lock": lock.read_text() if lock.is_file() else "",
+            "lock": (lock or b"").decode("utf-8", "replace"),
             "words": self.around.mask.text(text)[:TERRAFORM_WORDS],
             "counts": self.progress.counts,
         }
@@ -157,15 +160,10 @@ class _Run:
         return [*(f"-var-file={path}" for path in files), *(f"-target={one}" for one in self.job.targets)]
 
     def _plan_file(self) -> Path:
-        path = self.home / "plan"
-        path.write_bytes(self.job.plan)
-        return path
+        return self.workspace.write("plan", self.job.plan)
 
     def _text(self, name: str, text: str) -> Path:
-        path = self.home / name
-        path.touch(mode=0o600)
-        path.write_text(text)
-        return path
+        return self.workspace.write(name, text)
 
     def _do(self, *arguments: str) -> None:
         self.around.tell([f"$ {self.job.program} {' '.join(self._shown(arguments))}"])
@@ -176,15 +174,16 @@ class _Run:
 
     def _kept(self, *arguments: str) -> str:
         """What a command prints, for nobody's eyes."""
-        path = self.home / "printed"
+        path = self.out / "printed"
         self._judge(self._call(_KEEP, str(path), *arguments, listener=self.around), arguments[0])
-        return path.read_text("utf-8", "replace")
+        return (self.workspace.read(path, TERRAFORM_FILE_BYTES) or b"").decode("utf-8", "replace")
 
     def _call(self, script: str, out: str, *arguments: str, listener: Listener) -> Ended:
-        command = ["/bin/sh", "-c", script, "slipway", str(self.folder), out, self.job.program, *arguments]
+        command = ["/bin/sh", "-c", script, "slipway", out, self.job.program, *arguments]
+        program = Program(self.workspace, self.folder, command, self.environment)
         # Terraform ends what it has begun and writes its state; its providers ignore this signal.
         stop = Stop(signal.SIGINT, self.around.patience_seconds)
-        return run_until(self.held, listener, command, self.environment, stop)
+        return run_until(self.held, listener, program, stop)
 
     def _judge(self, ended: Ended, command: str) -> None:
         """Raises `_Over` unless the command did what it should."""

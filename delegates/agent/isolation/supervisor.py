@@ -1,0 +1,311 @@
+"""Runs one command apart from all others and ends every process of it; needs the standard library only.
+
+It reads a plan, one line of JSON, from its standard input and then waits for that to close: who started it
+and died, or wants the command to end at once, closes it. What keeps the command from starting goes to the
+plan's `report` descriptor. Its exit code is the command's; a signal is 128 and its number, as shells have it.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import stat
+import sys
+import time
+from typing import Any, NoReturn
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
+_NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x0002_0000, 0x0800_0000, 0x1000_0000, 0x2000_0000
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
+_MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
+# What a bind mount keeps of the mount that it shows; a user namespace may not take these away.
+_KEPT_FLAGS = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+_FORWARDED = (signal.SIGTERM, signal.SIGINT)
+_LAST_CAPABILITY = 63
+END_SECONDS = 10.0
+CANNOT_START = 126
+
+_IS_LINUX = sys.platform == "linux"
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> int:
+    """Run the command of the plan to its end. Gives back the exit code."""
+    plan = json.loads(_line(0))
+    try:
+        if _IS_LINUX:
+            # What leaves its session and loses its parent becomes a child of this process.
+            _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        _enter_namespaces(plan)
+        return _Supervised(_fork(plan), plan).wait()
+    except OSError as problem:
+        _report(plan, problem)
+        return CANNOT_START
+
+
+class _Supervised:
+    """The command, or the first process of its namespaces, and all that comes of it."""
+
+    def __init__(self, pid: int, plan: dict[str, Any]) -> None:
+        self._pid, self._plan = pid, plan
+        self._code: int | None = None
+
+    def wait(self) -> int:
+        """Wait for the end of the command, or of who wants it; then end whatever is left of it."""
+        woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake)
+        for number in (*_FORWARDED, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        os.close(self._plan["report"])
+        while not self._collect() and self._code is None:
+            ready, _, _ = select.select([0, woken], [], [])
+            if 0 in ready and not os.read(0, 4096):
+                break
+            if woken in ready:
+                self._forward(os.read(woken, 4096))
+        self._end_all()
+        return 128 + signal.SIGKILL if self._code is None else self._code
+
+    def _forward(self, numbers: bytes) -> None:
+        for number in numbers:
+            if number in _FORWARDED:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    # The first process of a namespace passes it on; else the command leads a group.
+                    (os.kill if self._plan["namespaces"] else os.killpg)(self._pid, number)
+
+    def _collect(self) -> bool:
+        """Collect who ended; says whether nobody is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if pid == self._pid:
+                self._code = _exit_code(status)
+                return False
+
+    def _end_all(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._code is None:
+                os.kill(self._pid, signal.SIGKILL)
+            if not self._plan["namespaces"]:
+                os.killpg(self._pid, signal.SIGKILL)
+        deadline = time.monotonic() + END_SECONDS
+        while time.monotonic() < deadline:
+            if not self._plan["namespaces"]:
+                end_processes(self._plan["user"], os.getpid())
+            if self._collect():
+                return
+            time.sleep(0.002)
+
+
+def end_processes(user: int | None, ancestor: int) -> None:
+    """Kill all that a user runs, or all that descends from a process."""
+    if user is None:
+        for pid in _descendants(ancestor):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        return
+    if (pid := os.fork()) == 0:
+        with contextlib.suppress(OSError):
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            # All of this user at one moment, so that none escapes by multiplying.
+            os.kill(-1, signal.SIGKILL)
+        os._exit(0)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+def _descendants(ancestor: int) -> list[int]:
+    parents = {}
+    for name in os.listdir("/proc") if _IS_LINUX else ():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if name.isdigit():
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+    found: list[int] = []
+    front = {ancestor}
+    while front:
+        front = {pid for pid, parent in parents.items() if parent in front}
+        found += front
+    return found
+
+
+def _enter_namespaces(plan: dict[str, Any]) -> None:
+    """Leave the mounts and the process ids of the others, for what is started from now on."""
+    if not plan["namespaces"]:
+        return
+    user, group = os.geteuid(), os.getegid()
+    kinds = _NEWNS | _NEWPID | _NEWIPC
+    if plan["user"] is not None:
+        _call("unshare", kinds)
+        return
+    _call("unshare", kinds | _NEWUSER)
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{user} {user} 1")
+    _write("/proc/self/gid_map", f"{group} {group} 1")
+
+
+def _fork(plan: dict[str, Any]) -> int:
+    """Start the command, below a first process where it gets namespaces of its own."""
+    parent = os.getpid()
+    if pid := os.fork():
+        return pid
+    try:
+        if plan["namespaces"]:
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            # It may have died before that was said; here, where process ids begin anew, it is seen as 0.
+            _be_first(plan)
+        if os.getppid() == parent:
+            _become(plan)
+    except OSError as problem:
+        _report(plan, problem)
+    os._exit(CANNOT_START)
+
+
+def _be_first(plan: dict[str, Any]) -> NoReturn:
+    """Be process 1 of the namespaces: with its end the kernel ends all others there."""
+    _prctl(_PR_SET_DUMPABLE, 0)
+    _mount_all(plan)
+    if (pid := os.fork()) == 0:
+        try:
+            _become(plan)
+        except OSError as problem:
+            _report(plan, problem)
+        os._exit(CANNOT_START)
+    for number in _FORWARDED:
+        signal.signal(number, lambda number, _: _kill_group(pid, number))
+    os.close(plan["report"])
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == pid:
+            os._exit(_exit_code(status))
+
+
+def _kill_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, number)
+
+
+def _mount_all(plan: dict[str, Any]) -> None:
+    """Hide folders behind empty ones of the task's own, show again what is needed of them, and a /proc."""
+    # The task passes through what is made here to what is shown.
+    os.umask(0o022)
+    _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
+    shown = [(path, os.open(path, os.O_PATH), writable) for path, writable in plan["shown"]]
+    hidden = []
+    for number, place in enumerate(plan["hidden"]):
+        # What lay below another hidden folder is gone with it.
+        if os.path.isdir(place):
+            empty = os.path.join(plan["folder"], "private", str(number))
+            _mount(_inside(shown, plan["folder"], empty), place, None, _MS_BIND)
+            hidden.append(place)
+    for path, opened, writable in shown:
+        if any(path.startswith(f"{place}/") for place in hidden):
+            _show(path, opened, writable)
+    if os.path.isdir("/dev/shm"):
+        _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777,size=67108864")
+    if plan["passwd"]:
+        _mount(plan["passwd"], "/etc/passwd", None, _MS_BIND)
+    _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+
+
+def _inside(shown: list[tuple[str, int, bool]], folder: str, path: str) -> str:
+    """The path of what lies in the task's folder, wherever that itself may be hidden by now."""
+    opened = next(number for place, number, _ in shown if place == folder)
+    return f"/proc/self/fd/{opened}{path.removeprefix(folder)}"
+
+
+def _show(path: str, opened: int, writable: bool) -> None:
+    if stat.S_ISDIR(os.fstat(opened).st_mode):
+        os.makedirs(path, mode=0o755, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        with open(path, "ab"):
+            pass
+    _mount(f"/proc/self/fd/{opened}", path, None, _MS_BIND)
+    if not writable:
+        kept = os.statvfs(path).f_flag & _KEPT_FLAGS
+        _mount(None, path, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept)
+    os.close(opened)
+
+
+def _become(plan: dict[str, Any]) -> NoReturn:
+    """Become the command: its user, its folder, its environment, and no way to more rights."""
+    os.setsid()
+    for number in (*_FORWARDED, signal.SIGCHLD, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    os.umask(plan["umask"])
+    if plan["user"] is not None or plan["namespaces"]:
+        for capability in range(_LAST_CAPABILITY):
+            # Those beyond the last of this kernel are refused.
+            _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    if (user := plan["user"]) is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    if _IS_LINUX:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.chdir(plan["cwd"])
+    nothing = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.set_inheritable(plan["report"], False)
+    command = plan["command"]
+    os.execvpe(command[0], command, plan["environment"])
+
+
+def _line(descriptor: int) -> bytes:
+    parts = []
+    while data := os.read(descriptor, 65_536):
+        parts.append(data)
+        if data.endswith(b"\n"):
+            break
+    return b"".join(parts)
+
+
+def _report(plan: dict[str, Any], problem: OSError) -> None:
+    with contextlib.suppress(OSError):
+        os.write(
+            plan["report"], f"{problem.errno or 0} {problem.strerror or problem}".encode("utf-8", "replace")
+        )
+
+
+def _exit_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return 128 - code if code < 0 else code
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _prctl(option: int, value: int) -> None:
+    _call("prctl", option, value, 0, 0, 0)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    texts = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
+    try:
+        _call("mount", *texts, ctypes.c_ulong(flags), options.encode() or None)
+    except OSError as problem:
+        raise OSError(problem.errno, f"mount {target}: {problem.strerror}") from problem
+
+
+def _call(name: str, *arguments: Any) -> None:
+    if getattr(_libc, name)(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

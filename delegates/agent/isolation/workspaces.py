@@ -1,0 +1,249 @@
+"""The workspace of one task: its folder, its user, and how its commands are started and ended."""
+
+import contextlib
+import errno
+import json
+import os
+import pwd
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from delegates.agent.isolation import supervisor
+from delegates.agent.isolation.levels import CannotIsolate, Isolation
+from delegates.agent.isolation.users import SHARED_FOLDERS, lease_user, remove_files_of
+
+# Files and folders that this process's environment names stay visible to tasks, for reading.
+_NAMED = ("SSL_CERT_FILE", "AWS_CA_BUNDLE", "TF_CLI_CONFIG_FILE")
+_PASSWD = Path("/etc/passwd")
+# Where /tmp is shared, nobody else may read what a task leaves there.
+_PRIVATE_UMASK, _USUAL_UMASK = 0o077, 0o022
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder that only this task may read; the task may write only to what `private` and `lend` gave it."""
+
+    folder: Path
+    isolation: Isolation
+    user: int | None = None
+    umask: int = _USUAL_UMASK
+    _shown: list[tuple[str, bool]] = field(default_factory=list)
+
+    def private(self, name: str) -> Path:
+        """Make a folder that the task owns."""
+        path = self.folder / name
+        path.mkdir(mode=0o700, parents=True)
+        self.lend(path)
+        return path
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Write a file that the task may read and not change."""
+        path = self.folder / name
+        path.touch(mode=0o600)
+        path.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
+        if self.user is not None:
+            os.chown(path, 0, self.user)
+            path.chmod(0o640)
+        return path
+
+    def lend(self, path: Path) -> None:
+        """Give the task a tree that this process has made in its folder."""
+        if self.user is not None:
+            change_owner(path, self.user)
+
+    @contextlib.contextmanager
+    def lending(self, path: Path) -> Iterator[None]:
+        """Give the task a tree that lies elsewhere, and take it back; nobody else may use it meanwhile."""
+        shown = (os.path.realpath(path), True)
+        self._shown.append(shown)
+        try:
+            if self.user is not None and not self.isolation.level.has_namespaces:
+                # To be passed through by who knows the name; what lies in it is each task's own.
+                path.parent.chmod(0o711)
+            self.lend(path)
+            yield
+        finally:
+            self._shown.remove(shown)
+            if self.user is not None:
+                change_owner(path, os.geteuid(), os.getegid())
+
+    def read(self, path: Path, most: int) -> bytes | None:
+        """Read up to `most` bytes of a file; None where the task made none there, or something else.
+
+        Nothing that the task could put there leads out of its folder.
+        """
+        *folders, name = path.relative_to(self.folder).parts
+        with contextlib.ExitStack() as opened:
+            at = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            opened.callback(os.close, at)
+            try:
+                for part in folders:
+                    at = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                    opened.callback(os.close, at)
+                number = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+            except OSError:
+                return None
+            with os.fdopen(number, "rb") as file:
+                status = os.fstat(number)
+                is_own = self.user is None or status.st_uid == self.user
+                return file.read(most) if stat.S_ISREG(status.st_mode) and is_own else None
+
+    def start(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        stderr: int = subprocess.STDOUT,
+        cwd: Path | None = None,
+    ) -> "subprocess.Popen[bytes]":
+        """Start a command apart from all others; its end, or `end`, is the end of all that it started.
+
+        SIGTERM and SIGINT reach the group of the command. Raises `CannotIsolate`, `ValueError`, and
+        `FileNotFoundError` where there is no such program or folder.
+        """
+        if any("\0" in text for text in (*command, *environment, *environment.values())):
+            raise ValueError("a command, a variable or its value holds a NUL")
+        said, report = os.pipe()
+        try:
+            # The supervisor may be root: it gets the task's environment to pass on, never as its own.
+            process = subprocess.Popen(  # noqa: S603  -- running what people wrote is what this is for
+                [sys.executable, "-I", "-S", "-B", supervisor.__file__],
+                cwd="/",
+                env={},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                pass_fds=(report,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(report)
+            refusals = os.fdopen(said, "rb")
+        with refusals:
+            plan = self._plan(command, environment, cwd or self.folder, report)
+            with contextlib.suppress(BrokenPipeError):
+                _input(process).write(f"{json.dumps(plan)}\n".encode())
+                _input(process).flush()
+            refusal = refusals.read().decode("utf-8", "replace")
+        if refusal:
+            with process:
+                raise _problem(refusal)
+        return process
+
+    def _plan(
+        self, command: Sequence[str], environment: Mapping[str, str], cwd: Path, report: int
+    ) -> dict[str, Any]:
+        level = self.isolation.level
+        return {
+            "user": self.user,
+            "namespaces": level.has_namespaces,
+            "folder": str(self.folder),
+            "hidden": [str(path) for path in _hidden(self.isolation)] if level.has_namespaces else [],
+            "shown": [(str(self.folder), True), *_named(os.environ), *self._shown],
+            "passwd": str(self.folder / "passwd") if (self.folder / "passwd").exists() else "",
+            "umask": self.umask,
+            "cwd": str(cwd),
+            "command": list(command),
+            "environment": dict(environment),
+            "report": report,
+        }
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """End a command at once, with all that it started, and wait for that."""
+    with contextlib.suppress(BrokenPipeError):
+        _input(process).close()
+    process.wait()
+
+
+@contextlib.contextmanager
+def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterator[Workspace]:
+    """Make the workspace of a task; with it goes all that the task left. Raises `CannotIsolate`.
+
+    What a task writes `for_others` may be read by them.
+    """
+    with contextlib.ExitStack() as kept:
+        user = kept.enter_context(lease_user()) if isolation.level.has_users else None
+        if user is not None:
+            kept.callback(remove_files_of, user)
+        made = tempfile.TemporaryDirectory(prefix="slipway-", ignore_cleanup_errors=True)
+        folder = Path(kept.enter_context(made)).resolve()
+        is_shared = user is not None and not isolation.level.has_namespaces
+        umask = _PRIVATE_UMASK if is_shared and not for_others else _USUAL_UMASK
+        workspace = Workspace(folder, isolation, user, umask)
+        if user is not None:
+            os.chown(folder, 0, user)
+            folder.chmod(0o750)
+        if isolation.level.has_namespaces:
+            _prepare_mounts(workspace)
+        yield workspace
+
+
+def _prepare_mounts(workspace: Workspace) -> None:
+    for number, _ in enumerate(_hidden(workspace.isolation)):
+        workspace.private(f"private/{number}")
+    user = workspace.user
+    if user is not None and not _is_named(user):
+        # ssh runs for nobody without a name.
+        line = f"slipway-task:x:{user}:{user}:a task of Slipway:/nonexistent:/bin/sh\n"
+        workspace.write("passwd", _PASSWD.read_text("utf-8", "surrogateescape") + line)
+        (workspace.folder / "passwd").chmod(0o644)
+
+
+def _is_named(user: int) -> bool:
+    try:
+        pwd.getpwuid(user)
+    except KeyError:
+        return False
+    return True
+
+
+def _hidden(isolation: Isolation) -> list[Path]:
+    """Outer folders first: what lies in a hidden one is gone with it."""
+    own = (Path(tempfile.gettempdir()), *isolation.hidden)
+    places = {path.resolve() for path in (*(Path(one) for one in SHARED_FOLDERS), *own)}
+    # That one gets memory of the task's own.
+    places.discard(Path("/dev/shm"))
+    return sorted(places)
+
+
+def _named(environ: Mapping[str, str]) -> list[tuple[str, bool]]:
+    """What a task may read wherever it lies; from our own environment, never from the task's."""
+    paths = [*environ.get("PATH", "").split(os.pathsep), *(environ.get(name, "") for name in _NAMED)]
+    found = [
+        (os.path.realpath(path), False) for path in paths if os.path.isabs(path) and os.path.exists(path)
+    ]
+    if (cache := environ.get("TF_PLUGIN_CACHE_DIR", "")) and os.path.isdir(cache):
+        found.append((os.path.realpath(cache), True))
+    return list(dict.fromkeys(found))
+
+
+def change_owner(path: Path, user: int, group: int | None = None) -> None:
+    """Give a tree to a user, never what a link leads to or what lies elsewhere too."""
+    group = user if group is None else group
+    os.chown(path, user, group, follow_symlinks=False)
+    for folder, folders, files, number in os.fwalk(path, follow_symlinks=False):
+        del folder
+        for name in (*folders, *files):
+            status = os.stat(name, dir_fd=number, follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode) or status.st_nlink == 1:
+                os.chown(name, user, group, dir_fd=number, follow_symlinks=False)
+
+
+def _problem(refusal: str) -> Exception:
+    number, _, text = refusal.partition(" ")
+    if number == str(errno.ENOENT):
+        return FileNotFoundError(errno.ENOENT, text)
+    return CannotIsolate(f"the command could not be started apart from others: {text}")
+
+
+def _input(process: "subprocess.Popen[bytes]") -> IO[bytes]:
+    if process.stdin is None:
+        raise ValueError("not started by a workspace")
+    return process.stdin

@@ -1,0 +1,242 @@
+"""Tasks side by side: none sees, signals or outlives another, at each level that works here."""
+
+import os
+import secrets
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from delegates.agent.executors import Answer, Surroundings, execute
+from delegates.agent.isolation import Isolation, Level, own_isolation
+from delegates.agent.isolation.users import RANGES, lease_user, remove_files_of
+from tests.agent.tasks import Said, error_of, held_task, sleepers, unique_nap
+from tests.fixtures.processes import ROOT, wait_until
+
+KEPT_APART = [level for level in Level if level is not Level.NONE]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+# What root may do in a container of Fargate, which has no user namespaces either.
+FARGATE = (
+    "chown,dac_override,fowner,fsetid,kill,setgid,setuid,setpcap,net_bind_service,net_raw,sys_chroot,mknod,"
+    "audit_write,setfcap"
+)
+SAY_LEVEL = "from delegates.agent.isolation import own_isolation; print(own_isolation().level)"
+# Reads what it can of others; a mark is written in two parts, so that no look finds itself.
+LOOK = """
+for at in /proc/[0-9]*/environ; do
+  if grep -q "$ONE$TWO" "$at" 2>/dev/null; then echo "reads $at"; fi
+done
+for at in "$FOLDER"/* /tmp/* /var/tmp/* /dev/shm/*; do
+  if grep -qs "$ONE$TWO" "$at"; then echo "finds it in $at"; fi
+done
+kill -9 -1 2>/dev/null
+echo looked
+"""
+
+
+class Running:
+    """A script that runs in a thread."""
+
+    def __init__(self, level: Level, script: str, **environment: str) -> None:
+        self.said = Said()
+        self.held = held_task("shell", {"script": script, "environment": environment})
+        self.answers: list[Answer] = []
+        around = Surroundings(self.said, isolation=Isolation(level))
+        self._thread = threading.Thread(target=lambda: self.answers.append(execute(self.held, around)))
+        self._thread.start()
+
+    def wait(self, of: Callable[[Said], object] = bool) -> None:
+        wait_until(lambda: of(self.said) or self.answers, "a line of the script")
+
+    def end(self) -> Answer:
+        self._thread.join(40)
+        return self.answers[0]
+
+    def stop(self) -> None:
+        self.held.stopped.set()
+        self.end()
+
+
+def works(level: Level) -> None:
+    """Skip where neither root nor the kernel allows a level; root of a machine has them all."""
+    if os.geteuid() != 0 and level != own_isolation().level:
+        pytest.skip(f"only root has {level}")
+
+
+@pytest.mark.parametrize("level", KEPT_APART)
+def test_a_script_neither_reads_nor_ends_another(level: Level) -> None:
+    works(level)
+    mark = secrets.token_hex(9)
+    keep = 'umask; echo "$SECRET" > /tmp/left; echo "$SECRET" > ~/left; echo "$HOME"'
+    script = f"{keep}; sleep 1000 & wait; echo over"
+    first = Running(level, script, SECRET=mark)
+    first.wait(lambda said: len(said) == 2)
+    second = Running(level, LOOK, ONE=mark[:9], TWO=mark[9:], FOLDER=first.said[1])
+    assert second.end().status in ("SUCCEEDED", "FAILED")
+    # `kill -1` ends whatever it may; in namespaces of its own it spares the shell that says the rest.
+    assert [line for line in second.said if line != "looked"] == []
+    assert not first.answers
+    assert first.said[1:] == [first.said[1]]
+    first.stop()
+
+
+def test_without_isolation_a_script_does_read_another() -> None:
+    mark = secrets.token_hex(9)
+    first = Running(Level.NONE, 'echo "$HOME"; sleep 1000', SECRET=mark)
+    first.wait()
+    look = LOOK.replace("kill -9 -1 2>/dev/null\n", "")
+    second = Running(Level.NONE, look, ONE=mark[:9], TWO=mark[9:], FOLDER=first.said[0])
+    second.end()
+    first.stop()
+    assert any(line.startswith("reads /proc/") for line in second.said)
+
+
+@pytest.mark.parametrize("level", list(Level))
+@pytest.mark.parametrize(
+    "escape",
+    [
+        "setsid sleep {nap} >/dev/null 2>&1 &",
+        "(setsid sh -c 'sleep {nap} & sleep {nap} &' &) ; sleep 0.2",
+        "nohup setsid sleep {nap} &",
+    ],
+)
+def test_what_leaves_its_session_ends_with_the_script(level: Level, escape: str) -> None:
+    works(level) if level is not Level.NONE else None
+    nap = unique_nap()
+    running = Running(level, f"{escape.format(nap=nap)}\nsleep 0.3; echo here; sleep 0.3")
+    running.wait()
+    assert sleepers(nap)
+    assert running.end().status == "SUCCEEDED"
+    assert not sleepers(nap)
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_scripts_end_with_the_agent_that_was_killed(level: Level) -> None:
+    works(level) if level is not Level.NONE else None
+    nap = unique_nap()
+    program = (
+        "import sys; from tests.agent.tasks import *; from delegates.agent.isolation import *;"
+        f"execute(held_task('shell', {{'script': 'setsid sleep {nap}'}}),"
+        f" Surroundings(Said(), isolation=Isolation(Level('{level}'))))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT) as agent:
+        wait_until(lambda: sleepers(nap), "the script")
+        agent.kill()
+    wait_until(lambda: not sleepers(nap), "the end of the script")
+
+
+@needs_root
+@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.USERS])
+def test_each_task_has_a_user_of_its_own_and_no_way_to_more_rights(level: Level) -> None:
+    script = "id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status | tr -s '\\t' ' '; sleep 1000"
+    running = [Running(level, script) for _ in range(3)]
+    for one in running:
+        one.wait(lambda said: len(said) == 4)
+        one.stop()
+    users = {int(one.said[0]) for one in running}
+    assert len(users) == 3
+    assert users <= set(RANGES[0])
+    assert running[0].said[1:] == ["CapEff: 0000000000000000", "CapBnd: 0000000000000000", "NoNewPrivs: 1"]
+
+
+@needs_root
+def test_what_a_user_left_in_shared_folders_is_gone_with_its_task(tmp_path: Path) -> None:
+    script = "at=/tmp/of-task-$$; mkdir -p $at/below; echo x > $at/below/file; echo x > /var$at; echo $$"
+    running = Running(Level.USERS, script)
+    assert running.end().status == "SUCCEEDED"
+    (number,) = running.said
+    assert not Path(f"/tmp/of-task-{number}").exists()
+    assert not Path(f"/var/tmp/of-task-{number}").exists()
+    # What others have in the same folder stays, and so does what a link of the task leads to.
+    shared, kept = tmp_path / "shared", tmp_path / "kept"
+    shared.mkdir()
+    kept.write_text("kept")
+    with lease_user() as user:
+        (shared / "link").symlink_to(kept)
+        os.lchown(shared / "link", user, user)
+        (shared / "other").write_text("other")
+        remove_files_of(user, (str(shared),))
+    assert [path.name for path in shared.iterdir()] == ["other"]
+    assert kept.read_text() == "kept"
+
+
+@needs_root
+@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.USERS])
+def test_a_task_cannot_have_files_read_that_it_may_not_read(level: Level, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("IMAGE\0of root\0")
+    secret.chmod(0o600)
+    # The trap of the prologue writes the outputs; this takes their place with a link before.
+    script = f"trap - EXIT; ln -sf {secret} ../out/outputs"
+    held = held_task("shell", {"script": script, "outputs": ["IMAGE"]})
+    answer = execute(held, Surroundings(Said(), isolation=Isolation(level)))
+    assert answer.result == {"exit_code": 0, "outputs": {}}
+
+
+@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.NAMESPACES])
+def test_folders_of_the_program_are_hidden_and_its_tools_are_shown(
+    level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works(level)
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    (home / "spool").mkdir()
+    (home / "spool" / "lines").write_text("of another")
+    (home / "bin" / "tool").write_text("#!/bin/sh\necho tool\n")
+    (home / "bin" / "tool").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home / 'bin'}:{os.environ['PATH']}")
+    said = Said()
+    script = f"tool; ls {home}; cat {home}/spool/lines; echo x > {home}/bin/tool; echo over"
+    held = held_task("shell", {"script": script})
+    execute(held, Surroundings(said, isolation=Isolation(level).hiding(home)))
+    assert said[:2] == ["tool", "bin"]
+    assert "of another" not in said
+    assert said[-1] == "over"
+    assert (home / "bin" / "tool").read_text().endswith("echo tool\n")
+
+
+def test_what_the_task_asks_to_be_loaded_is_not_loaded_by_the_agent() -> None:
+    said = Said()
+    held = held_task(
+        "shell", {"script": "echo over", "environment": {"LD_PRELOAD": "/nowhere.so", "PYTHONPATH": "/tmp"}}
+    )
+    assert execute(held, Surroundings(said)).status == "SUCCEEDED"
+    assert said[-1] == "over"
+
+
+@needs_root
+def test_what_works_is_found_out_by_trying() -> None:
+    python = [sys.executable, "-c", SAY_LEVEL]
+    few = [
+        "--bounding-set",
+        "-all," + ",".join(f"+{one}" for one in FARGATE.split(",")),
+        "--inh-caps",
+        "-all",
+    ]
+    found = [
+        subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        for command in (python, ["setpriv", *few, *python])
+    ]
+    assert found == ["users_and_namespaces", "users"]
+
+
+def test_a_level_that_does_not_work_here_refuses_the_task() -> None:
+    program = (
+        "from tests.agent.tasks import *; from delegates.agent.isolation import *;"
+        "answer = execute(held_task('shell', {'script': 'true'}),"
+        " Surroundings(Said(), isolation=Isolation(Level.USERS_AND_NAMESPACES)));"
+        "print(answer.error['code'], answer.error['capability'])"
+    )
+    command = [sys.executable, "-c", program]
+    if os.geteuid() == 0:
+        command = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-all", *command]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "NotIsolated True", done
+
+
+def test_a_nul_is_refused_before_anything_runs() -> None:
+    held = held_task("shell", {"script": "true", "environment": {"A": "b\0c"}})
+    assert error_of(execute(held, Surroundings(Said())))["code"] == "BadParameters"
