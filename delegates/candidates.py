@@ -35,6 +35,7 @@ def wanted_by(task: DelegateTask) -> Wanted:
         aws_account=task.aws_account,
         environment=task.environment,
         is_script=task.kind in DelegateTask.RUNS_CODE,
+        needs_isolation=task.kind in DelegateTask.ISOLATED,
     )
 
 
@@ -189,6 +190,9 @@ def _candidate(delegate: Delegate, work: _Work, now: datetime) -> Candidate:
         busy=sum(work.started[one.pk] for one in live) + work.offered,
         last_given=max(last, default=0),
         runs_scripts=settings.EMBEDDED or not delegate.is_built_in,
+        is_isolated=any(one.is_isolated for one in live),
+        shares_scripts=delegate.shares_scripts,
+        script_scopes=tuple(sorted({one.script_scope for one in live})),
     )
 
 

@@ -17,6 +17,7 @@ class Rule(StrEnum):
     BLOCKLIST = "not blocked"
     CAPACITY = "capacity"
     SCRIPTS = "scripts"
+    ISOLATION = "isolation"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Wanted:
     aws_account: str = ""
     environment: str = ""
     is_script: bool = False
+    needs_isolation: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class Candidate:
     missed: int = 0
     last_given: float = 0
     runs_scripts: bool = True
+    # Where no instance keeps tasks apart: the projects whose scripts they have run, "" of one that ran none.
+    is_isolated: bool = True
+    shares_scripts: bool = False
+    script_scopes: tuple[str, ...] = ()
 
     @property
     def is_rejected(self) -> bool:
@@ -100,7 +106,9 @@ def judge(wanted: Wanted, one: Candidate) -> tuple[Verdict, ...]:
     if not in_reach(wanted, one):
         return (_scope(wanted, one),)
     verdicts = tuple(rule(wanted, one) for rule in _RULES)
-    return (*verdicts, _scripts(wanted, one)) if wanted.is_script else verdicts
+    if wanted.is_script:
+        verdicts = (*verdicts, _scripts(wanted, one))
+    return (*verdicts, _isolation(wanted, one)) if wanted.needs_isolation else verdicts
 
 
 def _connected(wanted: Wanted, one: Candidate) -> Verdict:
@@ -195,6 +203,22 @@ def _scripts(wanted: Wanted, one: Candidate) -> Verdict:
     detail = "It runs scripts." if one.runs_scripts else "The built-in delegate of this Slipway runs none."
     remedy = "" if one.runs_scripts else "Install a delegate of your own."
     return Verdict(one.key, one.name, Rule.SCRIPTS, one.runs_scripts, detail, remedy)
+
+
+def _isolation(wanted: Wanted, one: Candidate) -> Verdict:
+    """Without isolation a script reads what others hold: one project's tasks at most run there."""
+    ok, remedy = True, ""
+    if one.is_isolated:
+        detail = "It keeps tasks apart."
+    elif one.shares_scripts:
+        detail = "It does not keep tasks apart; its setting lets projects share it."
+    elif ok := not one.script_scopes or any(scope in ("", wanted.scope) for scope in one.script_scopes):
+        detail = "It does not keep tasks apart; no other project has run scripts there."
+    else:
+        others = ", ".join(sorted(one.script_scopes))
+        detail = f"It does not keep tasks apart and has run scripts of {others}."
+        remedy = "Run it where it can isolate tasks, or let projects share it on its page."
+    return Verdict(one.key, one.name, Rule.ISOLATION, ok, detail, remedy)
 
 
 _RULES: tuple[Callable[[Wanted, Candidate], Verdict], ...] = (

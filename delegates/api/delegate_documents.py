@@ -50,6 +50,15 @@ class DelegateInstanceDocument(serializers.Serializer[Any]):
     cpu_system = serializers.FloatField(source="instance.cpu_system")
     memory_mib = serializers.FloatField(source="instance.memory_mib")
     clock_skew_seconds = serializers.FloatField(source="instance.clock_skew_seconds")
+    isolation = serializers.ChoiceField(
+        choices=DelegateInstance.Isolation.choices,
+        source="instance.isolation",
+        help_text="What keeps its tasks apart; empty of an agent that does not say.",
+    )
+    script_scope = serializers.CharField(
+        source="instance.script_scope",
+        help_text="Of an instance without isolation: the project whose scripts it has run.",
+    )
 
 
 class DelegateDocument(serializers.Serializer[Any]):
@@ -69,6 +78,10 @@ class DelegateDocument(serializers.Serializer[Any]):
     admission = serializers.ChoiceField(choices=Delegate.Admission.choices, source="delegate.admission")
     draining = serializers.BooleanField(source="delegate.draining")
     is_built_in = serializers.BooleanField(source="delegate.is_built_in")
+    shares_scripts = serializers.BooleanField(
+        source="delegate.shares_scripts",
+        help_text="Whether instances without isolation may run scripts of several projects.",
+    )
     tags = serializers.ListField(child=serializers.CharField(), source="facts.tags")
     own_tags = serializers.ListField(child=serializers.CharField(), source="delegate.tags")
     configuration = serializers.CharField(
@@ -104,6 +117,7 @@ class DelegateChange(serializers.Serializer[Any]):
         required=False,
     )
     configuration = serializers.CharField(required=False, max_length=int(NAME_CHARACTERS))
+    shares_scripts = serializers.BooleanField(required=False)
 
 
 class DelegateLogDocument(serializers.Serializer[Any]):

@@ -80,6 +80,7 @@ class OneDelegate(Route):
             delegate=found,
             description=given.get("description"),
             tags=given.get("tags"),
+            shares_scripts=given.get("shares_scripts"),
             configuration=_configuration_named(self, found, given.get("configuration")),
         )
         return _answer(_found(self, pk))

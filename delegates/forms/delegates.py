@@ -13,7 +13,7 @@ from web.page_forms import PageForm
 
 
 class DelegateForm(PageForm):
-    """Description, tags and configuration of a delegate."""
+    """Description, tags, configuration, and whether projects share it without isolation."""
 
     description = forms.CharField(
         required=False,
@@ -31,6 +31,13 @@ class DelegateForm(PageForm):
         required=False,
         empty_label="As it is",
         help_text="Its script runs when an agent starts; it may keep the delegate to some environments.",
+    )
+
+    shares_scripts = forms.BooleanField(
+        required=False,
+        label="Share without isolation",
+        help_text="Lets instances without isolation run scripts of several projects, which can then read "
+        "each other's secrets. Without it such an instance runs scripts of one project only.",
     )
 
     def __init__(self, *args: Any, person: Principal, delegate: Delegate, **kwargs: Any) -> None:

@@ -51,6 +51,8 @@ class Delegate(Named):
     )
     admission = models.CharField(max_length=16, choices=Admission, default=Admission.ENABLED)
     draining = models.BooleanField(default=False)
+    # Whether an instance that isolates nothing may run scripts of several projects all the same.
+    shares_scripts = models.BooleanField(default=False)
     is_built_in = models.BooleanField(default=False, editable=False)
     # What the wizard was told, without secrets.
     spec = models.JSONField(default=dict, blank=True)

@@ -29,6 +29,15 @@ class DelegateInstance(models.Model):
         POLLING = "POLLING", "Polling"
         NONE = "NONE", "None"
 
+    class Isolation(models.TextChoices):
+        """What keeps its tasks apart, in the words of the agent; older agents say nothing."""
+
+        USERS_AND_NAMESPACES = "users_and_namespaces", "Own user and namespaces for each task"
+        USERS = "users", "Own user for each task"
+        NAMESPACES = "namespaces", "Own namespaces for each task"
+        NONE = "none", "None"
+        UNKNOWN = "", "Not reported"
+
     delegate = models.ForeignKey(Delegate, on_delete=models.CASCADE, related_name="instances")
     key = models.CharField(max_length=512)
     # Ed25519, 32 bytes as base64; empty for agents that send none, whose instances are not bound.
@@ -59,6 +68,9 @@ class DelegateInstance(models.Model):
     memory_mib = models.FloatField(default=0)
     ecs = models.JSONField(default=dict, blank=True)
     clock_skew_seconds = models.FloatField(default=0)
+    isolation = models.CharField(max_length=24, choices=Isolation, blank=True, default=Isolation.UNKNOWN)
+    # Of an instance that isolates nothing: the path of the project whose scripts it has run.
+    script_scope = models.CharField(max_length=400, blank=True, default="")
 
     class Meta:
         constraints = [
@@ -76,6 +88,11 @@ class DelegateInstance(models.Model):
     def is_bound(self) -> bool:
         """Whether only the holder of a key pair can register as this instance while it lives."""
         return bool(self.public_key)
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether a task there sees nothing of another."""
+        return self.isolation not in (self.Isolation.NONE, self.Isolation.UNKNOWN)
 
 
 class InstanceSample(models.Model):

@@ -42,6 +42,8 @@ class DelegateTask(models.Model):
     OPEN = (Status.QUEUED, Status.STARTED)
     # What people wrote runs there.
     RUNS_CODE = (Kind.SHELL, Kind.TERRAFORM)
+    # Programs run there with secrets that no other project may read.
+    ISOLATED = (*RUNS_CODE, Kind.GIT)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=16, choices=Kind)

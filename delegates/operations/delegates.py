@@ -32,6 +32,7 @@ def update_delegate(
     description: str | None = None,
     tags: Sequence[str] | None = None,
     configuration: DelegateConfiguration | None = None,
+    shares_scripts: bool | None = None,
 ) -> Delegate:
     """Change what people say of a delegate; None leaves a thing as it is. Raises `BadInput`."""
     require(actor, EDIT, delegate)
@@ -42,10 +43,13 @@ def update_delegate(
         delegate.tags = clean_tags(tags)
     if configuration is not None and configuration.pk != delegate.configuration_id:
         delegate.configuration = _usable(delegate, configuration)
+    if shares_scripts is not None:
+        delegate.shares_scripts = shares_scripts
     if _shown(delegate) == before:
         return delegate
     with transaction.atomic():
-        delegate.save(update_fields=["description", "tags", "configuration", "updated_at"])
+        changed = ["description", "tags", "configuration", "shares_scripts", "updated_at"]
+        delegate.save(update_fields=changed)
         record(actor=actor, action="delegate.update", thing=delegate, before=before, after=_shown(delegate))
         tell(delegate.pk)
         notify_configuration([delegate.pk])
@@ -229,4 +233,5 @@ def _shown(delegate: Delegate) -> dict[str, Any]:
         "description": delegate.description,
         "tags": list(delegate.tags),
         "configuration": str(delegate.configuration) if delegate.configuration else None,
+        "shares_scripts": delegate.shares_scripts,
     }

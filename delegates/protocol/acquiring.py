@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import F
 
 from delegates.clock import database_now
+from delegates.isolation import may_run_beside_others, without_other_projects
 from delegates.models import Delegate, DelegateInstance, DelegateTask, TaskAttempt, TaskLogChunk
 from delegates.owners import Payload, owner_of
 from delegates.protocol.answers import asked_of
@@ -54,7 +55,8 @@ def take(instance: DelegateInstance, *, free: int) -> list[Taken]:
     most = min(free, instance.capacity - busy, MOST_AT_ONCE)
     if most <= 0:
         return []
-    offered = DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_to=instance.delegate_id)
+    queued = DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_to=instance.delegate_id)
+    offered = without_other_projects(instance, queued)
     ids = list(offered.order_by("queued_at", "pk").values_list("pk", flat=True)[:most])
     return [taken for pk in ids if (taken := take_one(instance, pk)) is not None]
 
@@ -63,6 +65,8 @@ def take(instance: DelegateInstance, *, free: int) -> list[Taken]:
 def take_one(instance: DelegateInstance, task_id: UUID, *, now: datetime | None = None) -> Taken | None:
     """Take one task; None where another was faster, or its owner does not want it done any more."""
     now = now or database_now()
+    if not may_run_beside_others(instance, task_id):
+        return None
     # The condition is all there is to it: who changes the row has the task.
     claimed = DelegateTask.objects.filter(
         pk=task_id,

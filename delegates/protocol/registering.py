@@ -34,6 +34,7 @@ from web.problems import Problem
 
 FLAVOURS = ("legacy", "v3", "")
 KINDS = tuple(kind for kind in Delegate.Kind.values if kind != Delegate.Kind.BUILT_IN)
+ISOLATIONS = tuple(value for value in DelegateInstance.Isolation.values if value)
 NOTABLE_SKEW_SECONDS = 30
 # Of a row that is made as its first claimant comes.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,6 +60,7 @@ class Registration:
     capacity: int
     ecs: dict[str, Any]
     skew_seconds: float
+    isolation: str = ""
 
 
 def register(request: AgentRequest) -> Reply:
@@ -106,6 +108,7 @@ def read_registration(fields: Fields) -> Registration:
             for name in ("cluster", "task_arn", "service", "family")
             if (fields.object("ecs") or {}).get(name)
         },
+        isolation=fields.choice("isolation", ISOLATIONS) if fields.body.get("isolation") else "",
         skew_seconds=0.0 if sent is None else round(sent - time.time(), 1),
     )
 
@@ -205,6 +208,7 @@ def _take_instance(said: Registration, delegate: Delegate, token: DelegateToken,
         "capacity": said.capacity,
         "ecs": storable(said.ecs),
         "clock_skew_seconds": said.skew_seconds,
+        "isolation": said.isolation,
         "token": token,
         "status": DelegateInstance.Status.REGISTERED,
         "connection": DelegateInstance.Connection.NONE,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -48,12 +49,19 @@ def delegate(request: PageRequest, pk: int) -> HttpResponse:
         "delegate": found,
         "facts": queries.facts(found, running, now, queries.last_ends([found]).get(found.pk)),
         "instances": queries.instance_facts(found, running, now),
+        "unisolated": _runs_unisolated_scripts(found),
         "rights": permissions_at(request.user, found),
         "tabs": TABS,
         "tab": tab.name,
         "part": f"delegates/parts/_{tab.name}.html",
     }
     return render(request, "delegates/delegate.html", content | tab.content(request, found, now))
+
+
+def _runs_unisolated_scripts(found: Delegate) -> bool:
+    if found.is_built_in and not settings.EMBEDDED:
+        return False
+    return any(not one.is_isolated for one in found.instances.all() if one.status in queries.EXPECTED)
 
 
 def _instances(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:

@@ -35,6 +35,7 @@ def edit_delegate(request: PageRequest, pk: int) -> HttpResponse:
         "description": found.description,
         "tags": ", ".join(found.tags),
         "configuration": found.configuration_id,
+        "shares_scripts": found.shares_scripts,
     }
     form = DelegateForm(posted(request), person=request.user, delegate=found, initial=values)
     if request.method == "POST" and form.is_valid():

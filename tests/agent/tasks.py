@@ -9,6 +9,13 @@ from typing import Any
 from delegates.agent.executors import Answer, Surroundings, execute
 from delegates.agent.work import Held, Task
 
+# What root may do in a container of Fargate; https://github.com/aws/containers-roadmap/issues/409
+_FARGATE = (
+    "chown,dac_override,fowner,fsetid,kill,setgid,setuid,setpcap,net_bind_service,net_raw,sys_chroot,mknod,"
+    "audit_write,setfcap"
+)
+AS_ON_FARGATE = ("setpriv", "--bounding-set", f"-all,+{_FARGATE.replace(',', ',+')}", "--inh-caps", "-all")
+
 
 class Said(list[str]):
     """A task's log in memory."""

@@ -9,7 +9,7 @@ from django.utils import timezone
 from connectors.models import Connector
 from delegates.models import AllowlistEntry, BlocklistEntry, Delegate, DelegateEvent, InstanceSample
 from delegates.queries.delegate_history import day_of
-from rbac.models import Scope, User
+from rbac.models import AuditEntry, Scope, User
 from tests.delegates.making import make_delegate, make_instance, make_task
 
 pytestmark = pytest.mark.django_db
@@ -176,3 +176,33 @@ def test_a_delegate_that_is_used_is_deleted_only_when_that_is_said(
     assert "Production" in refused.content.decode()
     browser.post(address, {"although_used": "on"})
     assert not Delegate.objects.filter(pk=delegate.pk).exists()
+
+
+def test_what_keeps_tasks_apart_is_shown_and_projects_may_be_let_share_what_does_not(
+    delegate: Delegate, browser: Client
+) -> None:
+    make_instance(delegate, isolation="users")
+    assert "Own user for each task" in text_of(browser, delegate)
+    assert "cannot keep tasks apart" not in text_of(browser, delegate)
+    make_instance(delegate, key="bare", isolation="none", script_scope="account/default/shop")
+    page = text_of(browser, delegate)
+    assert "runs scripts of account/default/shop" in page
+    assert "Each runs scripts of one project only" in page
+    edit = f"/delegates/{delegate.pk}/edit/"
+    assert "Share without isolation" in browser.get(edit).content.decode()
+    browser.post(edit, {"description": "", "tags": "prod", "shares_scripts": "on"})
+    assert "projects share them" in text_of(browser, delegate)
+    found = browser.get(f"/api/v1/delegates/{delegate.pk}").json()
+    assert found["shares_scripts"] is True
+    assert {one["isolation"]: one["script_scope"] for one in found["instances"]} == {
+        "users": "",
+        "none": "account/default/shop",
+    }
+    # By the API it is taken back, and written down as every change is.
+    changed = browser.patch(
+        f"/api/v1/delegates/{delegate.pk}", '{"shares_scripts": false}', content_type="application/json"
+    )
+    assert changed.json()["shares_scripts"] is False
+    before = AuditEntry.objects.latest("pk").before
+    assert before is not None
+    assert before["shares_scripts"] is True

@@ -39,8 +39,9 @@ def test_who_passes_a_rule_gets_the_task(
 ) -> None:
     decision = route(replace(WANTED, **wanted), [replace(EU, **candidate)])
     assert decision.chosen is not None
-    # Only of scripts is it asked who runs scripts.
-    assert [one.rule for one in decision.verdicts] == [one for one in Rule if one is not Rule.SCRIPTS]
+    # Only of scripts is it asked who runs scripts, and only of what needs it who keeps tasks apart.
+    others = (Rule.SCRIPTS, Rule.ISOLATION)
+    assert [one.rule for one in decision.verdicts] == [one for one in Rule if one not in others]
     assert not any(one.remedy for one in decision.verdicts)
 
 
@@ -180,3 +181,25 @@ def test_scripts_never_go_to_a_delegate_that_runs_none() -> None:
     own = Candidate(key=2, name="own", scope=PROJECT, busy=9)
     assert route(Wanted(PROJECT, is_script=True), [built_in, own]).chosen == own
     assert route(Wanted(PROJECT), [built_in]).chosen == built_in
+
+
+@pytest.mark.parametrize(
+    ("candidate", "ok"),
+    [
+        ({"is_isolated": True, "script_scopes": ("account/acme/other",)}, True),
+        ({"is_isolated": False, "script_scopes": ("",)}, True),
+        ({"is_isolated": False, "script_scopes": (PROJECT,)}, True),
+        ({"is_isolated": False, "script_scopes": ("account/acme/other", PROJECT)}, True),
+        ({"is_isolated": False, "script_scopes": ("account/acme/other",)}, False),
+        ({"is_isolated": False, "script_scopes": ("account/acme/other",), "shares_scripts": True}, True),
+    ],
+)
+def test_who_cannot_keep_tasks_apart_works_for_one_project(candidate: dict[str, Any], ok: bool) -> None:
+    decision = route(replace(WANTED, needs_isolation=True), [replace(EU, **candidate)])
+    (verdict,) = [one for one in decision.verdicts if one.rule is Rule.ISOLATION]
+    assert verdict.ok is ok
+    assert bool(verdict.remedy) is not ok
+    if not ok:
+        assert "account/acme/other" in decision.sentence
+        # Another instance may come.
+        assert not decision.impossible

@@ -1,6 +1,9 @@
 """The step that runs a script at a delegate: its environment, outputs, log and end."""
 
-from pathlib import Path
+import itertools
+import socketserver
+import threading
+from collections.abc import Iterator
 from textwrap import indent
 
 import pytest
@@ -213,14 +216,31 @@ def test_a_secret_that_nobody_made_is_refused_when_saved(write: Write) -> None:
     assert "There is no secret tokne" in str(refused.value.errors)
 
 
+@pytest.fixture
+def visits() -> Iterator[int]:
+    """The port of a server that counts its visitors and tells each its number."""
+    numbers = itertools.count(1)
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(f"{next(numbers)}\n".encode())
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
 def test_a_script_that_failed_is_run_again_where_the_pipeline_says_so(
-    write: Write, drive: Drive, worker: Worker, tmp_path: Path
+    write: Write, drive: Drive, worker: Worker, visits: int
 ) -> None:
     again = (
         "\n    failureStrategies: [{onFailure: {errors: [AllErrors], action: "
         "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}}}]"
     )
-    script = f"echo try >> {tmp_path}/tries; [ $(wc -l < {tmp_path}/tries) = 2 ] && echo well"
+    script = f"read -r visit < /dev/tcp/127.0.0.1/{visits}; [ $visit = 2 ] && echo well"
     ready = write(pipeline_text(stage_text(script_step(script, more=again))))
     execution = serve_until_over(drive, ready.start(), worker)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure

@@ -85,7 +85,8 @@ def _remove_below(folder: str, user: int) -> None:
 def _remove(entry: "DirEntry[str]", user: int) -> None:
     status = lstat(entry.path)
     is_folder = stat.S_ISDIR(status.st_mode)
-    if status.st_uid == user:
+    # The folder of a workspace is the group's only.
+    if user in (status.st_uid, status.st_gid):
         if is_folder:
             shutil.rmtree(entry.path, ignore_errors=True)
         else:

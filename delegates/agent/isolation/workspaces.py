@@ -171,6 +171,8 @@ def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterato
     with contextlib.ExitStack() as kept:
         user = kept.enter_context(lease_user()) if isolation.level.has_users else None
         if user is not None:
+            # Before too: an agent that was killed has not tidied up.
+            remove_files_of(user)
             kept.callback(remove_files_of, user)
         made = tempfile.TemporaryDirectory(prefix="slipway-", ignore_cleanup_errors=True)
         folder = Path(kept.enter_context(made)).resolve()

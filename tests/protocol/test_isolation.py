@@ -1,0 +1,93 @@
+"""An instance that cannot keep tasks apart runs scripts of one project in its life, unless it is let."""
+
+import pytest
+
+from delegates.models import DelegateInstance, DelegateTask, DelegateToken
+from delegates.operations.delegates import update_delegate
+from rbac.models import Scope, User
+from tests.delegates.making import make_task, make_token
+from tests.protocol.agents import Agent, ask, registered, registration
+from web.problems import BadInput
+
+pytestmark = pytest.mark.django_db
+SHELL, GIT, AWS = DelegateTask.Kind.SHELL, DelegateTask.Kind.GIT, DelegateTask.Kind.AWS
+
+
+@pytest.fixture
+def token(account: Scope) -> DelegateToken:
+    """Of the account, whose delegates all projects use."""
+    return make_token(account)
+
+
+def taken(agent: Agent, scope: Scope, kind: str, **values: object) -> dict[str, object] | None:
+    """Offer a task of a project to an agent; what it is given when it asks."""
+    make_task(scope, kind=kind, offered_to=agent.instance.delegate, payload="{}", **values)
+    given = agent.acquire()
+    return given[0] if given else None
+
+
+@pytest.mark.parametrize("said", [{"isolation": "none"}, {}])
+def test_without_isolation_scripts_of_one_project_are_all_that_run(
+    token: DelegateToken, project: Scope, other_project: Scope, said: dict[str, str]
+):
+    agent = registered(token, **said)
+    first = taken(agent, project, SHELL)
+    assert first is not None
+    assert DelegateInstance.objects.get().script_scope == project.path
+    agent.complete(first)
+    # Never another project's, also after the agent registered again; what runs no program may.
+    agent = registered(token, **said)
+    for kind in (SHELL, DelegateTask.Kind.TERRAFORM, GIT):
+        assert taken(agent, other_project, kind) is None
+    assert taken(agent, other_project, AWS) is not None
+    assert taken(agent, project, DelegateTask.Kind.TERRAFORM) is not None
+
+
+def test_another_instance_of_the_delegate_may_work_for_another_project(
+    token: DelegateToken, project: Scope, other_project: Scope
+):
+    first = registered(token, isolation="none")
+    second = registered(token, isolation="none", instance_key="host-2/10.0.0.2", hostname="host-2")
+    assert taken(first, project, SHELL) is not None
+    assert taken(first, other_project, SHELL) is None
+    assert second.acquire() != []
+
+
+def test_a_script_waits_until_the_fetch_of_another_project_has_ended(
+    token: DelegateToken, project: Scope, other_project: Scope
+):
+    agent = registered(token, isolation="none")
+    fetch = taken(agent, other_project, GIT)
+    assert fetch is not None
+    assert taken(agent, project, SHELL) is None
+    # It was refused and left nothing behind.
+    assert DelegateInstance.objects.get().script_scope == ""
+    agent.complete(fetch)
+    assert agent.acquire() != []
+
+
+@pytest.mark.parametrize("isolation", ["users_and_namespaces", "users", "namespaces"])
+def test_with_isolation_projects_share_an_instance(
+    token: DelegateToken, project: Scope, other_project: Scope, isolation: str
+):
+    agent = registered(token, isolation=isolation)
+    assert taken(agent, project, SHELL) is not None
+    assert taken(agent, other_project, SHELL) is not None
+    assert DelegateInstance.objects.get().script_scope == ""
+
+
+def test_an_administrator_may_let_projects_share_it(
+    token: DelegateToken, project: Scope, other_project: Scope, admin: User
+):
+    agent = registered(token, isolation="none")
+    assert taken(agent, project, SHELL) is not None
+    assert taken(agent, other_project, SHELL) is None
+    update_delegate(actor=admin, delegate=agent.instance.delegate, shares_scripts=True)
+    assert agent.acquire() != []
+
+
+def test_an_isolation_that_nobody_knows_is_refused(token: DelegateToken):
+    with pytest.raises(
+        BadInput, match="isolation must be one of users_and_namespaces, users, namespaces, none"
+    ):
+        ask("register", registration(isolation="perfect"), token.value)
