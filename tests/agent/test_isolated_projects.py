@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from delegates.models import DelegateInstance, DelegateTask, account_id
-from delegates.operations.tasks import submit_task
+from delegates.operations.tasks import abort_task, submit_task
 from delegates.operations.tokens import create_token
 from rbac.models import Scope, User
 from tests.agent.tasks import AS_ON_FARGATE, sleepers, unique_nap
@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="gives and takes rights that only root has"),
 ]
 Submit = Callable[..., DelegateTask]
-STAY = 'echo "$SECRET" > /tmp/$NAME; echo "$SECRET" > ~/$NAME; echo "$HOME"; sleep {nap} & wait; echo over'
+STAY = 'echo "$SECRET" > /tmp/of-$$; echo "$SECRET" > ~/left; echo "$HOME"; sleep {nap} & wait; echo over'
 LOOK = """
 for at in /proc/[0-9]*/environ; do
   if grep -qs "$ONE$TWO" "$at"; then echo "reads $at"; fi
@@ -80,7 +80,7 @@ def test_scripts_of_two_projects_at_once_find_nothing_of_each_other(
     assert instance.get().isolation == isolation
 
     secret, nap, escaped = "canary" + os.urandom(9).hex(), unique_nap(), unique_nap()
-    first = submit(project, STAY.format(nap=nap), SECRET=secret, NAME="left")
+    first = submit(project, STAY.format(nap=nap), SECRET=secret)
     wait_until(lambda: log_of(first), "the first script")
     (folder,) = log_of(first)
     look = LOOK.replace("{nap}", escaped)
@@ -95,3 +95,6 @@ def test_scripts_of_two_projects_at_once_find_nothing_of_each_other(
     assert first.status == DelegateTask.Status.STARTED
     assert sleepers(nap)
     assert log_of(first) == [folder]
+    abort_task(actor=admin, task=first)
+    assert ended(first).status == DelegateTask.Status.ABORTED
+    assert not sleepers(nap)
