@@ -146,6 +146,10 @@ def test_what_a_user_left_in_shared_folders_is_gone_with_its_task(tmp_path: Path
     (number,) = running.said
     assert not Path(f"/tmp/of-task-{number}").exists()
     assert not Path(f"/var/tmp/of-task-{number}").exists()
+    shared_memory = Running(Level.USERS, "ipcmk -M 64 >/dev/null && id -u")
+    assert shared_memory.end().status == "SUCCEEDED"
+    rows = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
+    assert shared_memory.said[0] not in [row[rows[0].index("cuid")] for row in rows[1:]]
     # What others have in the same folder stays, and so does what a link of the task leads to.
     shared, kept = tmp_path / "shared", tmp_path / "kept"
     shared.mkdir()

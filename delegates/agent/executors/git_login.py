@@ -110,7 +110,13 @@ class Login:
         parts = urlsplit(self.entrance.url)
         port, user = str(self.entrance.place.port), unquote(parts.username or "git")
         asking = ["-o", "PreferredAuthentications=none", "-p", port, "-l", user, self.entrance.place.host]
-        command = [*_ssh_to(self.entrance.place, self.home / "offered", "accept-new"), *asking]
+        command = [
+            "/bin/sh",
+            "-c",
+            'exec "$0" "$@"',
+            *_ssh_to(self.entrance.place, self.home / "offered", "accept-new"),
+            *asking,
+        ]
         with self.workspace.start(command, self._own()) as process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_PROBE_SECONDS)

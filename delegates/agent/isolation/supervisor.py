@@ -99,29 +99,44 @@ class _Supervised:
         deadline = time.monotonic() + END_SECONDS
         while time.monotonic() < deadline:
             if not self._plan["namespaces"]:
-                end_processes(self._plan["user"], os.getpid())
+                _end_processes(self._plan["user"], os.getpid())
             if self._collect():
                 return
             time.sleep(0.002)
 
 
-def end_processes(user: int | None, ancestor: int) -> None:
-    """Kill all that a user runs, or all that descends from a process."""
+def _end_processes(user: int | None, ancestor: int) -> None:
+    """Kill all that a user runs and remove its System V IPC, or kill what descends from a process."""
     if user is None:
         for pid in _descendants(ancestor):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         return
     if (pid := os.fork()) == 0:
-        with contextlib.suppress(OSError):
+        # Modules that are not loaded by now may lie where this user reads nothing.
+        with contextlib.suppress(OSError, ValueError, LookupError):
             os.setgroups([])
             os.setresgid(user, user, user)
             os.setresuid(user, user, user)
             # All of this user at one moment, so that none escapes by multiplying.
-            os.kill(-1, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
+            _remove_ipc(user)
         os._exit(0)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
+
+
+def _remove_ipc(user: int) -> None:
+    """Remove what a user has made: it outlives processes, and the next task of this user would find it."""
+    for kind in ("shm", "sem", "msg"):
+        with contextlib.suppress(OSError), open(f"/proc/sysvipc/{kind}", encoding="utf-8") as file:
+            columns = file.readline().split()
+            for line in file:
+                row = dict(zip(columns, line.split(), strict=False))
+                if row["cuid"] == str(user):
+                    # IPC_RMID is 0, and so is each further argument that it ignores.
+                    getattr(_libc, f"{kind}ctl")(int(row[f"{kind}id" if kind != "msg" else "msqid"]), 0, 0)
 
 
 def _descendants(ancestor: int) -> list[int]:
@@ -285,7 +300,7 @@ def _exit_code(status: int) -> int:
 
 
 def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
 
