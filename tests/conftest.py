@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.fixtures.browser",
     "tests.fixtures.agents",
     "tests.fixtures.provider",
+    "tests.fixtures.gates",
     "tests.fixtures.git",
     "tests.fixtures.ssh",
     "tests.fixtures.terraform_cloud",

@@ -1,7 +1,6 @@
 """A cluster that a real agent makes by a script, and the deployment that it then makes there."""
 
 import json
-import sys
 
 import pytest
 
@@ -13,6 +12,7 @@ from deployments.operations import run_pipeline
 from rbac.models import Scope, User
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work
+from tests.fixtures.gates import create_cluster
 from tests.flow.conftest import pipeline_text
 from tests.provisioning.conftest import OUTPUTS, script_step, staged, writing
 
@@ -21,10 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def _script(work: Work) -> str:
     """The agent's own credentials stay with it: a script that needs some gets them as any other does."""
-    keys = {"aws_access_key_id": "AKIASANDBOX", "aws_secret_access_key": "x", "region_name": "us-east-1"}
-    said = ", ".join(f"{name}={value!r}" for name, value in {**keys, "endpoint_url": work.aws.url}.items())
-    program = f"import boto3; boto3.client('ecs', {said}).create_cluster(clusterName='orders')"
-    return f'{sys.executable} -c "{program}"\n{writing(**OUTPUTS)}'
+    return f"{create_cluster(work.aws.url, 'orders')}\n{writing(**OUTPUTS)}"
 
 
 def test_an_agent_makes_the_cluster_and_then_deploys_into_it(work: Work, start: StartDying) -> None:

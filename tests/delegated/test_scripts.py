@@ -1,8 +1,5 @@
 """A script that a real agent runs: its lines arrive while it runs, and an abort ends it."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from deployments.authoring import save_pipeline
@@ -10,8 +7,10 @@ from deployments.log import all_lines
 from deployments.models import Execution, Pipeline
 from deployments.operations import abort_execution, run_pipeline
 from rbac.models import Scope, User
+from tests.agent.tasks import sleepers, unique_nap
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work
+from tests.fixtures.gates import Gate
 from tests.fixtures.processes import wait_until
 from tests.flow.conftest import pipeline_text, stage_text
 from tests.steps.test_script import script_step
@@ -30,44 +29,36 @@ def _says(execution: Execution, text: str) -> bool:
 
 
 def test_what_a_script_prints_is_seen_at_once_and_an_abort_ends_it(
-    work: Work, start: StartDying, tmp_path: Path
+    work: Work, start: StartDying, gate: Gate
 ) -> None:
     start("one")
-    gate, pid = tmp_path / "gate", tmp_path / "pid"
-    script = f'echo $$ > {pid}\necho "the first line"\nwhile [ ! -e {gate} ]; do sleep 0.1; done\necho over'
+    nap = unique_nap()
+    script = f'sleep {nap} &\necho "the first line"\n{gate.passing}\necho over'
     execution = run_pipeline(actor=work.deployer, pipeline=_saved(script))
     wait_until(lambda: _says(execution, "the first line"), "the first line", 60)
     assert not Execution.objects.get(pk=execution.pk).is_over
-    gate.touch()
+    gate.is_open.set()
     assert work.until_over(execution).status == "SUCCESS", execution.failure
     assert _says(execution, "over")
+    assert not sleepers(nap)
 
-    gate.unlink()
-    pid.unlink()
+    gate.is_open.clear()
     again = run_pipeline(actor=work.deployer, pipeline=execution.pipeline)
-    wait_until(pid.exists, "the second script", 60)
+    wait_until(lambda: gate.visitors == 2 and sleepers(nap), "the second script", 60)
     abort_execution(actor=work.deployer, execution=again)
     assert work.until_over(again).status == "ABORTED"
-
-    def is_gone() -> bool:
-        try:
-            os.kill(int(pid.read_text() or "0"), 0)
-        except ProcessLookupError:
-            return True
-        return False
-
-    wait_until(is_gone, "the end of the script", 60)
+    wait_until(lambda: not sleepers(nap), "the end of the script", 60)
 
 
 @pytest.mark.parametrize("dies_at", ["task.acquired:shell"])
 def test_a_script_whose_agent_dies_fails_and_is_never_begun_again(
-    work: Work, start: StartDying, tmp_path: Path, dies_at: str
+    work: Work, start: StartDying, gate: Gate, dies_at: str
 ) -> None:
     dying = start("one", dies_at=dies_at)
-    execution = run_pipeline(actor=work.deployer, pipeline=_saved(f"echo x >> {tmp_path}/count"))
+    execution = run_pipeline(actor=work.deployer, pipeline=_saved(gate.passing))
     wait_until(lambda: not dying.is_alive, f"the death at {dies_at}", 60)
     start("two")
     work.until_over(execution)
     assert execution.failure is not None
     assert execution.failure["code"] == "DELEGATE_LOST"
-    assert not (tmp_path / "count").exists()
+    assert gate.visitors == 0

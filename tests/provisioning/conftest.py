@@ -1,7 +1,6 @@
 """Stages that make their cluster by a script, and then deploy into it."""
 
 import json
-import sys
 from collections.abc import Callable
 from textwrap import indent
 
@@ -13,6 +12,7 @@ from deployments.models import Environment, Infrastructure
 from rbac.models import User
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
+from tests.fixtures.gates import create_cluster
 from tests.flow.conftest import DEPLOY, write
 from tests.steps.conftest import Worker, worker
 
@@ -60,10 +60,7 @@ def writing(**outputs: object) -> str:
 def making(drive: Drive, **outputs: object) -> str:
     """A script that makes the cluster of `cluster_name` in the sandbox, and hands on its outputs."""
     cluster, region = outputs["cluster_name"], outputs["region_name"]
-    account = f"endpoint_url='{drive.sandbox.url}', region_name='{region}'"
-    keys = "aws_access_key_id='AKIASANDBOX', aws_secret_access_key='x'"
-    program = f"import boto3; boto3.client('ecs', {account}, {keys}).create_cluster(clusterName='{cluster}')"
-    return f'{sys.executable} -c "{program}"\n{writing(**outputs)}'
+    return f"{create_cluster(drive.sandbox.url, str(cluster), str(region))}\n{writing(**outputs)}"
 
 
 def staged(provisioner: str, steps: str = DEPLOY, *, place: str = "made", name: str = "app") -> str:

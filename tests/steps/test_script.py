@@ -1,9 +1,5 @@
 """The step that runs a script at a delegate: its environment, outputs, log and end."""
 
-import itertools
-import socketserver
-import threading
-from collections.abc import Iterator
 from textwrap import indent
 
 import pytest
@@ -21,6 +17,7 @@ from deployments.operations import abort_execution
 from deployments.states import CallState
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
+from tests.fixtures.gates import Gate
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Worker
 from tests.watching.marker import planted
@@ -216,31 +213,15 @@ def test_a_secret_that_nobody_made_is_refused_when_saved(write: Write) -> None:
     assert "There is no secret tokne" in str(refused.value.errors)
 
 
-@pytest.fixture
-def visits() -> Iterator[int]:
-    """The port of a server that counts its visitors and tells each its number."""
-    numbers = itertools.count(1)
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            self.request.sendall(f"{next(numbers)}\n".encode())
-
-    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
-
-
 def test_a_script_that_failed_is_run_again_where_the_pipeline_says_so(
-    write: Write, drive: Drive, worker: Worker, visits: int
+    write: Write, drive: Drive, worker: Worker, gate: Gate
 ) -> None:
     again = (
         "\n    failureStrategies: [{onFailure: {errors: [AllErrors], action: "
         "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}}}]"
     )
-    script = f"read -r visit < /dev/tcp/127.0.0.1/{visits}; [ $visit = 2 ] && echo well"
+    gate.is_open.set()
+    script = f"{gate.passing}; [ $visit = 2 ] && echo well"
     ready = write(pipeline_text(stage_text(script_step(script, more=again))))
     execution = serve_until_over(drive, ready.start(), worker)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure

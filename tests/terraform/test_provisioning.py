@@ -1,12 +1,12 @@
 """A stage whose cluster a configuration in Git makes: deployed into, previewed, and gone back from."""
 
 import json
-from urllib.parse import urlsplit
 
 import pytest
 
 from deployments.models import Call, StepExecution
 from tests.deployments.driving import Drive
+from tests.fixtures.gates import create_cluster
 from tests.fixtures.git import GitServer, git_server
 from tests.flow.conftest import DEPLOY, Write, pipeline_text
 from tests.provisioning.conftest import Place, place, staged
@@ -50,27 +50,10 @@ output "region_name" {
 }
 """
 
-_CLUSTER = '{"clusterName": "orders"}'
-
 
 def _step(states: States, drive: Drive) -> str:
     """Makes the cluster in the sandbox by a program that the configuration runs."""
-    at = urlsplit(drive.sandbox.url)
-    # Without a program of the test's own user: whoever does the task need not be allowed to run that.
-    lines = [
-        "POST / HTTP/1.1",
-        f"Host: {at.netloc}",
-        "X-Amz-Target: AmazonEC2ContainerServiceV20141113.CreateCluster",
-        "Content-Type: application/x-amz-json-1.1",
-        "Authorization: AWS4-HMAC-SHA256 Credential=AKIASANDBOX/20260101/us-east-1/ecs/aws4_request, "
-        "SignedHeaders=host, Signature=x",
-        f"Content-Length: {len(_CLUSTER)}",
-        "Connection: close",
-        "",
-        _CLUSTER,
-    ]
-    request = "\\r\\n".join(lines).replace('"', '\\"')
-    command = f"bash -c 'exec 3<>/dev/tcp/{at.hostname}/{at.port}; printf \"{request}\" >&3; cat <&3'"
+    command = create_cluster(drive.sandbox.url, "orders")
     backend = "".join(f"\n        {line}" for line in states.backend().splitlines())
     return f"""
 - step:
