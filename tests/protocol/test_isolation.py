@@ -1,9 +1,16 @@
 """An instance that cannot keep tasks apart runs scripts of one project in its life, unless it is let."""
 
-import pytest
+import json
+from pathlib import Path
 
+import pytest
+from pytest_django import Settings
+
+from delegates.agent.isolation import own_isolation
+from delegates.clock import database_now
 from delegates.models import DelegateInstance, DelegateTask, DelegateToken
 from delegates.operations.delegates import update_delegate
+from delegates.protocol import built_in
 from rbac.models import Scope, User
 from tests.delegates.making import make_task, make_token
 from tests.protocol.agents import Agent, ask, registered, registration
@@ -91,3 +98,26 @@ def test_an_isolation_that_nobody_knows_is_refused(token: DelegateToken):
         BadInput, match="isolation must be one of users_and_namespaces, users, namespaces, none"
     ):
         ask("register", registration(isolation="perfect"), token.value)
+
+
+def test_the_workers_isolate_what_they_run_themselves_and_hide_the_state_of_slipway(
+    project: Scope, settings: Settings, tmp_path: Path
+):
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "slipway.sqlite3").write_text("everybody's secrets")
+    settings.EMBEDDED, settings.HOME, settings.GIT_CACHE = True, state, state / "repositories"
+    worker = built_in.beat(database_now())
+    assert worker is not None
+    assert worker.isolation == own_isolation().level
+    script = f"cat {state}/slipway.sqlite3; echo over"
+    task = make_task(
+        project, kind=SHELL, offered_to=worker.delegate, payload=json.dumps({"script": script}), owner=""
+    )
+    assert built_in.run(task.pk)
+    task.refresh_from_db()
+    assert task.status == DelegateTask.Status.SUCCEEDED, task.error
+    lines = [one["text"] for chunk in task.log_chunks.all() for one in json.loads(chunk.lines)]
+    assert lines[-1] == "over"
+    if own_isolation().level.has_namespaces:
+        assert "everybody's secrets" not in lines
