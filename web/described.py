@@ -1,5 +1,6 @@
 """What the description of the API says beside what its serializers say by themselves."""
 
+import threading
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, cast
@@ -11,6 +12,7 @@ from web.described_fields import say_what_is_sent
 from web.problems import MEDIA_TYPE
 
 _SCHEMAS = "#/components/schemas/"
+_GENERATION = threading.Lock()
 PROBLEM: dict[str, Any] = {
     "type": "object",
     "description": "Why something was refused.",
@@ -42,9 +44,15 @@ class Description(SchemaGenerator):
         return for_everybody() if public else cast(dict[str, Any], super().get_schema(request, public))
 
 
-@cache
 def for_everybody() -> dict[str, Any]:
-    """The description, the same object each time; nobody changes it."""
+    """Return the description, the same object each time; nobody changes it."""
+    # The generator loads its extensions into globals without a lock: a second one beside it fails.
+    with _GENERATION:
+        return _generate()
+
+
+@cache
+def _generate() -> dict[str, Any]:
     return cast(dict[str, Any], SchemaGenerator().get_schema(None, public=True))
 
 
