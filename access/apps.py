@@ -1,5 +1,6 @@
-"""Registers the app; its tables are those of `rbac`."""
+"""Registers the app, whose tables are those of `rbac`, and the library's list of sessions."""
 
+from allauth.usersessions.apps import UserSessionsConfig
 from django.apps import AppConfig
 
 
@@ -7,3 +8,11 @@ class AccessAppConfig(AppConfig):
     """The pages and routes of access."""
 
     name = "access"
+    default = True
+
+
+class SessionListConfig(UserSessionsConfig):
+    """The list of sessions without what the library does by itself, which would write their keys down."""
+
+    def ready(self) -> None:
+        """Leave its signals alone: `access.people.sessions` fills the list."""

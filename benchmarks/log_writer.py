@@ -13,7 +13,6 @@ django.setup()
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -26,6 +25,7 @@ from deployments.models import Execution, Pipeline
 from guards.masks import Mask
 from guards.output import Output
 from rbac.models import Scope, User
+from web.sessions import SessionStore
 
 BATCH_SECONDS = 0.1
 ROWS_TABLE = """CREATE TABLE IF NOT EXISTS bench_line (

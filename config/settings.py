@@ -39,7 +39,7 @@ INSTALLED_APPS = [
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
     "allauth.mfa",
-    "allauth.usersessions",
+    "access.apps.SessionListConfig",
     "web",
     "rbac",
     "access",

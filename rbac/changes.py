@@ -37,14 +37,17 @@ def access_changed(*people: int | None) -> None:
     _on_commit({"type": "access.changed", "people": concerned, "sessions": []})
 
 
-def session_ended(session_key: str) -> None:
+def session_ended(key_hash: str) -> None:
     """After the commit under way, have the connections of this session checked again."""
-    _on_commit({"type": "access.changed", "people": [], "sessions": [mark_of(session_key)]})
+    _on_commit({"type": "access.changed", "people": [], "sessions": [key_hash]})
 
 
-def mark_of(session_key: str) -> str:
-    """What a session is called in messages: whoever reads one cannot use it as a cookie."""
-    return hashlib.sha256(session_key.encode()).hexdigest()
+def hash_session_key(session_key: str) -> str:
+    """Return what stands for a session in the database and in messages: 40 hexadecimal digits.
+
+    Whoever reads one cannot use it as a cookie. Keys are random, so that a hash needs no salt.
+    """
+    return hashlib.sha256(session_key.encode()).hexdigest()[:40]
 
 
 def follow(action: str, thing: Model) -> None:

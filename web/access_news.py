@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 
 from channels.db import database_sync_to_async
 
-from rbac.changes import GROUP, mark_of
+from rbac.changes import GROUP, hash_session_key
 from rbac.models import User
 from web.listening import listen
 from web.sessions import people_of
@@ -40,7 +40,7 @@ class Attention:
     def __init__(self, watcher: Watcher, session_key: str) -> None:
         self.watcher = watcher
         self.key = session_key
-        self.session = mark_of(session_key)
+        self.session = hash_session_key(session_key)
         self.person: int | None = None
         # Set while nothing has changed since the last look: until then nothing more is shown.
         self.settled = asyncio.Event()

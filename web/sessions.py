@@ -1,26 +1,68 @@
-"""Sessions in the database that tell open connections of their end, and whose they are."""
+"""Sessions in the database, under hashes of their keys, and the people who are signed in with them."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, load_backend
 from django.contrib.sessions.backends import db
+from django.contrib.sessions.base_session import AbstractBaseSession
+from django.contrib.sessions.models import Session
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from rbac.changes import session_ended
+from rbac.changes import hash_session_key, session_ended
 from rbac.models import User
 
 
 class SessionStore(db.SessionStore):
-    """A session; who signs out, or is signed out, loses the sockets that were opened with it too."""
+    """A session whose key only its browser has: who reads the database cannot sign in with what is there.
 
-    def delete(self, session_key: Any = None) -> None:
-        key = session_key or self.session_key
-        super().delete(session_key)
-        if key:
-            session_ended(key)
+    Its end closes the sockets that were opened with it too.
+    """
+
+    def exists(self, session_key: str) -> bool:
+        return bool(super().exists(hash_session_key(session_key)))
+
+    def create_model_instance(self, data: dict[str, Any]) -> AbstractBaseSession:
+        row = super().create_model_instance(data)
+        row.session_key = hash_session_key(row.session_key)
+        return row
+
+    def delete(self, session_key: str | None = None) -> None:
+        if key := session_key or self.session_key:
+            end_session(hash_session_key(key))
+
+    def _get_session_from_db(self) -> Session | None:
+        row = _open_sessions([hash_session_key(self.session_key or "")]).first()
+        if row is None:
+            self._session_key = None
+        return row
+
+    # Django's own would look for the key itself.
+    async def aload(self) -> dict[str, Any]:
+        return await sync_to_async(self.load)()
+
+    async def asave(self, must_create: bool = False) -> None:
+        await sync_to_async(self.save)(must_create)
+
+    async def aexists(self, session_key: str) -> bool:
+        return await sync_to_async(self.exists)(session_key)
+
+    async def adelete(self, session_key: str | None = None) -> None:
+        await sync_to_async(self.delete)(session_key)
+
+
+def end_session(key_hash: str) -> None:
+    """Delete a session and have the sockets closed that were opened with it."""
+    Session.objects.filter(session_key=key_hash).delete()
+    session_ended(key_hash)
+
+
+def _open_sessions(key_hashes: Collection[str]) -> QuerySet[Session]:
+    return Session.objects.filter(session_key__in=key_hashes, expire_date__gt=timezone.now())
 
 
 def people_of(session_keys: Collection[str]) -> dict[str, User]:
@@ -29,8 +71,8 @@ def people_of(session_keys: Collection[str]) -> dict[str, User]:
     Left out are those that ended, whose person was switched off, and whose password is another one now.
     """
     store = SessionStore()
-    rows = store.model.objects.filter(session_key__in=list(session_keys), expire_date__gt=timezone.now())
-    sessions = {row.session_key: store.decode(row.session_data) for row in rows}
+    keys = {hash_session_key(key): key for key in session_keys}
+    sessions = {keys[row.session_key]: store.decode(row.session_data) for row in _open_sessions(keys)}
     users = User.objects.in_bulk({int(one[SESSION_KEY]) for one in sessions.values() if SESSION_KEY in one})
     found = {key: users.get(int(one.get(SESSION_KEY, 0))) for key, one in sessions.items()}
     return {key: user for key, user in found.items() if user is not None and _is_open_to(user, sessions[key])}

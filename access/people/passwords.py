@@ -2,7 +2,6 @@
 
 from urllib.parse import urljoin
 
-from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth.tokens import default_token_generator
 from django.core.mail import send_mail
@@ -12,6 +11,7 @@ from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
+from access.people.sessions import end_all_sessions
 from guards.limits import RESETS_PER_ACCOUNT
 from rbac import audit, throttle
 from rbac.models import User
@@ -33,8 +33,7 @@ def reset_password(*, person: User, password: str) -> None:
     """Give `person`, who came by a link of a letter, a new password, and end all their sessions."""
     person.set_password(password)
     person.save(update_fields=["password"])
-    for session in UserSession.objects.filter(user=person):
-        session.end()
+    end_all_sessions(person)
     audit.record(actor=person, action="user.password_reset", thing=person)
 
 

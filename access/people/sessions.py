@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from allauth.account.adapter import get_adapter
+from allauth.core.internal.httpkit import HTTP_USER_AGENT_MAX_LENGTH
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import logout
@@ -15,7 +17,9 @@ from django.utils import timezone
 
 from guards.limits import SESSION_IDLE_SECONDS, SESSION_SECONDS
 from rbac import audit
+from rbac.changes import hash_session_key
 from rbac.models import User
+from web import sessions
 from web.middleware import BeforeView
 
 STARTED, SEEN = "started_at", "seen_at"
@@ -53,7 +57,21 @@ def _note(request: HttpRequest, now: datetime) -> None:
     request.session[SEEN] = now.isoformat()
     # The database forgets it by itself then, for sockets too.
     request.session.set_expiry(_end(request, now))
-    UserSession.objects.create_from_request(request)
+    UserSession.objects.update_or_create(
+        session_key=hash_session_key(_key_of(request)),
+        defaults={
+            "user": request.user,
+            "ip": get_adapter().get_client_ip(request),
+            "user_agent": request.META.get("HTTP_USER_AGENT", "")[:HTTP_USER_AGENT_MAX_LENGTH],
+            "last_seen_at": now,
+        },
+    )
+
+
+def _key_of(request: HttpRequest) -> str:
+    if not request.session.session_key:
+        request.session.save()
+    return str(request.session.session_key)
 
 
 def _end(request: HttpRequest, seen: datetime) -> datetime:
@@ -75,6 +93,7 @@ class Place:
 
 def sessions_of(person: User, current: str | None) -> list[Place]:
     """The sessions in which `person` is signed in; the one with the key `current` first, then the latest."""
+    this = hash_session_key(current or "")
     found = [
         Place(
             pk=row.pk,
@@ -82,7 +101,7 @@ def sessions_of(person: User, current: str | None) -> list[Place]:
             address=row.ip,
             began_at=row.created_at,
             seen_at=row.last_seen_at,
-            is_this=row.session_key == current,
+            is_this=row.session_key == this,
         )
         for row in _alive(person).order_by("-last_seen_at")[:200]
     ]
@@ -94,7 +113,7 @@ def end_session(*, actor: User, pk: int) -> bool:
     """End one of the actor's own sessions, and say whether there was one."""
     row = UserSession.objects.filter(user=actor, pk=pk).first()
     if row is not None:
-        row.end()
+        _end_listed(row)
         audit.record(actor=actor, action="user.session_end", thing=actor, before={"address": row.ip})
     return row is not None
 
@@ -102,25 +121,37 @@ def end_session(*, actor: User, pk: int) -> bool:
 @transaction.atomic
 def end_other_sessions(*, actor: User, current: str | None) -> int:
     """End all sessions of the actor but the one with the key `current`, and return how many there were."""
-    others = list(_alive(actor).exclude(session_key=current or ""))
+    others = list(_alive(actor).exclude(session_key=hash_session_key(current or "")))
     for row in others:
-        row.end()
+        _end_listed(row)
     if others:
         after = {"sessions": len(others)}
         audit.record(actor=actor, action="user.sessions_end", thing=actor, after=after)
     return len(others)
 
 
+def end_all_sessions(person: User) -> None:
+    """End every session of this person."""
+    for row in UserSession.objects.filter(user=person):
+        _end_listed(row)
+
+
 def forget_session(session_key: str | None) -> None:
     """Take a session off the list whose person signs out."""
     if session_key:
-        UserSession.objects.filter(session_key=session_key).delete()
+        UserSession.objects.filter(session_key=hash_session_key(session_key)).delete()
 
 
 def prune() -> None:
     """Delete what is left of sessions that have ended."""
     Session.objects.filter(expire_date__lt=timezone.now()).delete()
     UserSession.objects.exclude(Exists(Session.objects.filter(session_key=OuterRef("session_key")))).delete()
+
+
+def _end_listed(row: UserSession) -> None:
+    # Not by the row's own `end`, which takes what it holds for a key.
+    sessions.end_session(row.session_key)
+    row.delete()
 
 
 def _alive(person: User) -> QuerySet[Any]:

@@ -1,17 +1,27 @@
 """Sessions: which there are, how long they last, and how they are ended."""
 
+from importlib import import_module
+
 import pytest
 import time_machine
 from allauth.usersessions.models import UserSession
+from asgiref.sync import sync_to_async
+from django.apps import apps
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from access.people.sessions import device_of, prune
+from rbac.changes import hash_session_key
 from rbac.models import AuditEntry
+from tests.fixtures.sockets import session_of
 from tests.rbac.people import user
 from tests.watching.marker import planted
+from web.sessions import SessionStore
 
 pytestmark = pytest.mark.django_db
 PASSWORD = planted("correct horse battery")
@@ -46,10 +56,47 @@ def test_a_person_sees_where_they_are_signed_in_and_nobody_else_s_sessions():
     assert "198.51.100.9" not in page
 
 
+def test_nobody_signs_in_with_what_the_database_holds():
+    user("anna")
+    key = signed_in().session.session_key
+    held = [
+        *Session.objects.values_list("pk", flat=True),
+        *UserSession.objects.values_list("session_key", flat=True),
+    ]
+    assert key not in held
+    for one in held:
+        thief = Client()
+        thief.cookies[settings.SESSION_COOKIE_NAME] = one
+        assert not is_in(thief)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_session_is_found_and_ended_from_a_loop_too():
+    person = await sync_to_async(user)("anna")
+    key = (await session_of(person)).session_key
+    assert await SessionStore(key).aget(SESSION_KEY) == str(person.pk)
+    assert await SessionStore().aexists(key)
+    await SessionStore(key).adelete()
+    assert not await SessionStore().aexists(key)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_is_signed_in_stays_so_when_keys_become_hashes():
+    user("anna")
+    client = signed_in()
+    key = client.session.session_key
+    for rows in (Session.objects, UserSession.objects):
+        rows.update(session_key=key)
+    hash_keys = import_module("rbac.migrations.0006_hash_session_keys").hash_keys
+    hash_keys(apps, None)
+    assert is_in(client)
+    assert "Firefox on Linux" in client.get("/account/sessions/").content.decode()
+
+
 def test_ending_a_session_signs_that_browser_out():
     user("anna")
     here, there = signed_in(), signed_in()
-    row = UserSession.objects.get(session_key=there.session.session_key)
+    row = UserSession.objects.get(session_key=hash_session_key(there.session.session_key))
     assert here.post(f"/account/sessions/{row.pk}/end/")["Location"] == "/account/sessions/"
     assert (is_in(here), is_in(there)) == (True, False)
     assert AuditEntry.objects.filter(action="user.session_end", actor_name="anna").exists()
@@ -59,7 +106,7 @@ def test_nobody_ends_the_session_of_somebody_else():
     user("anna")
     user("bert")
     anna, bert = signed_in(), signed_in("bert")
-    row = UserSession.objects.get(session_key=anna.session.session_key)
+    row = UserSession.objects.get(session_key=hash_session_key(anna.session.session_key))
     assert bert.post(f"/account/sessions/{row.pk}/end/").status_code == 404
     assert is_in(anna)
 
@@ -120,7 +167,9 @@ def test_what_is_left_of_ended_sessions_is_pruned():
         clock.shift(13 * HOUR)
         kept = signed_in()
         prune()
-        assert [row.session_key for row in UserSession.objects.all()] == [kept.session.session_key]
+        assert [row.session_key for row in UserSession.objects.all()] == [
+            hash_session_key(kept.session.session_key)
+        ]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from django.utils import timezone
 from delegates.consumers import DelegatesConsumer
 from deployments.consumers import ExecutionConsumer
 from deployments.models import Execution, Pipeline
-from rbac.changes import GROUP, mark_of
+from rbac.changes import GROUP, hash_session_key
 from rbac.models import Scope, User
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import new_session
@@ -58,7 +58,7 @@ async def changed(*, people: tuple[int, ...] = (), sessions: tuple[str, ...] = (
     message = {
         "type": "access.changed",
         "people": list(people),
-        "sessions": [mark_of(one) for one in sessions],
+        "sessions": [hash_session_key(one) for one in sessions],
     }
     await get_channel_layer().group_send(GROUP, message)
 
@@ -178,7 +178,7 @@ def test_a_session_is_somebodys_while_a_page_would_take_it(settings: Any, django
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "a new secret of this site"
     keys["new secret"] = session(anna)
     SessionStore(keys["ended"]).delete()
-    SessionStore().model.objects.filter(session_key=keys["over"]).update(
+    SessionStore().model.objects.filter(session_key=hash_session_key(keys["over"])).update(
         expire_date=timezone.now() - timedelta(seconds=1)
     )
     User.objects.filter(pk=inactive.pk).update(is_active=False)
