@@ -1,6 +1,8 @@
 """The ASGI application: HTTP by Django, WebSockets by Channels."""
 
+import faulthandler
 import os
+import signal
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application
@@ -28,3 +30,5 @@ application = ProtocolTypeRouter(
 )
 
 look_seldom()
+# Sent by the supervisor to a process that no longer answers: its log then says where it was stuck.
+faulthandler.register(signal.SIGUSR1)

@@ -88,19 +88,37 @@ class Child:
     async def stop(self) -> None:
         """Ask the program to end, and end it when it takes too long."""
         self._stopping = True
-        if self._process is None or self._process.returncode is not None:
+        await self.end()
+
+    async def end(self) -> None:
+        """End the program as `stop` does; `keep_running` starts it again."""
+        if (process := self._process) is None or process.returncode is not None:
             return
-        self._process.terminate()
+        process.terminate()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.program.stop_seconds):
-                await self._process.wait()
-        self.kill()
+                await process.wait()
+        self._kill_group()
+
+    def write_traceback(self) -> None:
+        """Have the program write what each of its threads does just now; one that cannot ends."""
+        if self.pid:
+            os.kill(self.pid, signal.SIGUSR1)
 
     def kill(self) -> None:
         """End the program and all it started, now."""
         self._stopping = True
+        self._kill_group()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process while the program runs, else 0."""
+        is_running = self._process is not None and self._process.returncode is None
+        return self._process.pid if self._process is not None and is_running else 0
+
+    def _kill_group(self) -> None:
         # Once it has ended its number may belong to somebody else; what it forked is gone by then.
-        if self._process is not None and self._process.returncode is None:
+        if self.pid:
             self._signal_group(signal.SIGKILL)
 
     def _signal_group(self, number: signal.Signals) -> None:

@@ -36,6 +36,14 @@ class Console:
             self._stream = open(os.devnull, "w")  # noqa: SIM115, PTH123
 
 
+class PlainConsole(Console):
+    """Writes the lines of one program as they are: there is no other to tell it from."""
+
+    def line(self, name: str, text: str) -> None:
+        """Write one line, also where the supervisor says it."""
+        self.block(text)
+
+
 class LineSplitter:
     """Cuts a stream of bytes into lines."""
 

@@ -3,7 +3,9 @@
 set -eu
 case "${1:-web}" in
   web)
-    exec python -W 'ignore:StreamingHttpResponse must consume' -m uvicorn config.asgi:application --host "${HOST:-0.0.0.0}" --port "${PORT:-8000}" \
+    # Started again where it no longer answers: neither Docker nor compose does that for a container that still runs.
+    exec python -m ops.liveness "${PORT:-8000}" \
+      python -W 'ignore:StreamingHttpResponse must consume' -m uvicorn config.asgi:application --host "${HOST:-0.0.0.0}" --port "${PORT:-8000}" \
       --ws websockets-sansio --ws-per-message-deflate false --ws-max-size 65536 \
       --lifespan off --no-server-header --timeout-graceful-shutdown 10
     ;;

@@ -16,6 +16,7 @@ from ops import fingerprint, programs, valkey
 from ops.child import Child
 from ops.console import Console
 from ops.home import CannotStartError, locked, require_free
+from ops.liveness import restart_when_silent
 from ops.programs import Program
 from ops.welcome import welcome
 
@@ -31,6 +32,7 @@ class Supervisor:
         self._environment = programs.environment()
         self._children: list[Child] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._liveness: asyncio.Task[None] | None = None
         self._asked_to_end = asyncio.Event()
         self._failure: BaseException | None = None
         self._began = time.monotonic()
@@ -63,7 +65,9 @@ class Supervisor:
             await self._until(self._broker_answers, "valkey", 15)
         self._keep(programs.sandbox())
         await self._prepare()
-        for program in (programs.web(), programs.worker(), programs.beat()):
+        web = self._keep(programs.web())
+        self._liveness = asyncio.create_task(restart_when_silent(web, settings.ENV.port, self._console))
+        for program in (programs.worker(), programs.beat()):
             self._keep(program)
         await self._tell_when_ready()
 
@@ -101,12 +105,13 @@ class Supervisor:
             await asyncio.sleep(LOOK_SECONDS)
         return missing
 
-    def _keep(self, program: Program) -> None:
+    def _keep(self, program: Program) -> Child:
         child = Child(program, self._environment, self._console)
         self._children.append(child)
         task = asyncio.create_task(child.keep_running(), name=program.name)
         task.add_done_callback(self._given_up)
         self._tasks.append(task)
+        return child
 
     def _given_up(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (problem := task.exception()) is not None:
@@ -143,6 +148,8 @@ class Supervisor:
     async def _stop_all(self) -> None:
         """Those who use the broker and the sandbox first, the broker and the sandbox last."""
         below = {"valkey", "sandbox"}
+        if self._liveness is not None:
+            self._liveness.cancel()
         for last in (False, True):
             wave = [child for child in self._children if (child.program.name in below) is last]
             await asyncio.gather(*(child.stop() for child in wave))

@@ -172,3 +172,16 @@ def test_a_killed_supervisor_takes_everything_along_and_its_state_is_kept(
     supervisor.kill()
     supervisor.wait()
     wait_until(lambda: not any(is_alive(pid) for pid in everything), "the end of all children")
+
+
+@pytest.mark.timeout(240)
+def test_a_web_server_that_no_longer_answers_is_replaced(
+    installation: Installation, supervisor: subprocess.Popen[bytes]
+) -> None:
+    frozen = find_child(supervisor.pid, CHILDREN["web"])
+    os.kill(frozen, signal.SIGSTOP)
+
+    wait_until(lambda: find_child(supervisor.pid, CHILDREN["web"]) not in (0, frozen), "another one", 90)
+    wait_until(installation.is_ready, "its answer", 60)
+    log = installation.log.read_text()
+    assert "web runs but did not answer /healthz 3 times within 10 s; it is started again" in log

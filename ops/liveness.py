@@ -1,0 +1,94 @@
+"""Restarts of a web server that runs and no longer answers; as a program, one server kept in that way."""
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from ops.child import Child
+from ops.console import Console, PlainConsole
+from ops.programs import Program
+
+PAUSE_SECONDS: Final = 5.0
+FIRST_PAUSE_SECONDS: Final = 0.5
+ANSWER_SECONDS: Final = 10.0
+MISSES: Final = 3
+
+
+async def restart_when_silent(
+    child: Child,
+    port: int,
+    console: Console,
+    *,
+    pause: float = PAUSE_SECONDS,
+    answer_within: float = ANSWER_SECONDS,
+) -> None:
+    """End the web server of `child` each time that it misses `MISSES` checks in a row, until cancelled.
+
+    Times are seconds. A process that has never answered is still starting and is left alone.
+    """
+    answered, misses = 0, 0
+    while True:
+        # Soon after its start, so that one that hangs after its first answers is noticed too.
+        await asyncio.sleep(pause if answered else min(pause, FIRST_PAUSE_SECONDS))
+        pid = child.pid
+        if await _answers(port, answer_within):
+            answered, misses = pid, 0
+        elif pid and pid == answered == child.pid:
+            misses += 1
+        if misses == MISSES:
+            console.line(
+                "slipway",
+                f"{child.program.name} runs but did not answer /healthz {MISSES} times"
+                f" within {answer_within:g} s; it is started again",
+            )
+            child.write_traceback()
+            await child.end()
+            answered, misses = 0, 0
+
+
+async def _answers(port: int, within: float) -> bool:
+    """Whether anything comes back; which status it is says nothing about being alive."""
+    # Any other name would be refused, and the refusal written to the log.
+    host = urlsplit(settings.PUBLIC_URL).netloc
+    try:
+        async with asyncio.timeout(within):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                writer.write(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+                return bool(await reader.read(1))
+            finally:
+                writer.close()
+    except OSError:
+        return False
+
+
+async def keep_web(port: int, command: tuple[str, ...]) -> int:
+    """Keep this web server running and answering until a signal ends it; return the exit status."""
+    console = PlainConsole()
+    child = Child(Program("web", command, stop_seconds=12.0), os.environ, console)
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    jobs = [
+        asyncio.create_task(child.keep_running()),
+        asyncio.create_task(restart_when_silent(child, port, console)),
+        asyncio.create_task(ended.wait()),
+    ]
+    done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
+    await child.stop()
+    for job in jobs:
+        job.cancel()
+    for job in done:
+        # Raises what kept the server from being started.
+        job.result()
+    return 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    sys.exit(asyncio.run(keep_web(int(sys.argv[1]), tuple(sys.argv[2:]))))
