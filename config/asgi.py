@@ -7,10 +7,13 @@ import signal
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
+from config.databases import hold_open
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Only here: the web server has many threads and never forks. A Celery child has one thread, Celery closes its
 # pool after each task, and what a parent opened before a fork must not be shared.
 settings.DATABASES["default"]["OPTIONS"].update(settings.WEB_DATABASE_OPTIONS)
+_held_open = hold_open(settings.DATABASES["default"])
 http = get_asgi_application()
 
 # Consumers import models, which need the apps that the line above sets up.

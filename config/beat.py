@@ -1,6 +1,13 @@
 """The clock of Celery that sends the ticks."""
 
-from celery.beat import PersistentScheduler
+import logging
+from typing import Any
+
+from celery.beat import PersistentScheduler, SchedulingError
+
+from web.outages import is_outage
+
+logger = logging.getLogger(__name__)
 
 
 class Scheduler(PersistentScheduler):
@@ -13,3 +20,13 @@ class Scheduler(PersistentScheduler):
     def adjust(self, n: float, drift: float = 0) -> float:
         """Return the seconds to wait, unchanged."""
         return n
+
+    def apply_async(self, entry: Any, *arguments: Any, **more: Any) -> Any:
+        """Send a message; a broker that takes none just now is no mistake, and the next tick tries again."""
+        try:
+            return super().apply_async(entry, *arguments, **more)
+        except SchedulingError as error:
+            if not is_outage(error.__context__):
+                raise
+            logger.warning("The broker took no message, the next tick tries again: %s", error.__context__)
+            return None

@@ -1,5 +1,6 @@
 """How processes reach their database: what its URL says, and what keeps one that hangs from the others."""
 
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,18 @@ def _sqlite(path: str) -> dict[str, Any]:
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
         },
     }
+
+
+def hold_open(found: Mapping[str, Any]) -> sqlite3.Connection | None:
+    """Open the file of a SQLite database for good, so that it can be read on a full disk too.
+
+    SQLite deletes the files beside it with its last connection, and the next one could not make them again.
+    """
+    if not found["ENGINE"].endswith("sqlite3") or not Path(found["NAME"]).exists():
+        return None
+    held = sqlite3.connect(found["NAME"], check_same_thread=False)
+    held.execute("SELECT 1 FROM sqlite_master").fetchone()
+    return held
 
 
 def _postgres(url: SplitResult) -> dict[str, Any]:
@@ -54,13 +67,13 @@ def _postgres(url: SplitResult) -> dict[str, Any]:
 
 
 def web_options(found: Mapping[str, Any], pool_size: int) -> dict[str, Any]:
-    """What the web adds where the database is PostgreSQL: a pool, and an end to long waits.
+    """What the web adds: an end to long waits and, where the database is PostgreSQL, a pool.
 
     Under ASGI a connection per request costs two thirds of the throughput (`asgi.py`). Who waits too long for
     a free connection, or for a server that is away, is answered 503 (`web.outages`).
     """
     if not found["ENGINE"].endswith("postgresql"):
-        return {}
+        return {"timeout": LOCKED_MS / 1000}
     return {
         "pool": {
             "min_size": 1,

@@ -363,9 +363,12 @@ LOGGING = {
         "but_probes": {
             "()": "django.utils.log.CallbackFilter",
             "callback": lambda record: getattr(getattr(record, "request", None), "path", "") != "/readyz",
-        }
+        },
+        "outages": {"()": "web.outages.OncePerMinute"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["outages"]},
+    },
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
         "django.request": {"filters": ["but_probes"]},

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from instances.models import SeenService, SyncedCluster
+from web.outages import optional_write
 
 LATELY: Final = timedelta(minutes=15)
 NOTED_EVERY: Final = timedelta(minutes=1)
@@ -37,7 +38,7 @@ def looked_at_lately(
 
 def _note(rows: QuerySet[SeenService], now: datetime) -> None:
     due = rows.filter(Q(looked_at=None) | Q(looked_at__lt=now - NOTED_EVERY))
-    with transaction.atomic():
+    with optional_write(), transaction.atomic():
         # Sync writes many of these rows at once: who waited for one while holding another could deadlock.
         keys = list(due.select_for_update(skip_locked=True).values_list("pk", flat=True))
         SeenService.objects.filter(pk__in=keys).update(looked_at=now)

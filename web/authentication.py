@@ -13,6 +13,7 @@ from rbac.audit import NO_REQUEST, current_request
 from rbac.counting import counts
 from rbac.keys import key_of_token, note_use
 from rbac.models import ApiKey, User
+from web.outages import optional_write
 
 _TOO_MANY = "Too many unknown API keys came from your address. Wait a minute, and use one that is valid."
 
@@ -28,7 +29,8 @@ class ApiKeyAuthentication(BaseAuthentication):
         if key is None:
             _count_bad_key(request)
             raise AuthenticationFailed(gettext_lazy("This API key is unknown, revoked or expired."))
-        note_use(key)
+        with optional_write():
+            note_use(key)
         key.user.key_limits = key.limits
         mark = current_request.get(NO_REQUEST)
         current_request.set(replace(mark, source="api", api_key_prefix=key.prefix))

@@ -12,11 +12,11 @@ from rbac.models import Scope
 from rbac.policy import remembered_rights, scopes_of_member
 from web.outages import OUTAGES, is_outage
 from web.problems import Problem, is_too_large, problem_of
+from web.sessions import SCOPE_KEY
 from web.views import refusal, unavailable
 
 Answer = Callable[[HttpRequest], HttpResponseBase]
 SENDABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
-SCOPE_KEY = "scope"
 # Which door a request came by, as the audit trail calls it.
 _DOORS = {"/api/": "api", "/admin/": "admin"}
 
@@ -42,7 +42,7 @@ class RequestId:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
         if is_outage(exception):
-            return unavailable(request)
+            return unavailable(request, exception)
         is_told = isinstance(exception, Problem | ScopeBusy) or is_too_large(exception)
         content = problem_of(exception) if is_told else None
         return refusal(request, content["status"], content=content) if content else None
@@ -63,7 +63,7 @@ class BeforeView:
             self.prepare(request)
         except OUTAGES as error:
             if is_outage(error):
-                return unavailable(request)
+                return unavailable(request, error)
             raise
         return self.get_response(request)
 

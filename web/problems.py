@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rbac.audit import NO_REQUEST, current_request
 from rbac.busy import ScopeBusy
 from rbac.policy import Forbidden
-from web.outages import RETRY_AFTER_SECONDS, SENTENCE, is_outage
+from web.outages import RETRY_AFTER_SECONDS, is_outage, note_outage, sentence_of
 
 MEDIA_TYPE = "application/problem+json"
 TOO_LARGE_A_NUMBER = "A number in the address or in what was sent is too large. Use a smaller one."
@@ -149,6 +149,8 @@ def problem_response(exc: Exception, context: Mapping[str, Any]) -> Response | N
     if wait := getattr(exc, "wait", None):
         response["Retry-After"] = str(max(1, math.ceil(wait)))
     elif is_outage(exc):
+        # The framework's own request is what it logs.
+        note_outage(exc, context["request"]._request)
         response["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
 
@@ -169,7 +171,7 @@ def problem_of(exc: Exception) -> dict[str, Any] | None:
     if isinstance(exc, exceptions.APIException):
         return _of_rest_framework(exc)
     if is_outage(exc):
-        return document(503, code="not_available", detail=SENTENCE)
+        return document(503, code="not_available", detail=sentence_of(exc))
     return None
 
 

@@ -1,20 +1,27 @@
 """Sessions in the database, under hashes of their keys, and the people who are signed in with them."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final, cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, load_backend
 from django.contrib.sessions.backends import db
+from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.contrib.sessions.models import Session
+from django.db import OperationalError
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from rbac.changes import hash_session_key, session_ended
 from rbac.models import User
+from web.outages import is_outage, optional_write
+
+# The scope that was shown last, and when the person was here last.
+SCOPE_KEY, SEEN = "scope", "seen_at"
+NOTES: Final = frozenset((SCOPE_KEY, SEEN, "_session_expiry"))
 
 
 class SessionStore(db.SessionStore):
@@ -22,6 +29,8 @@ class SessionStore(db.SessionStore):
 
     Its end closes the sockets that were opened with it too.
     """
+
+    _loaded: Session | None = None
 
     def exists(self, session_key: str) -> bool:
         return bool(super().exists(hash_session_key(session_key)))
@@ -31,6 +40,30 @@ class SessionStore(db.SessionStore):
         row.session_key = hash_session_key(row.session_key)
         return row
 
+    def save(self, must_create: bool = False) -> None:
+        """Save the session; a request that only notes its place and time does not fail or wait for that."""
+        if must_create or not self._has_only_notes():
+            self._save(must_create)
+            return
+        with optional_write():
+            self._save(must_create)
+
+    def _save(self, must_create: bool) -> None:
+        try:
+            super().save(must_create)
+        except UpdateError as error:
+            # Django takes every refusal of the database for a session that was deleted meanwhile.
+            if is_outage(error.__context__):
+                raise cast(OperationalError, error.__context__) from None
+            raise
+
+    def _has_only_notes(self) -> bool:
+        if self._loaded is None or self.session_key is None:
+            return False
+        before, now = self.decode(self._loaded.session_data), dict(self.items())
+        changed = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+        return self._loaded.session_key == hash_session_key(self.session_key) and changed <= NOTES
+
     def delete(self, session_key: str | None = None) -> None:
         if key := session_key or self.session_key:
             end_session(hash_session_key(key))
@@ -39,6 +72,7 @@ class SessionStore(db.SessionStore):
         row = _open_sessions([hash_session_key(self.session_key or "")]).first()
         if row is None:
             self._session_key = None
+        self._loaded = row
         return row
 
     # Django's own would look for the key itself.

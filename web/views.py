@@ -14,7 +14,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.template.loader import render_to_string
 
 from guards.limits import BODY_BYTES, FORM_FIELDS, FORM_FILES
-from web.outages import RETRY_AFTER_SECONDS, SENTENCE, is_outage
+from web.outages import RETRY_AFTER_SECONDS, is_outage, note_outage, sentence_of
 from web.problems import MEDIA_TYPE, NOT_FOUND, document
 
 SERVER_ERROR = 500
@@ -43,9 +43,10 @@ def refusal(
     return HttpResponse(page, status=status)
 
 
-def unavailable(request: HttpRequest) -> HttpResponse:
-    """Answer that the database or the broker is away, and when to ask again."""
-    content = document(503, code="not_available", detail=SENTENCE)
+def unavailable(request: HttpRequest, error: BaseException) -> HttpResponse:
+    """Answer that the database or the broker is away or full, and when to ask again."""
+    note_outage(error, request)
+    content = document(503, code="not_available", detail=sentence_of(error))
     response = refusal(request, 503, content=content)
     response["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
@@ -69,8 +70,8 @@ def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def handler500(request: HttpRequest) -> HttpResponse:
     # A session that could not be kept comes this way, past everything that could have caught it.
-    if is_outage(sys.exc_info()[1]):
-        return unavailable(request)
+    if (error := sys.exc_info()[1]) is not None and is_outage(error):
+        return unavailable(request, error)
     return refusal(request, 500, detail="Something went wrong here. The request id names it in our logs.")
 
 

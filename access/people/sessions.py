@@ -21,8 +21,10 @@ from rbac.changes import hash_session_key
 from rbac.models import User
 from web import sessions
 from web.middleware import BeforeView
+from web.outages import optional_write
+from web.sessions import SEEN
 
-STARTED, SEEN = "started_at", "seen_at"
+STARTED = "started_at"
 # How old "last seen" may be: each request is looked at, few are written down.
 WRITTEN_EACH = timedelta(minutes=5)
 
@@ -57,15 +59,17 @@ def _note(request: HttpRequest, now: datetime) -> None:
     request.session[SEEN] = now.isoformat()
     # The database forgets it by itself then, for sockets too.
     request.session.set_expiry(_end(request, now))
-    UserSession.objects.update_or_create(
-        session_key=hash_session_key(_key_of(request)),
-        defaults={
-            "user": request.user,
-            "ip": get_adapter().get_client_ip(request),
-            "user_agent": request.META.get("HTTP_USER_AGENT", "")[:HTTP_USER_AGENT_MAX_LENGTH],
-            "last_seen_at": now,
-        },
-    )
+    key = _key_of(request)
+    with optional_write():
+        UserSession.objects.update_or_create(
+            session_key=hash_session_key(key),
+            defaults={
+                "user": request.user,
+                "ip": get_adapter().get_client_ip(request),
+                "user_agent": request.META.get("HTTP_USER_AGENT", "")[:HTTP_USER_AGENT_MAX_LENGTH],
+                "last_seen_at": now,
+            },
+        )
 
 
 def _key_of(request: HttpRequest) -> str:

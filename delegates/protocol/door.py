@@ -30,7 +30,7 @@ from delegates.protocol.terms import SOCKET_PATH
 from delegates.protocol.threads import in_thread
 from guards.limits import AGENT_BYTES
 from rbac.audit import RequestMark, current_request
-from web.outages import OUTAGES, RETRY_AFTER_SECONDS, is_outage
+from web.outages import OUTAGES, RETRY_AFTER_SECONDS, is_outage, note_outage
 from web.problems import MEDIA_TYPE, NOT_FOUND, Problem, TooLarge, document, problem_of
 
 AsgiScope = dict[str, Any]
@@ -115,6 +115,8 @@ async def _answer(scope: AsgiScope, receive: Receive) -> Reply:
         content = problem_of(problem)
         if content is None:
             raise
+        if is_outage(problem):
+            note_outage(problem)
         wait = getattr(problem, "retry_after", RETRY_AFTER_SECONDS if is_outage(problem) else 0)
         more = getattr(problem, "more", {})
         return Reply({**content, **more}, status=content["status"], retry_after=wait)

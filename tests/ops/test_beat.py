@@ -1,12 +1,16 @@
 """The clock that sends the ticks: it is idle between them."""
 
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from celery.beat import ScheduleEntry
+from kombu.exceptions import OperationalError as BrokerError
 
 from config.beat import Scheduler
 from config.celery import app
+from ops.tasks import tick
 
 
 def test_the_clock_sleeps_until_the_next_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +28,17 @@ def test_the_clock_sleeps_until_the_next_tick(tmp_path: Path, monkeypatch: pytes
     scheduler.close()
     assert looks <= 2 * len(sent) + 1
     assert min(later - sooner for sooner, later in zip(sent[1:], sent[2:], strict=False)) >= 0.2
+
+
+def test_a_broker_on_a_full_disk_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BrokerError("MISCONF Errors writing to the AOF file: No space left on device")
+
+    monkeypatch.setattr(app.tasks[tick.name], "apply_async", refuse)
+    scheduler = Scheduler(app, schedule_filename=str(tmp_path / "schedule"), lazy=True)
+    scheduler.apply_entry(ScheduleEntry("tick", tick.name, schedule=timedelta(seconds=1), app=app), object())
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "No space left on device" in caplog.text
+    assert "Traceback" not in caplog.text

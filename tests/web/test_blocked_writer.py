@@ -1,0 +1,157 @@
+"""A writer that holds the lock of SQLite, and a disk that is full: reading goes on, writing is refused."""
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from config.databases import LOCKED_MS, database, hold_open, web_options
+from rbac.models import ApiKey, Scope, User
+from rbac.operations.keys import create_api_key
+from tests.api.world import make_world
+from tests.crowd import complete
+from tests.routes import addresses
+from web.outages import FULL, OncePerMinute
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "sqlite", reason="one lock for all writers is SQLite's"),
+]
+# A look at these has to be written down: the secret of an enrolment, the token of a letter that is used, and
+# who was shown the token of a delegate.
+WRITING = {"second-factor", "new-password-link", "install-delegate", "download-delegate"}
+
+
+@contextmanager
+def blocked_writer() -> Iterator[None]:
+    """Somebody else writes, for as long as the block takes; this process waits for a tenth of a second."""
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout = 100")
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            other.execute("ROLLBACK")
+            connection.close()
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """The database may not grow by a single page."""
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA page_count")
+        cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
+        cursor.execute("PRAGMA freelist_count")
+        assert cursor.fetchone()[0] < 100
+    try:
+        yield
+    finally:
+        connection.close()
+
+
+def long_away(client: Client) -> None:
+    """The next request of this browser has to note that its person is there again."""
+    session = client.session
+    session["seen_at"] = (timezone.now() - timedelta(minutes=10)).isoformat()
+    session.save()
+
+
+def test_every_page_is_read_while_somebody_else_writes(project: Scope, admin: User) -> None:
+    world = make_world(project, admin, admin)
+    complete(world)
+    client = Client(raise_request_exception=False)
+    client.force_login(admin)
+    client.get("/")
+    shown = list(addresses(world))
+    found = {}
+    with blocked_writer():
+        for address in shown:
+            found[address.name] = client.get(address.path).status_code
+    expected = {address.name: 503 if address.name in WRITING else address.status for address in shown}
+    assert {name: status for name, status in found.items() if status != expected[name]} == {}
+
+
+def test_who_comes_back_and_programs_read_while_somebody_else_writes(project: Scope, admin: User) -> None:
+    _, token = create_api_key(actor=admin, user=admin, name="reader")
+    client, program = Client(), Client(headers={"x-api-key": token})
+    client.force_login(admin)
+    client.get("/")
+    long_away(client)
+    with blocked_writer():
+        assert client.get("/deployments/?scope=account").status_code == 200
+        assert program.get("/api/v1/orgs").status_code == 200
+    assert ApiKey.objects.get().last_used_at is None
+    assert client.get("/deployments/").status_code == program.get("/api/v1/orgs").status_code == 200
+    assert ApiKey.objects.get().last_used_at is not None
+
+
+def test_a_write_is_refused_in_words_while_somebody_else_writes(project: Scope, admin: User) -> None:
+    client = Client(headers={"x-api-key": create_api_key(actor=admin, user=admin, name="writer")[1]})
+    with blocked_writer():
+        answer = client.post("/api/v1/orgs", {"identifier": "new", "name": "New"}, "application/json")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert answer.json()["detail"].startswith("The database or the broker does not answer just now.")
+    again = client.post("/api/v1/orgs", {"identifier": "new", "name": "New"}, "application/json")
+    assert again.status_code == 201
+
+
+def test_nobody_waits_for_the_lock_longer_than_for_postgresql() -> None:
+    assert web_options(settings.DATABASES["default"], 1) == {"timeout": LOCKED_MS / 1000} == {"timeout": 5}
+
+
+def test_a_session_that_has_to_be_kept_is_refused_in_words(project: Scope, admin: User) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(admin)
+    with blocked_writer():
+        answer = client.get("/account/two-factor/")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+
+
+def test_a_full_disk_is_told_and_what_is_stored_is_read(
+    project: Scope, admin: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = create_api_key(actor=admin, user=admin, name="writer")[1]
+    client, program = Client(), Client(headers={"x-api-key": token})
+    client.force_login(admin)
+    client.get("/")
+    long_away(client)
+    caplog.handler.addFilter(limit := OncePerMinute())
+    with full_disk():
+        answers = [program.post("/api/v1/orgs", new(number), "application/json") for number in range(100)]
+        assert client.get("/deployments/").status_code == 200
+        assert program.get("/api/v1/orgs").status_code == 200
+    caplog.handler.removeFilter(limit)
+    refused = [answer for answer in answers if answer.status_code != 201]
+    assert len(refused) > 10
+    assert {answer.status_code for answer in refused} == {503}
+    assert {answer.json()["detail"] for answer in refused} == {FULL}
+    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len([record for record in told if "answered 503" in record.message]) == 1
+    assert [record.message for record in told if record.exc_info or "Unavailable" in record.message] == []
+
+
+def new(number: int) -> dict[str, str]:
+    return {"identifier": f"new_{number}", "name": "N" * 100}
+
+
+def test_the_files_that_readers_need_are_held_open(tmp_path: Path) -> None:
+    file = tmp_path / "slipway.sqlite3"
+    found = database(f"sqlite:///{file}", tmp_path)
+    assert hold_open(found) is None
+    with closing(sqlite3.connect(file)) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("CREATE TABLE one (number)")
+        held = hold_open(found)
+    assert held is not None
+    with closing(held):
+        assert file.with_name(f"{file.name}-shm").exists()
+    assert not file.with_name(f"{file.name}-shm").exists()
