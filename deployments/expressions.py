@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from deployments.actions.naming import secret_problem
 from guards.limits import EXPRESSION_CHARACTERS, EXPRESSIONS_RESULT
 
 _OPEN = "<+"
@@ -127,6 +128,8 @@ def _unended(text: str, found: list[re.Match[str]]) -> str:
 
 def _look_up(path: str, known: Mapping[str, Any], where: tuple[str | int, ...]) -> Any:
     path = path.strip()
+    if message := secret_problem(f"<+{path}>"):
+        raise BadExpressionError(message, where)
     if not _PATH.fullmatch(path):
         raise BadExpressionError(f"<+{path[:_SHOWN]}> is not a path such as <+service.name>.", where)
     value: Any = known

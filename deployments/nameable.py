@@ -6,6 +6,7 @@ from typing import Any
 from deployments.expressions import BadExpressionError, is_path, named_in, value_at
 from deployments.knowledge.words import DIGEST, FIXED
 from deployments.late import Fault, is_late
+from deployments.secret_places import hidden_inputs, hidden_problem
 from deployments.steps.base import StepKind
 from deployments.steps.outputs import known_within
 
@@ -17,6 +18,7 @@ class Nameable:
     """What every step of a pipeline can name, as far as its text tells."""
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
+        self.hidden = hidden_inputs(variables)
         self._known: dict[str, Any] = {}
         for path in (*FIXED, *DIGEST, *(f"pipeline.variables.{name}" for name in variables)):
             *before, last = path.split(".")
@@ -35,7 +37,9 @@ class Nameable:
 
     def faults_of_condition(self, paths: Iterable[str]) -> Iterator[str]:
         """What a condition names in vain, as sentences."""
-        return (message for path in paths if (message := self._problem(path)))
+        return (
+            message for path in paths if (message := hidden_problem(path, self.hidden) or self._problem(path))
+        )
 
     def _problem(self, path: str) -> str:
         if not is_path(path) or is_late(path) or any(f"{path}.".startswith(f"{one}.") for one in _OPEN):

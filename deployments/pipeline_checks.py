@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployments import late
+from deployments.actions.naming import secret_problem
 from deployments.conditions import BadConditionError, read_condition
 from deployments.expressions import has_expression, named_in
 from deployments.inputs import variable_faults
 from deployments.late import Earlier
-from deployments.manifests.document import Document
+from deployments.manifests.document import Document, values_of
 from deployments.nameable import Nameable
 from deployments.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
 from deployments.provisioner_outputs import (
@@ -20,6 +21,7 @@ from deployments.provisioner_outputs import (
     path_problem,
     provisioner_types,
 )
+from deployments.secret_places import misplaced_secrets
 from deployments.step_sources import shape_faults
 from deployments.steps.base import NAME_OF_MADE, BadStepError, step_kind
 from deployments.steps.outputs import all_outputs
@@ -87,6 +89,15 @@ def problems_of(value: Mapping[str, Any], document: Document) -> Iterator[Proble
         told = _Said(before, [], _provided([]))
         yield from _when_problems(stage, place, told, document, nameable)
         before = {**before, **_outputs(checked.forward.leaves)}
+    yield from _secrets_outside_steps(value, document)
+
+
+def _secrets_outside_steps(value: Mapping[str, Any], document: Document) -> Iterator[Problem]:
+    """Secrets in names, conditions, variables and what else is not the spec of a step."""
+    for where, text in values_of(value, ("pipeline",)):
+        is_in_step = ("step", "spec") in zip(where, where[1:], strict=False)
+        if not is_in_step and isinstance(text, str) and (message := secret_problem(text)):
+            yield problem(where, message, document)
 
 
 class _Stage:
@@ -111,7 +122,8 @@ class _Stage:
         yield from self._groups()
         for section, nested in (("steps", self.forward), ("rollbackSteps", self.back)):
             for leaf in nested.leaves:
-                yield from _step_problems(leaf.step, section, (*self.place, *leaf.place), self.document)
+                place = (*self.place, *leaf.place)
+                yield from _step_problems(leaf.step, section, place, self.document, self.nameable.hidden)
         yield from self._aimless()
         for leaf in self.forward.leaves[: self.provisioning]:
             if needs_place(leaf.step["type"]):
@@ -268,7 +280,7 @@ def _when_problems(
 
 
 def _step_problems(
-    step: Mapping[str, Any], section: str, place: Path, document: Document
+    step: Mapping[str, Any], section: str, place: Path, document: Document, hidden: Collection[str]
 ) -> Iterator[Problem]:
     try:
         kind = step_kind(step["type"])
@@ -278,6 +290,8 @@ def _step_problems(
         return
     for fault in shape_faults(kind, step.get("spec", {})):
         yield problem((*place, "spec", fault.field), fault.message, document)
+    for found in misplaced_secrets(kind, step.get("spec", {}), hidden):
+        yield problem((*place, "spec", *found.where), found.message, document)
     for name, why in _NOT_BACKWARD.items():
         if section == "rollbackSteps" and name in step:
             yield problem((*place, name), f"a rollback has no {name}: {why}", document)

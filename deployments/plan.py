@@ -13,6 +13,7 @@ from deployments.late import has_late, late_in, named_where
 from deployments.models import ActionRun, Artifact, Execution, StageExecution, StepExecution, StepGroup
 from deployments.pipelines import GroupSpec, PipelineSpec, StageSpec, StepSpec
 from deployments.replaying import bring_back, own_of
+from deployments.secret_places import hidden_problem
 from deployments.step_manifests import with_kept
 from deployments.steps.base import BadStepError, step_kind
 from deployments.store_connectors import settled
@@ -180,13 +181,7 @@ def _secret_among(stage: StageExecution, named: Iterable[str]) -> str:
     """What is said of a secret where its value would be shown; empty where none is named."""
     hidden = stage.execution.hidden_inputs
     secret = {f"{place}.{name}" for place in ("pipeline.variables", "variables") for name in hidden}
-    found = next((path for path in named if path in secret), None)
-    if found is None:
-        return ""
-    return (
-        f"<+{found}> is a secret, and people read what stands here. It may stand in the script and the "
-        "variables of ShellScript, in url, headers and requestBody of Http, and in manifests."
-    )
+    return next((message for path in named if (message := hidden_problem(path, secret))), "")
 
 
 def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) -> StepExecution:

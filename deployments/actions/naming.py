@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,10 @@ _EXPRESSION = re.compile(r"<\+((?:[^<>\"]|\"[^\"]*\")*)>")
 _SECRET = re.compile(r"\s*secrets\.getValue\(\s*\"([\w.-]{1,300})\"\s*\)\s*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 SECRET, TEXT = "Secret", "String"
+_ADVICE = (
+    "It may stand in the script of ShellScript, and be the value of a step's variable, of a header of Http"
+    " and of a parameter of CreateStack."
+)
 
 ValueOf = Callable[[str], Any]
 
@@ -50,6 +54,22 @@ def secret_in(text: str) -> str:
     return named[1] if named else ""
 
 
+def expressions_in(text: str) -> Iterator[str]:
+    """Yield what stands between <+ and > of each expression in a text."""
+    return (match[1].strip() for match in _EXPRESSION.finditer(text))
+
+
+def is_secret(expression: str) -> bool:
+    """Whether an expression means a secret, also where it is not written as it should be."""
+    return expression.startswith("secrets.")
+
+
+def secret_problem(text: str, advice: str = _ADVICE) -> str:
+    """What is said of a secret in a text that may hold none; empty where there is none in it."""
+    named = next(filter(is_secret, expressions_in(text)), "")
+    return f"<+{named}> cannot stand here: people could read the secret. {advice}" if named else ""
+
+
 def filled_in(text: str, value_of: ValueOf) -> str:
     """A text with its expressions as text."""
     return _EXPRESSION.sub(lambda match: as_text(value_of(match[1].strip())), text)
@@ -64,7 +84,7 @@ def as_text(value: Any) -> str:
 
 def secrets_named_in(*texts: str) -> list[str]:
     """The references of all secrets that texts name."""
-    inside = (match[1] for text in texts for match in _EXPRESSION.finditer(text))
+    inside = (one for text in texts for one in expressions_in(text))
     return [found[1] for one in inside if (found := _SECRET.fullmatch(one))]
 
 

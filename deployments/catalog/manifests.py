@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from connectors.downstream import Need, needs_of_connector, needs_of_files, refuse_lacking
+from deployments.manifests.check import secret_problems
 from deployments.manifests.document import BadDocument, parse_manifest
 from deployments.manifests.layers import MERGE, MODES
 from deployments.manifests.places import REMOTE, place_problem
@@ -100,7 +101,7 @@ def _problem_in_text(content: str) -> str:
     if not content:
         return "an inline manifest needs its content"
     try:
-        parse_manifest(content, "content")
+        document = parse_manifest(content, "content")
     except BadDocument as bad:
         return f"line {bad.line}, column {bad.column}: {bad.message}"
-    return ""
+    return next((f"line {one.line}: {one.path}: {one.message}" for one in secret_problems(document)), "")

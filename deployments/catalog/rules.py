@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import F
 
+from deployments.actions.naming import secret_problem
 from deployments.models import (
     Environment,
     FreezeWindow,
@@ -43,7 +44,7 @@ def variable_problem(name: str, value: Any) -> str:
         return "must be a text, a number, true or false"
     if isinstance(value, str) and len(value) > VALUE_CHARACTERS:
         return f"may have {VALUE_CHARACTERS} at most"
-    return ""
+    return secret_problem(value) if isinstance(value, str) else ""
 
 
 def next_version(thing: Versioned, expected: int | None) -> None:

@@ -9,6 +9,7 @@ from aws.problems import Path, ShapeProblem, place_of
 from aws.rules import together
 from aws.shapes import input_shape
 from aws.validation import fitted, problems, without_nulls
+from deployments.actions.naming import secret_problem
 from deployments.manifests.deployable import blue_green_problems, strategy_problems
 from deployments.manifests.document import Document, values_of
 from deployments.manifests.fitting import fitted_values
@@ -17,6 +18,7 @@ from deployments.manifests.kinds import KINDS, SERVICE_DEFINITION, Kind, wrapper
 CLEAN_UP = "Clean up, in the editor, does that"
 # How the command line and copied answers spell what belongs in deploymentConfiguration (T11).
 _CONFIGURATION = ("deployment-configuration", "deploymentConfiguration")
+_FROM_AWS = "Let the container read it by secrets with valueFrom, from Secrets Manager or Parameter Store."
 _LONE_EXPRESSION = re.compile(r"<\+[^<>]*>\Z")
 
 
@@ -61,7 +63,7 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
     ignored = [key for key in known.ignored if key in value]
     request = {key: inner for key, inner in value.items() if key not in known.ignored}
     found = problems(known.service, known.operation, {**known.filled_in, **request})
-    found = [_hinted(known, request, one) for one in found]
+    found = [_hinted(known, request, one) for one in (*found, *_secrets(request))]
     found += strategy_problems(request) if kind == SERVICE_DEFINITION else ()
     found += [_ignored(known, key) for key in ignored]
     found += [note for note in notes if note.path[0] not in known.ignored]
@@ -118,6 +120,18 @@ def _wrapper(kind: Kind, value: Mapping[str, Any]) -> ShapeProblem | None:
     what = "array" if isinstance(value[key], list) else "object"
     message = f'remove the "{key}" {what}, which comes from copying what AWS answers'
     return ShapeProblem((key,), f"{message}; the definition itself belongs at the top. {CLEAN_UP}")
+
+
+def secret_problems(document: Document) -> Iterator[ManifestProblem]:
+    """Yield the secrets that a manifest of any kind names, with their places."""
+    return (_at(document, one.path, one.message) for one in _secrets(document.value))
+
+
+def _secrets(value: Any) -> Iterator[ShapeProblem]:
+    """Secrets, which no manifest takes: AWS and whoever may read a definition would have them."""
+    for path, text in values_of(value):
+        if isinstance(text, str) and (message := secret_problem(text, _FROM_AWS)):
+            yield ShapeProblem(path, message)
 
 
 def _hinted(kind: Kind, value: Mapping[str, Any], problem: ShapeProblem) -> ShapeProblem:

@@ -72,6 +72,9 @@ class StepKind:
     provisions: bool = False
     # Whether AWS gets the secrets that it names, so that what AWS says may hold them.
     hands_secrets_to_aws: bool = False
+    # Places of the spec that take secrets, with * for the entries of a list: what ends with `value` is one
+    # as a whole, any other text may have some in it.
+    secrets: tuple[str, ...] = ()
 
     def secrets_of(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """The references of the secrets that a spec names; none of one that is wrong."""
@@ -174,6 +177,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
     starter: Mapping[str, Any] | None = None,
     provisions: bool = False,
     hands_secrets_to_aws: bool = False,
+    secrets: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -198,6 +202,7 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
             starter or {},
             provisions,
             hands_secrets_to_aws,
+            secrets,
         )
         return plan_of
 

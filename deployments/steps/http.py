@@ -105,6 +105,7 @@ def _assertion_problems(text: str) -> Iterator[str]:
     spec=HttpSpec,
     timeout_minutes=5,
     scripts=("url", "headers", "requestBody", "assertion", "outputVariables"),
+    secrets=("headers.*.value",),
     goes_to_delegates=True,
     starter={"url": "https://example.com/", "method": "GET", "assertion": "<+httpResponseCode> == 200"},
 )

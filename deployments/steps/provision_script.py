@@ -7,7 +7,7 @@ from typing import Any
 from deployments.actions.provision_script import RunProvisionerScript
 from deployments.expressions import is_path
 from deployments.steps.base import BadStepError, Plan, about, step, unit
-from deployments.steps.scripted import SHELLS, VARIABLE_TYPES, Scripted, variable_columns
+from deployments.steps.scripted import SECRETS, SHELLS, VARIABLE_TYPES, Scripted, variable_columns
 
 # R189, with the names that the reference maps to region and cluster.
 MAKE_CLUSTER = """\
@@ -71,6 +71,7 @@ class ShellScriptProvisionSpec(Scripted):
     spec=ShellScriptProvisionSpec,
     timeout_minutes=30,
     scripts=("script", "source", "environmentVariables"),
+    secrets=SECRETS,
     goes_to_delegates=True,
     starter={"shell": "Bash", "script": MAKE_CLUSTER},
     provisions=True,

@@ -7,7 +7,7 @@ from typing import Any
 from deployments.actions.naming import SECRET, TEXT, variable_problem
 from deployments.actions.script import RunScript
 from deployments.steps.base import BadStepError, Plan, about, step, unit
-from deployments.steps.scripted import SHELLS, VARIABLE_TYPES, Scripted, variable_columns
+from deployments.steps.scripted import SECRETS, SHELLS, VARIABLE_TYPES, Scripted, variable_columns
 
 # R260, with what put-metric-alarm cannot do without.
 ATTACH_ALARM = """\
@@ -84,6 +84,7 @@ class ShellScriptSpec(Scripted):
     spec=ShellScriptSpec,
     timeout_minutes=10,
     scripts=("script", "source", "environmentVariables", "outputVariables"),
+    secrets=SECRETS,
     goes_to_delegates=True,
     starter={"shell": "Bash", "script": ATTACH_ALARM},
 )

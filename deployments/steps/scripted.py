@@ -8,6 +8,7 @@ from deployments.steps.columns import Column
 from guards.limits import SHELL_SCRIPT_BYTES
 
 SHELLS = {"Bash": "bash", "Sh": "sh"}
+SECRETS = ("script", "source.spec.script", "environmentVariables.*.value")
 VARIABLE_TYPES = (TEXT, "Number", SECRET)
 
 

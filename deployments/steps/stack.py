@@ -209,6 +209,7 @@ def _text(value: Any) -> str:
     timeout_minutes=30,
     manifests={"templateFile": STACK_TEMPLATE},
     scripts=("parameters", "tags"),
+    secrets=("parameters.*.value",),
     starter={
         "stackName": "my-stack",
         "templateFile": {"type": "Inline", "spec": {"content": STARTER}},

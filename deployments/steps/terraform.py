@@ -206,6 +206,7 @@ def _enter(program: str) -> None:
     shared: dict[str, Any] = {
         "manifests": {"configFiles": CONFIGURATION},
         "scripts": _SCRIPTS,
+        "secrets": ("variables.*.value", "environmentVariables.*.value"),
         "goes_to_delegates": True,
     }
 

@@ -191,6 +191,7 @@ class TerraformCloudRollbackSpec:
     timeout_minutes=60,
     # Secrets that variables name go their own way, to Terraform Cloud alone.
     scripts=("variables", "spec"),
+    secrets=("variables.*.value",),
     starter={
         "runType": APPLY_ALL,
         "connectorRef": "terraform",
