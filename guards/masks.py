@@ -12,7 +12,8 @@ FEWEST_CHARACTERS = 6
 # A line of a wrapped form that comes by itself is known by this many letters.
 FEWEST_LETTERS: Final = 16
 # What programs put into a form that is longer than their lines: an end of line, real or escaped, an indent.
-_BREAK: Final = re.compile(r"[ \t]*(?:\r?\n|(?:\\r)?\\n)[ \t]*")
+# Blanks are tried from their first alone: from each of them, many in a row would take a time of their square.
+_BREAK: Final = re.compile(r"(?:(?<![ \t])[ \t]+)?(?:\r?\n|(?:\\r)?\\n)[ \t]*")
 _BESIDE: Final = ("\r", "\n ", "\n\t", " \n", "\t\n")
 _SOLID: Final = re.compile(r"[A-Za-z0-9+/_%=-]+")
 _QUOTES: Final = "\"'`,;\\ \t\r"

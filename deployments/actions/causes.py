@@ -93,6 +93,8 @@ _PATTERNS = (
     ),
 )
 KILLED = 137
+# AWS says less; a delegate could answer with megabytes, which the patterns would take hours for.
+MOST_REASON = 2_000
 
 
 def cause_of(task: EcsTask, container: Container | None) -> Cause:
@@ -110,7 +112,7 @@ def cause_of(task: EcsTask, container: Container | None) -> Cause:
 
 def _evidence(task: EcsTask) -> str:
     parts = [task.stop_code, task.stopped_reason, *(container.reason for container in task.containers)]
-    return "\n".join(part for part in parts if part)
+    return "\n".join(part[:MOST_REASON] for part in parts if part)
 
 
 def _by_exit_code(container: Container | None, task: EcsTask) -> Cause:

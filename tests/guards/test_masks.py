@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from base64 import b64encode, encodebytes, urlsafe_b64encode
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from guards import masks
 from guards.masks import FEWEST_CHARACTERS, HIDDEN, Mask
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
@@ -136,3 +138,15 @@ def test_many_secrets_do_not_slow_a_log_down():
     mask = Mask([f"secret-{number}-{'k' * 30}" for number in range(200)])
     lines = [f"request {number:032x} took 12 ms" for number in range(5000)]
     assert within_cpu(2, lambda: mask.texts(lines)) == lines
+
+
+def test_many_blanks_do_not_slow_a_log_down():
+    """A program that fills its lines up with blanks, beside an end of line that is written as two letters."""
+    text = "a \\n b" + " " * 60_000 + "c"
+    assert within_cpu(1, lambda: Mask([SECRET]).text(text)) == text
+
+
+@given(st.text(alphabet=" \t\r\n\\nab", max_size=40))
+def test_a_break_is_found_whatever_stands_before_it(text: str):
+    plain = re.compile(r"[ \t]*(?:\r?\n|(?:\\r)?\\n)[ \t]*")
+    assert masks._BREAK.sub("|", text) == plain.sub("|", text)
