@@ -101,14 +101,14 @@ def _keeps_running(rollout: Rollout, definition: Mapping[str, Any]) -> bool:
         return False
     if not running.is_active or plain(running.raw) != plain(definition):
         return False
-    same = f"The task definition says the same as {running.family}:{running.revision}, which runs"
+    same = f"Nothing differs from {running.family}:{running.revision}, which runs"
     if force is False:
         rollout.note(f"{same}: it is used again, and its tasks are left as they are.")
         _use(rollout, arn, running.raw)
         return True
     if force is None:
         rollout.note(
-            f"{same}: all tasks are replaced all the same. A run with forceNewDeployment: false leaves them."
+            f"{same}. Its tasks are replaced all the same; a run with forceNewDeployment: false leaves them."
         )
     return False
 

@@ -182,7 +182,7 @@ def test_what_keeps_tasks_apart_is_shown_and_projects_may_be_let_share_what_does
     delegate: Delegate, browser: Client
 ) -> None:
     make_instance(delegate, isolation="users")
-    assert "Own user for each task" in text_of(browser, delegate)
+    assert "own user for each task" in text_of(browser, delegate)
     assert "cannot keep tasks apart" not in text_of(browser, delegate)
     make_instance(delegate, key="bare", isolation="none", script_scope="account/default/shop")
     page = text_of(browser, delegate)

@@ -11,7 +11,7 @@ from tests.deployments.driving import Drive
 from tests.preview.telling import preview
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SAME = "The task definition says the same as fargate-task-definition:1, which runs"
+SAME = "Nothing differs from fargate-task-definition:1, which runs"
 
 
 def _tasks(drive: Drive) -> list[str]:
@@ -40,7 +40,7 @@ def test_a_run_that_changes_nothing_replaces_the_tasks_and_says_that_nothing_dif
     (note,) = [note["text"] for note in execution.notes]
     assert (
         note
-        == f"{SAME}: all tasks are replaced all the same. A run with forceNewDeployment: false leaves them."
+        == f"{SAME}. Its tasks are replaced all the same; a run with forceNewDeployment: false leaves them."
     )
     assert not set(before) & set(_tasks(drive))
 
