@@ -86,7 +86,7 @@ class CheckDocument(serializers.Serializer[Any]):
     note = serializers.CharField()
 
 
-class CleanUpInput(CheckInput):
+class FileCleanUpInput(CheckInput):
     """A manifest to clean up; `service_name` becomes its serviceName where it has none."""
 
     service_name = serializers.RegexField(
@@ -192,9 +192,9 @@ class FileChecks(Route):
 class FileCleanUps(Route):
     """Cleaning up a manifest that was copied from AWS or another tool; nothing is kept."""
 
-    @extend_schema(request=CleanUpInput, responses=CleanUpDocument)
+    @extend_schema(request=FileCleanUpInput, responses=CleanUpDocument)
     def post(self, request: Request) -> Response:
-        given, scope = self.given(CleanUpInput), self.scope_named()
+        given, scope = self.given(FileCleanUpInput), self.scope_named()
         require(self.principal, VIEW, scope)
         text = FileText(scope, clean_path(given["path"]), clean_content(given["content"]))
         return Response(CleanUpDocument(clean_up_file(text, self.principal, given["service_name"])).data)

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +32,7 @@ from tests.agent.places import place
 from tests.agent.tunnels import proxy, tls_end
 from tests.faults.part import Part
 from tests.fixtures.agents import Manager, StartAgent
+from tests.fixtures.gates import Gate
 from tests.fixtures.processes import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -150,17 +150,16 @@ def test_a_manager_that_goes_away_and_comes_back_gets_everything(
 
 
 def test_lines_that_the_manager_does_not_take_yet_come_later_and_before_the_answer(
-    begin: Begin, project: Scope, tmp_path: Path
+    begin: Begin, project: Scope, gate: Gate
 ) -> None:
     begin()
-    gate = tmp_path / "gate"
-    script = f"echo begun; while [ ! -e {gate} ]; do sleep 0.1; done; for n in $(seq 40); do echo $n; done"
+    script = f"echo begun; {gate.passing}; for n in $(seq 40); do echo $n; done"
     task = submit(project, SHELL, {"script": script})
     wait_until(lambda: log_of(task) == ["begun"], "the first line")
     # As after ten minutes' worth of lines, which no machine has to write for this.
     spent = -600 * int(TASK_LOG_RATE)
     DelegateTask.objects.filter(pk=task.pk).update(log_bytes_left=spent, log_counted_at=database_now())
-    gate.touch()
+    gate.is_open.set()
     other = ended(submit(project, SHELL, {"script": "echo not held up"}))
     assert log_of(other) == ["not held up"]
     task.refresh_from_db()

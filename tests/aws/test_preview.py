@@ -72,7 +72,7 @@ def test_a_created_service_is_found_by_name_and_by_arn_and_is_gone_once_deleted(
     assert ecs.describe_service("demo", "new") == made
     assert made.is_active
     assert made.running == 1
-    assert ecs.list_tasks("demo", "new") == []
+    assert ecs.list_tasks("demo", "new") == ["<task 1 of new>"]
     ecs.delete_service("demo", "new", force=True)
     gone = ecs.describe_service("demo", "new")
     assert gone is not None

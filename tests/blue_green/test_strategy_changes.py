@@ -44,8 +44,8 @@ def _choose_rolling(shop: World, group: str, steps: tuple[str, ...] = ("EcsRolli
 
 
 def _choose_blue_green(shop: World) -> None:
-    shop.choose()
     _name_group(GROUP)
+    shop.choose()
 
 
 def _name_group(group: str) -> None:

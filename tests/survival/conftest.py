@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -62,21 +61,18 @@ class Story:
     drive: Drive
     worker: Worker
     site: Site
-    marks: Path
     approvers: tuple[User, User]
 
     def run(self, tag: str, fate: Fate) -> Came:
         """Run it to its end with these deaths."""
         self.site.asked.clear()
-        for mark in self.marks.iterdir():
-            mark.unlink()
         execution = self.drive.start(tag)
         set_hook(fate)
         try:
             for _ in range(MOST_TURNS):
                 self._turn(execution, fate)
                 if execution.is_over:
-                    return Came(execution, self.site, self.marks)
+                    return Came(execution, self.site)
         finally:
             set_hook(None)
         raise AssertionError((execution.status, fate.deaths, self.drive.log(execution)[-5:]))
@@ -123,7 +119,7 @@ class Story:
 
 
 @pytest.fixture
-def story(drive: Drive, worker: Worker, site: Site, write: Write, tmp_path: Path) -> Story:
+def story(drive: Drive, worker: Worker, site: Site, write: Write) -> Story:
     """The pipeline, saved as a person would, on a service that was deployed before."""
     scope = drive.pipeline.scope
     people = make_person("alice", "viewer", scope), make_person("bob", "viewer", scope)
@@ -136,7 +132,5 @@ def story(drive: Drive, worker: Worker, site: Site, write: Write, tmp_path: Path
         "cloudwatch", "SetAlarmState", {"AlarmName": "errors", "StateValue": "OK", "StateReason": "so"}
     )
     assert write(pipeline_text(stage_text(DEPLOY))).run("1.27").outcome == "COMPLETED"
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    write(everything(site, marks))
-    return Story(drive, worker, site, marks, people)
+    write(everything(site))
+    return Story(drive, worker, site, people)

@@ -109,13 +109,12 @@ def test_everything_survives_whatever_dies(
     start: StartDying,
     site: Site,
     broker_url: str,
-    tmp_path: Path,
 ) -> None:
     scope = Scope.objects.get(path="account/default/demo")
     people = make_person("alice", "viewer", scope), make_person("bob", "viewer", scope)
     group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
     group.users.add(*people)
-    text = everything(site, tmp_path).replace("[scripts]", "[prod]")
+    text = everything(site).replace("[scripts]", "[prod]")
     admin = User.objects.get(username="admin")
     pipeline = save_pipeline(actor=admin, scope=scope, yaml=text)
     dying = start("one", dies_at=f"task.performed:{DelegateTask.Kind.SHELL}")
@@ -129,7 +128,7 @@ def test_everything_survives_whatever_dies(
     with redis.Redis.from_url(broker_url) as client:
         client.flushall()
     work.until_over(execution, LONGEST)
-    came = Came(execution, site, tmp_path)
+    came = Came(execution, site)
     assert list(deaths.iterdir()) == []
     assert came.broken() == []
     assert (execution.status, execution.outcome) == ("IGNORE_FAILED", "COMPLETED"), execution.failure
