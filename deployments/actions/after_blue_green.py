@@ -5,14 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from aws.errors import Denied
+from aws.scaling import NOTHING_SUSPENDED
 from aws.types import EcsService
-from deployments.actions.base import ActionFailed, Earlier, Rollout, action
-from deployments.actions.blue_green.identity import BLUE, TAG
+from deployments.actions.base import ActionFailed, CallRecord, Earlier, Rollout, Verdict, action
+from deployments.actions.blue_green.identity import GREEN, TAG
+from deployments.actions.blue_green.scaling import state_of
 from deployments.actions.blue_green.traffic import groups_of
 from deployments.actions.known_service import snapshot_of
 from deployments.actions.scale_down import ScaleDown
+from deployments.actions.scaling.adopt import adopt_scaling_write
+from deployments.actions.scaling.suspend import is_suspended
 
-_PAIR = "blue/green pair before"
+_PAIR, _RESUMED = "blue/green pair before", "scaling resumed after the pair"
+TAKEN_OVER = "takenOverServiceName"
+"""The fact that holds the name of the blue/green service that a rolling deployment takes over from."""
 
 
 def remember_pair(
@@ -31,45 +37,54 @@ def remember_pair(
     for one in pair:
         if not one.is_active or not (one.desired or one.running):
             continue
-        if set(groups_of(one.raw)) & set(groups):
+        if groups and set(groups_of(one.raw)) <= set(groups):
             taken_over.append(snapshot_of(one))
             rollout.log(
                 f"Service {one.name} of an earlier blue/green deployment runs {one.running}/{one.desired} "
-                "tasks in the same target group; a rolling deployment takes over from it"
+                "tasks in the same target groups; a rolling deployment takes over from it"
             )
         else:
-            _judge_other(rollout, one, groups, main)
-    rollout.remember(_PAIR, taken_over)
-
-
-def _judge_other(rollout: Rollout, one: EcsService, groups: Sequence[str], main: EcsService | None) -> None:
-    where = ", ".join(groups_of(one.raw)) or "no target group"
-    here = ", ".join(groups) or "no target group"
-    if _is_live(rollout, one, main):
+            _judge_other(rollout, one, groups)
+    if len(taken_over) > 1:
+        names = " and ".join(one["name"] for one in taken_over)
         raise ActionFailed(
             "STRATEGY_CHANGED",
-            f"Service {one.name} of an earlier blue/green deployment serves production with {one.running} "
-            f"tasks in {where}, and this service definition registers its tasks in {here}: production would "
-            f"go on running the old version. Name {where} in the service definition, and {one.name} is "
-            "scaled down after the deployment; or deploy with the strategy BlueGreen.",
+            f"Services {names} of earlier blue/green deployments both run tasks in the target groups of this "
+            "one, so Slipway cannot tell which one serves. Scale one of them down to 0 tasks in AWS, and run "
+            "the pipeline again.",
         )
-    rollout.log(
+    rollout.remember(_PAIR, taken_over)
+    if taken_over:
+        rollout.learn(**{TAKEN_OVER: taken_over[0]["name"]})
+
+
+def _judge_other(rollout: Rollout, one: EcsService, groups: Sequence[str]) -> None:
+    missing = [group for group in groups_of(one.raw) if group not in groups]
+    where = ", ".join(missing) or "no target group"
+    here = ", ".join(groups) or "no target group"
+    if _may_be_live(rollout, one):
+        raise ActionFailed(
+            "STRATEGY_CHANGED",
+            f"Service {one.name} of an earlier blue/green deployment runs {one.running} tasks in {where}, "
+            f"and this service definition registers its tasks in {here}: production would go on running the "
+            f"old version. Name {where} in the service definition too, and {one.name} is scaled down after "
+            "the deployment; or deploy with the strategy BlueGreen; or, if it serves nobody, scale it to 0 "
+            "in AWS.",
+        )
+    rollout.note(
         f"Service {one.name} of an earlier blue/green deployment still runs {one.running} tasks in {where}. "
-        "It receives no production traffic; Clean up on the page of this execution deletes it.",
-        "warning",
+        f"By its tag {TAG} it receives no production traffic; check the listener rules, and delete it with "
+        "Clean up on the page of this execution."
     )
 
 
-def _is_live(rollout: Rollout, one: EcsService, main: EcsService | None) -> bool:
-    """By its tag, which a swap writes; where that says nothing, whether anything else runs at all."""
+def _may_be_live(rollout: Rollout, one: EcsService) -> bool:
+    """Whether it may serve production: only the tag that a swap wrote says that it does not."""
     try:
-        tag = rollout.ecs.tags(one.arn).get(TAG, "")
+        return rollout.ecs.tags(one.arn).get(TAG, "") != GREEN
     except Denied as denied:
-        rollout.log(f"{denied.sentence} Slipway judges {one.name} without its tags.", "warning")
-        tag = ""
-    if tag:
-        return tag == BLUE
-    return main is None or not main.is_active or main.running == 0
+        rollout.log(f"{denied.sentence} Whether {one.name} serves production is not known.", "warning")
+        return True
 
 
 def count_of_pair(rollout: Rollout) -> int:
@@ -94,8 +109,45 @@ class TakeOverFromPair(ScaleDown):
         main = rollout.ecs.describe_service(rollout.cluster, name)
         if main is not None and main.running > 0:
             return True
-        rollout.log(
-            f"Service {name} runs no task, so {live.name} stays: it is all that serves.",
-            "warning",
+        raise ActionFailed(
+            "NO_TASKS",
+            f"Service {name} runs no task, and {live.name} is all that serves: it is not scaled down. Set "
+            "desiredCount in the service definition and run the pipeline again.",
         )
-        return False
+
+    def start(self, rollout: Rollout) -> None:
+        super().start(rollout)
+        if self.snapshots(rollout):
+            self._resume_scaling(rollout)
+
+    def _resume_scaling(self, rollout: Rollout) -> None:
+        """Let auto scaling go on that a swap had taken off the service while the pair served."""
+        name = rollout.know("serviceName")
+        found = state_of(rollout, name).target
+        if found is None or not found.is_suspended or is_suspended(rollout):
+            return
+        rollout.remember(_RESUMED, True)
+        rollout.scaling.resume(found, NOTHING_SUSPENDED)
+        rollout.log(f"Auto Scaling of service {name}, suspended while {live_name(rollout)} served, goes on")
+
+    def undo(self, rollout: Rollout) -> None:
+        if rollout.recall(_RESUMED):
+            target = state_of(rollout, rollout.know("serviceName")).target
+            if target is not None:
+                rollout.scaling.suspend(target)
+        super().undo(rollout)
+
+    def adopt(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        if call.service == "application-autoscaling":
+            return adopt_scaling_write(rollout, call)
+        return super().adopt(rollout, call)
+
+    def adopt_undo(self, rollout: Rollout, call: CallRecord) -> Verdict:
+        if call.service == "application-autoscaling":
+            return adopt_scaling_write(rollout, call)
+        return super().adopt_undo(rollout, call)
+
+
+def live_name(rollout: Rollout) -> str:
+    """The service of the pair that this deployment takes over from."""
+    return str(rollout.know(TAKEN_OVER) or "")

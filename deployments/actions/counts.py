@@ -32,15 +32,15 @@ def count_to_ask(
     With a scalable target the count is auto scaling's, and only moved into the bounds. A service that was
     scaled down for a blue/green pair takes over its count.
     """
-    before = count_of_pair(rollout)
-    if before and live.desired == 0 and (as_running or definition.get("desiredCount") is None):
-        return _within_bounds(rollout, before)
+    before, count = count_of_pair(rollout), definition.get("desiredCount")
+    is_scaled = found_before(rollout).target is not None or bool(wanted_by(rollout))
+    if before and live.desired == 0 and (as_running or is_scaled or count is None):
+        return _within_bounds(rollout, max(before, int(count or 0)))
     if found_before(rollout).target is not None:
         moved = _within_bounds(rollout, live.desired)
         return None if moved == live.desired else moved
     if as_running:
         return _within_bounds(rollout, running_count(rollout, live.name, live.running, live.desired))
-    count = definition.get("desiredCount")
     return None if count is None else _within_bounds(rollout, int(count))
 
 

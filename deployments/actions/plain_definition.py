@@ -21,14 +21,16 @@ _DEFAULTS = {"cpu": 0, "essential": True, "protocol": "tcp"}
 def plain(definition: Mapping[str, Any]) -> dict[str, Any]:
     """The definition as two that mean the same both are."""
     kept = {key: value for key, value in definition.items() if key not in _OF_AWS}
-    plain: dict[str, Any] = _without_defaults(kept)
+    # Where tasks have addresses of their own, a container's port is the host's; elsewhere it is a choice.
+    is_same = kept.get("networkMode") in ("awsvpc", "host")
+    plain: dict[str, Any] = _without_defaults(kept, is_same)
     return plain
 
 
-def _without_defaults(value: Any) -> Any:
+def _without_defaults(value: Any, is_same: bool) -> Any:
     if isinstance(value, Mapping):
-        found = {key: _without_defaults(inner) for key, inner in value.items()}
-        if found.get("hostPort") == found.get("containerPort"):
+        found = {key: _without_defaults(inner, is_same) for key, inner in value.items()}
+        if found.get("hostPort") == (found.get("containerPort") if is_same else 0):
             found.pop("hostPort", None)
         return {
             key: inner
@@ -36,11 +38,8 @@ def _without_defaults(value: Any) -> Any:
             if inner not in ({}, [], None, "") and (key not in _DEFAULTS or inner != _DEFAULTS[key])
         }
     if isinstance(value, list | tuple):
-        return (
-            sorted(map(_without_defaults, value), key=_order)
-            if _is_named(value)
-            else [*map(_without_defaults, value)]
-        )
+        inner = [_without_defaults(one, is_same) for one in value]
+        return sorted(inner, key=_order) if _is_named(value) else inner
     return value
 
 

@@ -8,6 +8,7 @@ from aws.errors import Denied
 from aws.types import EcsService
 from deployments.actions.adoption import adopt_service_write
 from deployments.actions.base import Action, CallRecord, Check, Earlier, NotOurs, Rollout, Verdict
+from deployments.actions.blue_green.registered import registered_in
 from deployments.actions.blue_green.restored import service_checks, settled
 from deployments.actions.blue_green.traffic import groups_of, healthy_count
 from deployments.actions.known_service import GONE, is_ours
@@ -123,7 +124,11 @@ class ScaleDown(Action):
             rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
         if not settled(rollout, before, service):
             return False
-        return all(healthy_count(rollout, group) >= count for group, count in before["healthy"].items())
+        if not any(before["healthy"].values()):
+            return True
+        name, groups = before["name"], list(before["healthy"])
+        own = registered_in(rollout, groups, [name], names_others=False)
+        return all(own.healthy_of(name, group) >= count for group, count in before["healthy"].items())
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         return [check for before in self._scaled(rollout) for check in service_checks(rollout, before)]
@@ -132,7 +137,8 @@ class ScaleDown(Action):
 def _healthy(rollout: Rollout, live: EcsService) -> dict[str, int]:
     """How many healthy targets there are in each of its groups; empty where that may not be read."""
     try:
-        return {group: healthy_count(rollout, group) for group in groups_of(live.raw)}
+        # Others may be in the group too: more than its own tasks cannot be its own targets.
+        return {group: min(healthy_count(rollout, group), live.desired) for group in groups_of(live.raw)}
     except Denied as denied:
         rollout.log(
             f"{denied.sentence} A rollback goes by the running tasks of Service {live.name}.", "warning"

@@ -7,7 +7,7 @@ from typing import Any
 
 from aws.errors import AwsError, Denied, NotFound
 from aws.shapes import parameters_of
-from aws.types import TaskDefinition, tags_to_aws
+from aws.types import TaskDefinition, tags_from_aws, tags_to_aws
 from deployments.actions.base import (
     Action,
     AskAgain,
@@ -96,10 +96,12 @@ def _keeps_running(rollout: Rollout, definition: Mapping[str, Any]) -> bool:
     if not arn or rollout.know("deploymentId"):
         return False
     try:
-        running = rollout.ecs.describe_task_definition(arn)
+        running = rollout.ecs.describe_task_definition(arn, with_tags=True)
     except (Denied, NotFound):
         return False
-    if not running.is_active or plain(running.raw) != plain(definition):
+    tags = {key: value for key, value in running.tags.items() if key != INTENT_TAG}
+    is_same = plain(running.raw) == plain(definition) and tags == tags_from_aws(definition.get("tags"))
+    if not running.is_active or not is_same:
         return False
     same = f"Nothing differs from {running.family}:{running.revision}, which runs"
     if force is False:

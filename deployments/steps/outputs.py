@@ -36,7 +36,13 @@ _PLAN = {
 }
 _DESTROYED = {"destroyed": "How many resources were destroyed."}
 _OUTPUTS: Mapping[str, Mapping[str, str]] = {
-    "EcsRollingDeploy": {**_REVISION, **_SERVICE, **_SCALING},
+    "EcsRollingDeploy": {
+        **_REVISION,
+        **_SERVICE,
+        **_SCALING,
+        "takenOverServiceName": "The blue/green ECS service that served before, where there was one.",
+        "autoScalingOfTakenOverServiceName": "What became of the auto scaling of that ECS service.",
+    },
     "EcsCanaryDeploy": {**_REVISION, **_SERVICE},
     "EcsCanaryDelete": {"serviceName": "The name of the canary."},
     "EcsBlueGreenCreateService": {

@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from deployments.actions.after_blue_green import TakeOverFromPair
+from deployments.actions.after_blue_green import TAKEN_OVER, TakeOverFromPair
 from deployments.actions.fail_fast import FailFast
 from deployments.actions.manifests import FetchManifests
-from deployments.actions.scaling import AttachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
+from deployments.actions.scaling import (
+    AttachAutoScaling,
+    DetachAutoScaling,
+    ResumeAutoScaling,
+    SuspendAutoScaling,
+)
 from deployments.actions.service import CreateOrUpdateService, RememberService
 from deployments.actions.service_tags import TagService
 from deployments.actions.steady_state import WaitForSteadyState
@@ -45,6 +50,7 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
         CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
         TagService(),
         WaitForSteadyState(fail_fast=spec.failFast),
+        DetachAutoScaling(of=TAKEN_OVER),
         TakeOverFromPair(),
         AttachAutoScaling(),
         ResumeAutoScaling(),

@@ -89,7 +89,7 @@ def test_from_rolling_to_blue_green_and_back_production_runs_one_version(shop: W
     assert _ends(second) == ("SUCCESS", "COMPLETED"), log
     assert any("Service shop receives production traffic (2/2 tasks" in line for line in log)
     assert any("registered in target1/" in line and ": 2)" in line for line in log)
-    assert any("goes to Service shop__1 and nobody else: healthy targets 2" in line for line in log)
+    assert any("goes to Service shop__1 alone: healthy targets 2" in line for line in log)
     assert _live_tags(shop) == {"2": 2}
     assert _counts(shop) == {"shop": 0, "shop__1": 2}
 
@@ -173,4 +173,112 @@ def test_an_unfinished_canary_is_named_before_a_swap_would_leave_it_behind(shop:
     assert second.failure["code"] == "CANARY_NOT_FINISHED"
     assert "shopCanary" in second.failure["message"]
     assert "Clean up" in second.failure["message"]
+    assert shop.drive.effects(mark) == []
+
+
+def _scale(shop: World, name: str, least: int, most: int) -> None:
+    """Auto scaling of an ECS service, as somebody set it up."""
+    shop.call(
+        "application-autoscaling",
+        "RegisterScalableTarget",
+        ServiceNamespace="ecs",
+        ResourceId=f"service/demo/{name}",
+        ScalableDimension="ecs:service:DesiredCount",
+        MinCapacity=least,
+        MaxCapacity=most,
+    )
+
+
+def _suspended(shop: World, name: str) -> bool:
+    found = shop.call(
+        "application-autoscaling",
+        "DescribeScalableTargets",
+        ServiceNamespace="ecs",
+        ResourceIds=[f"service/demo/{name}"],
+    )["ScalableTargets"]
+    return any(found[0].get("SuspendedState", {}).values())
+
+
+def test_auto_scaling_of_the_rolling_service_rests_while_the_pair_serves_and_goes_on_after(
+    shop: World,
+) -> None:
+    _choose_rolling(shop, shop.group("target1"))
+    shop.run("1")
+    _scale(shop, "shop", 1, 9)
+    _choose_blue_green(shop)
+    shop.run("2")
+    assert _suspended(shop, "shop")
+    shop.call("ecs", "UpdateService", cluster="demo", service="shop__1", desiredCount=4)
+    for _ in range(60):
+        shop.drive.pass_time(2, step=2)
+    _scale(shop, "shop__1", 2, 9)
+    (live,) = shop.forwards(shop.prod)
+    _choose_rolling(shop, live)
+    third = shop.run("3", visited=True)
+    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    # As many as the pair ran, not what a manifest or the least of its bounds says.
+    assert _live_tags(shop) == {"3": 4}
+    assert not _suspended(shop, "shop")
+    assert _suspended(shop, "shop__1")
+    shop.roll_back(third, visited=True)
+    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
+    assert _live_tags(shop) == {"2": 4}
+    assert _suspended(shop, "shop")
+    assert not _suspended(shop, "shop__1")
+    assert shop.meetings == []
+
+
+def _register_also_in(shop: World, group: str) -> None:
+    """Let the service definition name one more target group, as it is."""
+    node: Any = FileNode.objects.get(path=f"{FOLDER}/service.yaml")
+    document = yaml.safe_load(node.content)
+    document["loadBalancers"].append({**document["loadBalancers"][0], "targetGroupArn": group})
+    node.content = yaml.safe_dump(document)
+    node.save()
+
+
+def _other_balancers_group(shop: World) -> str:
+    """A target group behind a load balancer that the pipeline does not name, as for callers inside."""
+    seed = shop.drive.sandbox.seed()
+    made = shop.call("elbv2", "CreateLoadBalancer", Name="inside", Type="network", Subnets=seed["subnets"])
+    settings = {"Protocol": "TCP", "Port": 80, "VpcId": seed["vpc"], "TargetType": "ip"}
+    group = shop.call("elbv2", "CreateTargetGroup", Name="inside", **settings)["TargetGroups"][0]
+    shop.call(
+        "elbv2",
+        "CreateListener",
+        LoadBalancerArn=made["LoadBalancers"][0]["LoadBalancerArn"],
+        Protocol="TCP",
+        Port=80,
+        DefaultActions=[{"Type": "forward", "TargetGroupArn": group["TargetGroupArn"]}],
+    )
+    return str(group["TargetGroupArn"])
+
+
+def test_a_pair_that_serves_from_one_more_target_group_is_not_scaled_down(shop: World) -> None:
+    inside = _other_balancers_group(shop)
+    _register_also_in(shop, inside)
+    first = shop.run("1")
+    assert _ends(first) == ("SUCCESS", "COMPLETED"), shop.drive.log(first)
+    assert any("no pair of listeners swaps it" in line for line in shop.drive.log(first))
+    (live,) = shop.forwards(shop.prod)
+    node: Any = FileNode.objects.get(path=f"{FOLDER}/service.yaml")
+    document = yaml.safe_load(node.content)
+    document["loadBalancers"].pop()
+    node.content = yaml.safe_dump(document)
+    node.save()
+    _choose_rolling(shop, live)
+    mark = shop.drive.mark()
+    second = shop.run("2")
+    assert second.failure["code"] == "STRATEGY_CHANGED", second.failure
+    assert inside in second.failure["message"]
+    assert shop.drive.effects(mark) == []
+
+
+def test_a_target_group_of_another_rule_that_no_release_would_swap_is_refused(shop: World) -> None:
+    _register_also_in(shop, shop.group("api1"))
+    mark = shop.drive.mark()
+    execution = shop.run("1")
+    assert execution.failure["code"] == "TARGET_GROUP_NOT_SWAPPED", execution.failure
+    assert "moreListeners" in execution.failure["message"]
+    assert "<+targetGroupArn2>" in execution.failure["message"]
     assert shop.drive.effects(mark) == []

@@ -10,7 +10,6 @@ from deployments.actions.base import Action, ActionFailed, Rollout, action
 from deployments.actions.blue_green.identity import Candidate, Family, Pair, identify
 from deployments.actions.blue_green.registered import (
     Registered,
-    is_serving,
     refuse_neighbours,
     refuse_others,
     registered_in,
@@ -18,7 +17,7 @@ from deployments.actions.blue_green.registered import (
 from deployments.actions.blue_green.routes import group_name
 from deployments.actions.blue_green.scaling import IN_SWAP, OLD_SERVICE, state_of
 from deployments.actions.blue_green.target_groups import expression_name
-from deployments.actions.blue_green.traffic import Traffic, groups_of, traffic_of
+from deployments.actions.blue_green.traffic import Traffic, groups_of, live_groups, traffic_of
 from deployments.actions.known_service import refuse_foreign_controller, snapshot_of
 from deployments.actions.scaling.state import ScalingState, wanted_by
 
@@ -54,14 +53,23 @@ class CheckBlueGreenManifests(Action):
                 raise _not_named(pair.stage_group, number)
             if not self.may_differ:
                 _refuse_other_port(task_definition, pair.stage_group, pair.port)
-        for group in groups_of(definition):
-            if group not in traffic.stage_groups:
-                rollout.log(
-                    f"The service definition names target group {group_name(group)} as it is, and no pair of "
-                    "listeners swaps it: the new version receives its traffic as soon as it is healthy, "
-                    "before the swap",
-                    "warning",
+        fixed = [group for group in groups_of(definition) if group not in traffic.stage_groups]
+        live = live_groups(rollout, traffic) if fixed else {}
+        for group in fixed:
+            if group in live:
+                raise ActionFailed(
+                    "TARGET_GROUP_NOT_SWAPPED",
+                    f"The service definition names target group {group_name(group)} as it is, and the "
+                    f"{live[group]} forwards to it: the new version would receive that traffic before the "
+                    "swap. Add the rule to moreListeners of the step, and name its target group with "
+                    f"<+{expression_name(len(traffic.pairs) + 1)}>.",
                 )
+            rollout.log(
+                f"The service definition names target group {group_name(group)} as it is, and no pair of "
+                "listeners swaps it: the new version receives its traffic as soon as it is healthy, "
+                "before the swap",
+                "warning",
+            )
 
 
 def _not_named(group: str, number: int) -> ActionFailed:
@@ -113,7 +121,7 @@ class RememberPair(Action):
             f"A swap would take production traffic from it, or give it some that is meant for {base}."
         )
         refuse_neighbours(rollout, groups, family.names, consequence)
-        registered = registered_in(rollout, groups, [name for name, one in active.items() if is_serving(one)])
+        registered = registered_in(rollout, groups, list(active))
         refuse_others(rollout, registered, groups, family.names, consequence)
         tags = {name: _tags_of(rollout, one) for name, one in active.items()}
         found = [

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aws.elb_types import TargetHealth
-from aws.types import EcsService, EcsTask
+from aws.types import EcsTask
 from deployments.actions.base import ActionFailed, Rollout
 from deployments.actions.blue_green.routes import group_name
 from deployments.actions.blue_green.traffic import groups_of
@@ -19,26 +19,34 @@ _OF_SERVICE = "service:"
 class Registered:
     """The targets of some target groups that are not on their way out.
 
-    `owners` counts, for each group, the targets of each ECS service of the cluster; `strangers` are those
-    that no ECS service of the cluster has, in words.
+    `owners` counts, for each group, the targets of each ECS service of the cluster, and `healthy` those that
+    are healthy; `strangers` are those that no ECS service of the cluster has, in words.
     """
 
     owners: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    healthy: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     strangers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def count(self, service: str, groups: Sequence[str]) -> int:
         """How many targets of an ECS service are in these groups."""
         return sum(self.owners.get(group, {}).get(service, 0) for group in groups)
 
+    def healthy_of(self, service: str, group: str) -> int:
+        """How many healthy targets of an ECS service are in a group."""
+        return self.healthy.get(group, {}).get(service, 0)
+
     def groups_of(self, service: str) -> list[str]:
         """The groups in which an ECS service has targets."""
         return [group for group, owners in self.owners.items() if service in owners]
 
 
-def registered_in(rollout: Rollout, groups: Sequence[str], own: Sequence[str]) -> Registered:
+def registered_in(
+    rollout: Rollout, groups: Sequence[str], own: Sequence[str], *, names_others: bool = True
+) -> Registered:
     """Read who is in these target groups; `own` are existing ECS services that are likely to be.
 
-    The tasks of the rest of the cluster are read only where a target belongs to none of those.
+    The tasks of the rest of the cluster are read only where a target belongs to none of those, and not at
+    all unless `names_others`: then whoever else is there is a stranger.
     """
     targets = {group: _staying(rollout, group) for group in groups}
     tasks = _Tasks(rollout)
@@ -46,15 +54,20 @@ def registered_in(rollout: Rollout, groups: Sequence[str], own: Sequence[str]) -
         tasks.add(arn for name in own for arn in rollout.ecs.list_tasks(rollout.cluster, name))
     if any(tasks.owner(one) is None for found in targets.values() for one in found):
         # A task that is being stopped is registered a moment longer than it is listed as running.
+        if names_others:
+            tasks.add(rollout.ecs.list_all_tasks(rollout.cluster))
         tasks.add(arn for name in own for arn in rollout.ecs.list_tasks(rollout.cluster, name, "STOPPED"))
-        tasks.add(rollout.ecs.list_all_tasks(rollout.cluster))
     owners = {
         group: Counter(name for one in found if (name := tasks.owner(one)))
         for group, found in targets.items()
     }
+    healthy = {
+        group: Counter(name for one in found if one.state == "healthy" and (name := tasks.owner(one)))
+        for group, found in targets.items()
+    }
     unknown = {group: [one for one in found if not tasks.owner(one)] for group, found in targets.items()}
     return Registered(
-        owners, {group: _still(rollout, group, found) for group, found in unknown.items() if found}
+        owners, healthy, {group: _still(rollout, group, found) for group, found in unknown.items() if found}
     )
 
 
@@ -144,10 +157,11 @@ class _Tasks:
         group = task.raw.get("group", "")
         name = group.removeprefix(_OF_SERVICE) if group.startswith(_OF_SERVICE) else ""
         for address in _addresses(task):
-            self._by_address[address] = name
+            # A task that has stopped since may have had the address before the one that has it now.
+            self._by_address.setdefault(address, name)
         for container in task.raw.get("containers", ()):
             for binding in container.get("networkBindings", ()):
-                self._by_port[machine, int(binding.get("hostPort", 0))] = name
+                self._by_port.setdefault((machine, int(binding.get("hostPort", 0))), name)
 
     def owner(self, target: TargetHealth) -> str | None:
         """The ECS service of a target; empty where its task has none, None where no task has it."""
@@ -161,8 +175,3 @@ def _addresses(task: EcsTask) -> Iterator[str]:
         for detail in attachment.get("details", ()):
             if detail.get("name") in _ADDRESSES and detail.get("value"):
                 yield detail["value"]
-
-
-def is_serving(service: EcsService) -> bool:
-    """Whether an ECS service has tasks, or is to have some."""
-    return service.is_active and (service.desired > 0 or service.running > 0)

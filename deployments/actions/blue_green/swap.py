@@ -193,7 +193,7 @@ class SwapTraffic(Action):
         for which, route, groups in traffic.moves():
             now = read_route(rollout, route)
             # An earlier attempt may have come this far.
-            is_ours = bool(rollout.recall(_BEGUN)) and now.receiving == groups
+            is_ours = bool(rollout.recall(_BEGUN)) and now.leads_as(forwarding_to(route.actions, groups))
             if not is_ours and not now.leads_as(route.actions):
                 raise _superseded(
                     f"Somebody else changed the {which} Listener Rule {route.name} since this deployment "
@@ -208,25 +208,25 @@ class SwapTraffic(Action):
         if not _leads_to_new(rollout, traffic):
             return False
         new = rollout.recall("pair")["green"]
-        registered = registered_in(rollout, traffic.stage_groups, [new])
-        try:
-            refuse_others(rollout, registered, traffic.stage_groups, [new], _IN_PRODUCTION)
-        except ActionFailed:
+        groups = traffic.stage_groups
+        seen = registered_in(rollout, groups, [new], names_others=False)
+        if any(seen.strangers.get(group) for group in groups):
             if is_confirmed(rollout, "others behind the prod rule", rollout.now()):
-                raise
+                refuse_others(rollout, registered_in(rollout, groups, [new]), groups, [new], _IN_PRODUCTION)
             return False
-        healthy = sum(healthy_count(rollout, group) for group in traffic.stage_groups)
-        if not healthy:
+        forget(rollout, "others behind the prod rule")
+        healthy = {group: seen.healthy_of(new, group) for group in groups}
+        if empty := [group for group, count in healthy.items() if not count]:
             if is_confirmed(rollout, "nobody behind the prod rule", rollout.now()):
                 raise ActionFailed(
                     "NO_HEALTHY_TARGET",
-                    f"Production traffic goes to {', '.join(traffic.stage_groups)} since the swap, and no "
-                    "target there is healthy.",
+                    f"Production traffic goes to {', '.join(empty)} since the swap, and no target of Service "
+                    f"{new} is healthy there.",
                 )
             return False
         rollout.log(
-            f"Production traffic goes to Service {new} and nobody else: healthy targets {healthy}, "
-            f"task definition {rollout.recall('new task definition')}",
+            f"Production traffic of {_rules(len(traffic.prods))} goes to Service {new} alone: healthy "
+            f"targets {min(healthy.values())}, task definition {rollout.recall('new task definition')}",
             "success",
         )
         return True
@@ -331,6 +331,10 @@ def _warm_up(rollout: Rollout, pair: ListenerPair) -> None:
         write_route(rollout, pair.prod, forwarding_to(prod.actions, weights))
     else:
         write_route(rollout, pair.stage, forwarding_to(stage.actions, dict.fromkeys(cold, 1)))
+
+
+def _rules(count: int) -> str:
+    return "the prod rule" if count == 1 else f"{count} prod rules"
 
 
 def _short(groups: list[str]) -> str:

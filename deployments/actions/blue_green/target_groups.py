@@ -8,7 +8,7 @@ from aws.elb_types import LoadBalancer
 from aws.errors import NotFound
 from deployments.actions.base import Action, ActionFailed, Rollout, action
 from deployments.actions.blue_green.routes import Route, require_forward
-from deployments.actions.blue_green.traffic import ListenerPair, Traffic, live_groups
+from deployments.actions.blue_green.traffic import ListenerPair, Traffic, is_of, live_routes
 from deployments.actions.manifests import SERVICE_DEFINITION
 
 NOT_KNOWN_YET = "arn:aws:elasticloadbalancing:::targetgroup/not-known-yet/"
@@ -192,7 +192,9 @@ def _refuse_live_group(rollout: Rollout, traffic: Traffic) -> None:
     """Another rule than these may lead to the group that would be deployed into (N08)."""
     if traffic.is_shared:
         return
-    live = live_groups(rollout, traffic)
+    routes = live_routes(rollout, traffic)
+    live = {group: route.words() for route in routes for group in route.groups}
+    _tell_other_rules(rollout, traffic, routes)
     hit = next((group for group in traffic.stage_groups if group in live), "")
     if hit:
         raise ActionFailed(
@@ -201,6 +203,18 @@ def _refuse_live_group(rollout: Rollout, traffic: Traffic) -> None:
             f"too: the {live[hit]} forwards to it. Slipway does not deploy into it: let that "
             "rule forward to the target group of the prod rule, or give it one of its own.",
         )
+
+
+def _tell_other_rules(rollout: Rollout, traffic: Traffic, routes: Sequence[Route]) -> None:
+    """Name the rules that lead to the old version too, and that no swap of this release moves."""
+    for route in routes:
+        shared = [group for group in route.groups if group in traffic.prod_groups]
+        if shared and not is_of(route, traffic.pairs):
+            rollout.note(
+                f"The {route.words()} of {route.listener} forwards to {', '.join(shared)} too, and this "
+                "release does not move it: it goes on leading to the old version. Add it to moreListeners "
+                "of the step."
+            )
 
 
 def _tell(rollout: Rollout, pair: ListenerPair) -> None:

@@ -107,15 +107,24 @@ def live_groups(rollout: Rollout, traffic: Traffic) -> dict[str, str]:
 
     What is not known to be stage is production.
     """
-    prods = {_key(pair.prod) for pair in traffic.pairs}
-    stages = {_key(pair.stage) for pair in traffic.pairs} - prods
-    live: dict[str, str] = {}
-    for balancer, has_weights in {pair.balancer: pair.has_weights for pair in traffic.pairs}.items():
-        for listener in rollout.elb.listeners(balancer):
-            for route in _routes_of(rollout, listener, has_weights):
-                if _key(route) not in stages:
-                    live |= {group: route.words() for group in route.groups}
-    return live
+    return {group: route.words() for route in live_routes(rollout, traffic) for group in route.groups}
+
+
+def live_routes(rollout: Rollout, traffic: Traffic) -> list[Route]:
+    """Every rule of the load balancers but the stage rules."""
+    stages = {_key(pair.stage) for pair in traffic.pairs} - {_key(pair.prod) for pair in traffic.pairs}
+    return [
+        route
+        for balancer, has_weights in {pair.balancer: pair.has_weights for pair in traffic.pairs}.items()
+        for listener in rollout.elb.listeners(balancer)
+        for route in _routes_of(rollout, listener, has_weights)
+        if _key(route) not in stages
+    ]
+
+
+def is_of(route: Route, pairs: Sequence[ListenerPair]) -> bool:
+    """Whether a rule is the prod rule of one of these pairs."""
+    return _key(route) in {_key(pair.prod) for pair in pairs}
 
 
 def _routes_of(rollout: Rollout, listener: Listener, has_weights: bool) -> list[Route]:

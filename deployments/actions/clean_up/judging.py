@@ -74,15 +74,18 @@ def unseen(base: str) -> list[Leftover]:
 def _canary(world: World, base: str, canary: EcsService) -> tuple[bool, str]:
     if canary.status != "ACTIVE":
         return False, "It is being deleted already."
-    main = world.services.get(base)
     shared = [group for group in _groups(canary) if group in world.live]
-    if main is None or main.status != "ACTIVE" or main.running < 1:
+    named = (world.services.get(name) for name in (base, *(f"{base}{suffix}" for suffix in PAIR)))
+    others = [one for one in named if one is not None and one.status == "ACTIVE" and one.running]
+    if not others:
         return False, f"Service {base} runs no task: this may be all that serves."
-    if shared and not set(shared) <= set(_groups(main)):
+    server = next((one for one in others if set(shared) <= set(_groups(one))), None)
+    if server is None:
         return False, f"It receives production traffic through {shared[0]}, and Service {base} does not."
     return (
         True,
-        f"No deployment is under way that needs a canary, and Service {base} runs {main.running} tasks.",
+        f"No deployment is under way that needs a canary, and Service {server.name} runs {server.running} "
+        "tasks.",
     )
 
 
@@ -101,7 +104,7 @@ def _of_pair(world: World, base: str, service: EcsService) -> tuple[bool, str]:
 
 
 def _is_other(name: str, base: str, own: str) -> bool:
-    return name != own and name in [f"{base}{suffix}" for suffix in PAIR]
+    return name != own and name in [base, *(f"{base}{suffix}" for suffix in PAIR)]
 
 
 def _groups(service: EcsService) -> list[str]:
