@@ -116,6 +116,9 @@ def _refused(problem: boto.ClientError, service: str, operation: str) -> AwsErro
     status = problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
     code = str(error.get("Code") or "Unknown")
     message = str(error.get("Message") or error.get("message") or "")
+    if code == str(status) and not message:
+        # botocore makes the status the code where a body names none. What it says is nobody's to read here.
+        message = f"HTTP {status}, and what came is no answer of AWS. Check the endpoint of the connector"
     return _refusal(code, message, status)(code, message, service, operation)
 
 
