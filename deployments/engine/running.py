@@ -39,6 +39,7 @@ from deployments.states import TERMINAL, CallState, Status
 SOON = timedelta(seconds=2)
 LONGEST_TROUBLE = 30
 LONGEST_REST = timedelta(seconds=60)
+CLUSTER_NOT_FOUND = "CLUSTER_NOT_FOUND"
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def run(
         return Failed(failure)
     except AwsError as error:
         _hand_over(rollout)
-        return Failed(ActionFailed(_code_of(error), error.sentence), refuses=_is_permanent(error))
+        return _refused(shared, error)
     except DoorClosed as closed:
         return Failed(ActionFailed("CONNECTOR_NOT_USABLE", str(closed)))
     except NeedsAdoption as lost:
@@ -194,9 +195,13 @@ def _recover(shared: Shared, row: ActionRun, step: StepExecution) -> None:
             reacting.go_on(shared, step)
 
 
-def _is_permanent(error: AwsError) -> bool:
-    """Whether no second try changes a refusal: a person has to do something first."""
-    return isinstance(error, Denied) or error.code == "ClusterNotFoundException"
+def _refused(shared: Shared, error: AwsError) -> Failed:
+    """A refusal of AWS; of some no second try changes anything: a person has to do something first."""
+    if error.code == "ClusterNotFoundException":
+        name = shared.stage.cluster
+        message = f"Cluster {name} is not there: somebody has deleted it, or it is elsewhere."
+        return Failed(ActionFailed(CLUSTER_NOT_FOUND, message), refuses=True)
+    return Failed(ActionFailed(_code_of(error), error.sentence), refuses=isinstance(error, Denied))
 
 
 def _code_of(error: AwsError) -> str:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from deployments.actions.base import Action, ActionFailed, AskFirst, NotOurs, Rollout
 from deployments.engine.leaving import give_up, leave_alone
-from deployments.engine.running import Failed, Finished, Wait, load, park, run
+from deployments.engine.running import CLUSTER_NOT_FOUND, Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.engine.undo_rows import TRIES, UNIT, phase_of, writes_of
@@ -63,7 +63,9 @@ def _ask(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | Non
     if isinstance(end, Wait):
         return end.time
     if isinstance(end, Failed):
-        return _failed(shared, step, row, end.failure)
+        # A read that is denied may be allowed soon; a cluster that has gone stays so.
+        is_gone = end.failure.code == CLUSTER_NOT_FOUND
+        return _failed(shared, step, row, end.failure, refuses=is_gone)
     assert isinstance(end, Finished)  # noqa: S101 - only replayed starts end otherwise
     if end.value:
         shared.change(row, undo_state=UndoState.READY, undo_started_at=shared.world.now())

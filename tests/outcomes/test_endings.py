@@ -48,6 +48,18 @@ def stop_new_tasks(drive: Drive) -> Execution:
     return drive.until_over(execution)
 
 
+def delete_cluster(drive: Drive) -> Execution:
+    execution = drive.start("1.28")
+    drive.pass_time(12)
+    drive.call("ecs", "DeleteService", {**SERVICE, "force": True})
+    # The cluster can go once the tasks have.
+    for arn in drive.call("ecs", "ListTasks", {"cluster": "demo"})["taskArns"]:
+        drive.call("ecs", "StopTask", {"cluster": "demo", "task": arn})
+    drive.sandbox.advance(60)
+    drive.call("ecs", "DeleteCluster", {"cluster": "demo"})
+    return drive.until_over(execution, most_seconds=5000)
+
+
 def time_out(drive: Drive) -> Execution:
     drive.pipeline.yaml = drive.pipeline.yaml.replace("timeout: 30m", "timeout: 1m", 1)
     drive.pipeline.save(update_fields=["yaml"])
@@ -95,6 +107,7 @@ PLAYS: dict[str, Play] = {
         "UpdateService", forceNewDeployment=True
     ),
     "somebody deletes the service": disturbed("DeleteService", force=True),
+    "somebody deletes the cluster": delete_cluster,
     "nothing differs from what runs": lambda drive: drive.run("1.27"),
     "AWS's circuit breaker rolls back": trip_the_breaker,
     "a person aborts": abort(roll_back=False),

@@ -64,3 +64,28 @@ def test_every_line_of_the_checklist_has_its_subject_and_its_own_level(drive: Dr
         line["level"] == "error" and "found " in line["text"] and ", expected " in line["text"]
         for line in broken
     )
+
+
+def test_a_cluster_that_somebody_deleted_is_named_at_once_and_the_rollback_stops(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    drive.pass_time(12)
+    drive.call("ecs", "DeleteService", {"cluster": "demo", "service": "myapp", "force": True})
+    drive.pass_time(1)
+    for arn in drive.call("ecs", "ListTasks", {"cluster": "demo"})["taskArns"]:
+        drive.call("ecs", "StopTask", {"cluster": "demo", "task": arn})
+    drive.sandbox.advance(60)
+    drive.call("ecs", "DeleteCluster", {"cluster": "demo"})
+    mark = drive.mark()
+    drive.pass_time(12)
+    execution.refresh_from_db()
+    assert execution.failure is not None, drive.log(execution)[-5:]
+    assert execution.failure["message"].startswith("Cluster demo is not there: somebody has deleted it")
+    drive.until_over(execution, most_seconds=5000)
+    assert execution.status == "FAILED"
+    assert execution.outcome != "ROLLED_BACK"
+    assert drive.effects(mark) == []
+    assert not any("Undoing failed" in line for line in drive.log(execution))
+    assert any(
+        "Not restored" in line and "Cluster demo is not there" in line for line in drive.log(execution)
+    )
