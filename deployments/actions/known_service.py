@@ -137,6 +137,21 @@ def delete_service(rollout: Rollout, name: str, live: EcsService | None) -> None
     rollout.ecs.delete_service(rollout.cluster, name, force=True)
 
 
+def refuse_others_deployment(live: EcsService | None, known: Set[Any]) -> None:
+    """Raise `ActionFailed` where the PRIMARY deployment is not one of `known`, right before an undo writes.
+
+    The look that allowed the undo may be a minute old by then; the next try of the undo looks anew.
+    """
+    if live is None or live.status in GONE or live.primary is None or live.primary.id in known:
+        return
+    raise ActionFailed(
+        "SUPERSEDED",
+        f"Deployment {live.primary.id} of Service {live.name} is not ours: somebody may have deployed since "
+        "this rollback looked. It looks again.",
+        outcome="SUPERSEDED",
+    )
+
+
 def is_ours(rollout: Rollout, seen: Seen, primary: Deployment, known: Set[Any]) -> bool:
     """Whether an undo may touch a service: its PRIMARY deployment is one of `known`. False: look again.
 

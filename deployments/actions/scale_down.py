@@ -11,7 +11,7 @@ from deployments.actions.base import Action, CallRecord, Check, Earlier, NotOurs
 from deployments.actions.blue_green.registered import registered_in
 from deployments.actions.blue_green.restored import service_checks, settled
 from deployments.actions.blue_green.traffic import groups_of, healthy_count
-from deployments.actions.known_service import GONE, is_ours
+from deployments.actions.known_service import GONE, is_ours, refuse_others_deployment
 
 _SCALED = "scaled down"
 _BEFORE, _BEFORE_UNDO = "deployments before scaling down", "deployments before scaling up"
@@ -108,6 +108,7 @@ class ScaleDown(Action):
             live = rollout.ecs.describe_service(rollout.cluster, name)
             deployments = [one.id for one in live.deployments] if live else []
             rollout.remember(f"{_BEFORE_UNDO} {name}", deployments)
+            refuse_others_deployment(live, {before["primary"]})
             if live is not None and live.desired == count:
                 rollout.log(f"Service {name} wants {count} tasks already")
                 continue

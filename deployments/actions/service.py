@@ -34,6 +34,7 @@ from deployments.actions.known_service import (
     is_ours,
     pair_names,
     refuse_foreign_controller,
+    refuse_others_deployment,
     remember_deployment,
     restoring_words,
     service_words,
@@ -200,18 +201,17 @@ class CreateOrUpdateService(Action):
     def may_undo(self, rollout: Rollout) -> bool:
         name = rollout.know("serviceName")
         seen = rollout.see_service(name)
-        before = rollout.recall("service before") or {}
-        known = {rollout.know("deploymentId"), before.get("primary")}
         service = seen.service
         if service is None or service.status in GONE or service.primary is None:
             forget(rollout, "foreign primary")
             # A name is free once what had it has drained.
             return service is None or service.status != "DRAINING" or not existed_before(rollout)
-        return is_ours(rollout, seen, service.primary, known)
+        return is_ours(rollout, seen, service.primary, _known(rollout))
 
     def undo(self, rollout: Rollout) -> None:
         name = rollout.know("serviceName")
         live = rollout.ecs.describe_service(rollout.cluster, name)
+        refuse_others_deployment(live, _known(rollout))
         if not existed_before(rollout):
             delete_service(rollout, name, live)
         elif live is None or live.status in GONE:
@@ -300,6 +300,12 @@ def _restore(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) 
         rollout.learn(**{RESTORED: changes["taskDefinition"]})
         service = rollout.ecs.update_service(rollout.cluster, name, changes)
     rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+
+
+def _known(rollout: Rollout) -> set[Any]:
+    """The deployments that an undo may meet: the one from before, ours, and that of an earlier try."""
+    before = rollout.recall("service before") or {}
+    return {rollout.know("deploymentId"), before.get("primary"), rollout.know("rollbackDeploymentId")}
 
 
 def _create_again(rollout: Rollout, name: str) -> None:

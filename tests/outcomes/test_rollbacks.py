@@ -89,3 +89,21 @@ def test_a_cluster_that_somebody_deleted_is_named_at_once_and_the_rollback_stops
     assert any(
         "Not restored" in line and "Cluster demo is not there" in line for line in drive.log(execution)
     )
+
+
+def test_a_rollback_that_was_held_up_looks_again_before_it_writes(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("crash")
+    drive.pass_time(12)
+    drive.sandbox.fault("throttle", operation="UpdateService", count=3)
+    for _ in range(300):
+        if any("throttling ecs UpdateService" in line for line in drive.log(execution)):
+            break
+        drive.pass_time(0.5, step=0.5)
+    drive.sandbox.clear_faults()
+    foreign = {"cluster": "demo", "service": "myapp", "taskDefinition": OLD, "forceNewDeployment": True}
+    drive.call("ecs", "UpdateService", foreign)
+    mark = drive.mark()
+    drive.until_over(execution)
+    assert execution.outcome == "SUPERSEDED", drive.log(execution)[-8:]
+    assert "UpdateService" not in drive.effects(mark)

@@ -24,6 +24,7 @@ from deployments.actions.known_service import (
     delete_service,
     existed_before,
     is_ours,
+    refuse_others_deployment,
     remember_deployment,
     restoring_words,
     service_words,
@@ -115,18 +116,18 @@ class CreateStageService(Action):
         if service is None or service.status in GONE or service.primary is None:
             return True
         refuse_production(rollout, service, "to take it back")
-        known = {rollout.know("deploymentId"), before.get("primary")}
-        return is_ours(rollout, seen, service.primary, known)
+        return is_ours(rollout, seen, service.primary, {rollout.know("deploymentId"), before.get("primary")})
 
     def undo(self, rollout: Rollout) -> None:
         name = rollout.know("serviceName")
         live = rollout.ecs.describe_service(rollout.cluster, name)
+        before = rollout.recall("service before") or {}
+        refuse_others_deployment(live, {rollout.know("deploymentId"), before.get("primary")})
         if not self._updates(rollout):
             delete_service(rollout, name, live)
             return
         if live is None:
             return
-        before = rollout.recall("service before")
         changes = differences(rollout.recall("service definition"), before, live)
         rollout.remember("deployments before undo", [one.id for one in live.deployments])
         if not changes:
