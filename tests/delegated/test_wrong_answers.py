@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +12,7 @@ from deployments.operations import run_pipeline
 from rbac.models import Scope, User
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work
+from tests.fixtures.gates import Gate
 from tests.flow.conftest import pipeline_text, stage_text
 from tests.steps.test_script import script_step
 
@@ -21,11 +21,12 @@ LYING_AGENT = (sys.executable, "-m", "tests.delegated.lying_agent")
 
 
 def test_a_script_whose_answer_does_not_fit_fails_and_says_where(
-    work: Work, start: StartDying, tmp_path: Path
+    work: Work, start: StartDying, gate: Gate
 ) -> None:
+    gate.is_open.set()
     start("liar", program=LYING_AGENT, LIES=json.dumps({"shell": {"outputs": 5}}))
     admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
-    script = script_step(f"echo x >> {tmp_path}/count").replace("[scripts]", "[prod]")
+    script = script_step(gate.passing).replace("[scripts]", "[prod]")
     pipeline = save_pipeline(actor=admin, scope=project, yaml=pipeline_text(stage_text(script)))
     execution = work.until_over(run_pipeline(actor=work.deployer, pipeline=pipeline))
     assert execution.status == "FAILED"
@@ -38,7 +39,7 @@ def test_a_script_whose_answer_does_not_fit_fails_and_says_where(
     assert (task.status, task.result) == ("FAILED", "")
     assert task.reason.startswith("The delegate liar on ")
     # What ran once does not run again.
-    assert (tmp_path / "count").read_text() == "x\n"
+    assert gate.visitors == 1
 
 
 def test_a_write_whose_answer_does_not_fit_is_looked_up_and_never_sent_twice(

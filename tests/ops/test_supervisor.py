@@ -174,7 +174,7 @@ def test_a_killed_supervisor_takes_everything_along_and_its_state_is_kept(
     wait_until(lambda: not any(is_alive(pid) for pid in everything), "the end of all children")
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_a_web_server_that_no_longer_answers_is_replaced(
     installation: Installation, supervisor: subprocess.Popen[bytes]
 ) -> None:
