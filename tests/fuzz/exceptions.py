@@ -22,9 +22,12 @@ LEFT: Final = "what may be deleted is named after the ECS service"
 REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "DELETE /api/v1/files/{path}": PATH,
     "GET /api/v1/files/{path}": PATH,
+    "GET /api/v1/audit": MOMENT,
+    "GET /api/v1/audit/export": MOMENT,
     "GET /api/v1/connectors/{id}/clusters": REGION,
     "GET /api/v1/connectors/{id}/listeners": REGION,
     "GET /api/v1/connectors/{id}/load-balancers": REGION,
+    "GET /api/v1/connectors/{id}/registries/repositories": REGION,
     "GET /api/v1/connectors/{id}/registries/tags": IMAGE,
     "GET /api/v1/connectors/{id}/rules": REGION,
     "GET /api/v1/executions/{id}/log/search": "several levels are given in one text",
@@ -99,6 +102,8 @@ def is_expected(operation: str, failure: str, status: int, *, query: dict[str, o
     # A tag that is not the current one is refused for what the thing is, not for what the tag looks like.
     if status == 412:
         return True
+    # No text may have a NUL, wherever it stands: that is said once, and not of each parameter.
+    has_nul = any("\0" in str(value) for value in query.values())
     return status == 400 and (
-        operation in REFUSED_ALTHOUGH_DESCRIBED or _BEYOND.search(repr(body)) is not None
+        has_nul or operation in REFUSED_ALTHOUGH_DESCRIBED or _BEYOND.search(repr(body)) is not None
     )
