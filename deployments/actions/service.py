@@ -30,6 +30,7 @@ from deployments.actions.known_service import (
     GONE,
     create_again,
     delete_service,
+    deployment_begun,
     existed_before,
     is_ours,
     pair_names,
@@ -48,7 +49,7 @@ from deployments.actions.service_fields import (
     needs_new_deployment,
 )
 from deployments.actions.task_definition import adopt_registration, register_again
-from deployments.actions.timing import forget
+from deployments.actions.timing import DENIAL_AGE, forget
 
 # The output that names the task definition that stands in for an inactive one.
 RESTORED = "restoredTaskDefinitionArn"
@@ -284,6 +285,9 @@ def _restore(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) 
     before, name = rollout.recall("service before"), live.name
     changes = _differences(rollout, definition, live)
     rollout.remember("deployments before undo", [one.id for one in live.deployments])
+    if not changes and _may_be_stale(rollout, live):
+        # Asked of a service that is back already, this begins no deployment.
+        changes = {"taskDefinition": _restored(rollout)}
     if not changes:
         rollout.log(f"Service {name} is already as it was before")
         return
@@ -321,6 +325,16 @@ def _create_again(rollout: Rollout, name: str) -> None:
     rollout.note(f"Service {name} was deleted by somebody; the rollback created it again with {as_before}")
     service = create_again(rollout, before, _restored(rollout))
     rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
+
+
+def _may_be_stale(rollout: Rollout, live: EcsService) -> bool:
+    """Whether a read that does not show our deployment may be older than our write (rule 10)."""
+    ours = rollout.know("deploymentId")
+    begun = deployment_begun(rollout, ours) if ours else None
+    is_hidden = begun is not None and live.deployment(ours) is None
+    is_young = is_hidden and begun is not None and rollout.now() - begun < DENIAL_AGE
+    # Decided once: a replay has the same read at another time.
+    return bool(rollout.remember("undo read may be stale", is_young))
 
 
 def _restored(rollout: Rollout) -> str:
