@@ -7,7 +7,7 @@ from botocore.exceptions import UnknownServiceError
 from botocore.model import OperationNotFoundError
 
 from aws.shapes import operation_model
-from aws.walk import TYPES, WORDS
+from aws.walk import TYPES, WORDS, is_free
 
 # botocore reads these as JSON where they hold it, though its models call them texts.
 _TEXT_OR_JSON = ("policyDocumentType", "TemplateBody")
@@ -33,7 +33,7 @@ def type_words(value: Any) -> str:
 
 
 def _faults(shape: Any, value: Any, place: str) -> Iterator[str]:
-    if getattr(shape, "is_document_type", False):
+    if is_free(shape):
         return
     if not _fits(shape, value):
         yield f"{place} must be {WORDS[shape.type_name]}, and is {type_words(value)}"

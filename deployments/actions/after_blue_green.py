@@ -128,7 +128,9 @@ class TakeOverFromPair(ScaleDown):
             return
         rollout.remember(_RESUMED, True)
         rollout.scaling.resume(found, NOTHING_SUSPENDED)
-        rollout.log(f"Auto Scaling of service {name}, suspended while {live_name(rollout)} served, goes on")
+        rollout.log(
+            f"Auto Scaling of service {name}, suspended while {rollout.know(TAKEN_OVER)} served, goes on"
+        )
 
     def undo(self, rollout: Rollout) -> None:
         if rollout.recall(_RESUMED):
@@ -146,8 +148,3 @@ class TakeOverFromPair(ScaleDown):
         if call.service == "application-autoscaling":
             return adopt_scaling_write(rollout, call)
         return super().adopt_undo(rollout, call)
-
-
-def live_name(rollout: Rollout) -> str:
-    """The service of the pair that this deployment takes over from."""
-    return str(rollout.know(TAKEN_OVER) or "")

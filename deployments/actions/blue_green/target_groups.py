@@ -1,8 +1,8 @@
 """The actions that find, from live traffic, the target groups of a blue/green deployment (N08, R231)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from aws.elb_types import LoadBalancer
 from aws.errors import NotFound
@@ -61,13 +61,6 @@ class Listeners:
     stage_listener: str
     stage_rule: str
 
-    @classmethod
-    def from_memory(cls, kept: Mapping[str, str]) -> Self:
-        return cls(**kept)
-
-    def to_memory(self) -> dict[str, str]:
-        return asdict(self)
-
 
 @action
 @dataclass(frozen=True)
@@ -84,7 +77,7 @@ class FindTargetGroups(Action):
         return "Find the target groups from live traffic"
 
     def start(self, rollout: Rollout) -> None:
-        traffic = Traffic(tuple(_pair(rollout, Listeners.from_memory(one)) for one in self.pairs))
+        traffic = Traffic(tuple(_pair(rollout, Listeners(**one)) for one in self.pairs))
         _refuse_odd_pairs(traffic)
         _refuse_live_group(rollout, traffic)
         rollout.remember("traffic", [pair.to_memory() for pair in traffic.pairs])
