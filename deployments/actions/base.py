@@ -163,6 +163,11 @@ class Rollout(Protocol):
         ...
 
     @property
+    def written_at(self) -> datetime | None:
+        """When the start of this action last sent a write that AWS did not refuse."""
+        ...
+
+    @property
     def intent(self) -> str:
         """A text that names this action of this execution in this attempt, at most 36 characters."""
         ...

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Set
 from datetime import datetime
 from typing import Any
 
+from aws.errors import NotFound
 from aws.shapes import parameters_of
 from aws.types import Deployment, EcsService, last_part
 from deployments.actions.base import ActionFailed, Earlier, NotOurs, Rollout, Seen
 from deployments.actions.service_fields import with_deployment_fields
-from deployments.actions.timing import forget, is_confirmed
+from deployments.actions.timing import forget, is_confirmed, may_be_stale, wrote_lately
 
 _TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
 GONE = ("INACTIVE", "DRAINING")
@@ -130,11 +131,28 @@ def create_again(rollout: Rollout, before: Mapping[str, Any], task_definition: s
 
 def delete_service(rollout: Rollout, name: str, live: EcsService | None) -> None:
     """Delete an ECS service with its tasks; one that is gone already is fine."""
-    if live is None or live.status in GONE:
+    is_hidden = live is None and may_be_stale(rollout)
+    if not is_hidden and (live is None or live.status in GONE):
         rollout.log(f"Service {name} is gone already")
         return
     rollout.log(f"Deleting service {name}..")
-    rollout.ecs.delete_service(rollout.cluster, name, force=True)
+    try:
+        rollout.ecs.delete_service(rollout.cluster, name, force=True)
+    except NotFound:
+        rollout.log(f"Service {name} is gone already")
+
+
+def is_deleted(rollout: Rollout, service: EcsService | None) -> bool:
+    """Whether a look shows that a service is gone; one that this action has just created may be hidden."""
+    if service is None:
+        return not wrote_lately(rollout)
+    return service.status == "INACTIVE"
+
+
+def trusted(rollout: Rollout, live: EcsService) -> EcsService | None:
+    """What an undo may compare with; None where the read is so old that it does not show our deployment."""
+    is_stale = live.deployment(rollout.know("deploymentId") or "") is None and may_be_stale(rollout)
+    return None if is_stale else live
 
 
 def refuse_others_deployment(live: EcsService | None, known: Set[Any]) -> None:

@@ -19,6 +19,7 @@ from deployments.actions.base import (
 from deployments.actions.counts import count_before
 from deployments.actions.known_service import GONE, is_ours, snapshot_of
 from deployments.actions.scaling.state import found_before
+from deployments.actions.timing import may_be_stale, wrote_lately
 
 COUNT, PERCENTAGE = "Count", "Percentage"
 BEFORE = "service before"
@@ -110,7 +111,9 @@ class ScaleService(Action):
         live = rollout.ecs.describe_service(rollout.cluster, name)
         rollout.remember("deployments before undo", [one.id for one in live.deployments] if live else [])
         count = rollout.remember("count to restore", count_before(rollout, before, live) if live else 0)
-        if live is not None and live.desired == count:
+        # Where auto scaling or somebody else has the say, what is shown stays.
+        is_hidden = count == before["desired"] and may_be_stale(rollout)
+        if live is not None and live.desired == count and not is_hidden:
             rollout.log(f"Service {name} wants {count} tasks already")
             return
         rollout.log(f"Updating Service {name} back to {count} tasks")
@@ -124,7 +127,9 @@ class ScaleService(Action):
 
     def is_undone(self, rollout: Rollout) -> bool:
         service = rollout.see_service(rollout.recall(BEFORE)["name"]).service
-        return service is None or _has_its_tasks(rollout, service)
+        if service is None:
+            return True
+        return _has_its_tasks(rollout, service) and not wrote_lately(rollout)
 
     def checklist(self, rollout: Rollout) -> list[Check]:
         before = rollout.recall(BEFORE)

@@ -12,6 +12,7 @@ from deployments.actions.blue_green.registered import registered_in
 from deployments.actions.blue_green.restored import service_checks, settled
 from deployments.actions.blue_green.traffic import groups_of, healthy_count
 from deployments.actions.known_service import GONE, is_ours, refuse_others_deployment
+from deployments.actions.timing import may_be_stale
 
 _SCALED = "scaled down"
 _BEFORE, _BEFORE_UNDO = "deployments before scaling down", "deployments before scaling up"
@@ -109,7 +110,7 @@ class ScaleDown(Action):
             deployments = [one.id for one in live.deployments] if live else []
             rollout.remember(f"{_BEFORE_UNDO} {name}", deployments)
             refuse_others_deployment(live, {before["primary"]})
-            if live is not None and live.desired == count:
+            if live is not None and live.desired == count and not may_be_stale(rollout):
                 rollout.log(f"Service {name} wants {count} tasks already")
                 continue
             rollout.log(f"Updating Service {name} with desired count {count}, before traffic goes back to it")

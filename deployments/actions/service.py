@@ -30,8 +30,8 @@ from deployments.actions.known_service import (
     GONE,
     create_again,
     delete_service,
-    deployment_begun,
     existed_before,
+    is_deleted,
     is_ours,
     pair_names,
     refuse_foreign_controller,
@@ -40,16 +40,17 @@ from deployments.actions.known_service import (
     restoring_words,
     service_words,
     snapshot_of,
+    trusted,
 )
 from deployments.actions.manifests import TASK_DEFINITION_ARN
 from deployments.actions.service_fields import (
     changed_fields,
-    fields_to_restore,
     ignored_by_update,
     needs_new_deployment,
+    update_to_restore,
 )
 from deployments.actions.task_definition import adopt_registration, register_again
-from deployments.actions.timing import DENIAL_AGE, forget
+from deployments.actions.timing import forget, wrote_lately
 
 # The output that names the task definition that stands in for an inactive one.
 RESTORED = "restoredTaskDefinitionArn"
@@ -233,7 +234,7 @@ class CreateOrUpdateService(Action):
         rollout.rest()
         service = rollout.see_service(rollout.know("serviceName")).service
         if not existed_before(rollout):
-            is_gone = service is None or service.status == "INACTIVE"
+            is_gone = is_deleted(rollout, service)
             if is_gone:
                 rollout.show_counts(running=0, desired=0, pending=0)
             return is_gone
@@ -241,6 +242,8 @@ class CreateOrUpdateService(Action):
             return False
         rollout.show_counts(running=service.running, desired=service.desired, pending=service.pending)
         if service.primary.task_definition != _restored(rollout) or len(service.deployments) > 1:
+            return False
+        if wrote_lately(rollout):
             return False
         settled = service.primary.rollout_state in ("COMPLETED", "", None)
         return settled and service.running >= service.desired
@@ -283,11 +286,12 @@ class CreateOrUpdateService(Action):
 
 def _restore(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) -> None:
     before, name = rollout.recall("service before"), live.name
-    changes = _differences(rollout, definition, live)
+    count: int | None = count_before(rollout, before, live)
+    shown = trusted(rollout, live)
+    if shown is None and rollout.know("desiredCount") == before["desired"]:
+        count = None
+    changes = update_to_restore(definition, before, shown, count=count, task_definition=_restored(rollout))
     rollout.remember("deployments before undo", [one.id for one in live.deployments])
-    if not changes and _may_be_stale(rollout, live):
-        # Asked of a service that is back already, this begins no deployment.
-        changes = {"taskDefinition": _restored(rollout)}
     if not changes:
         rollout.log(f"Service {name} is already as it was before")
         return
@@ -327,31 +331,9 @@ def _create_again(rollout: Rollout, name: str) -> None:
     rollout.learn(rollbackDeploymentId=service.primary.id if service.primary else "")
 
 
-def _may_be_stale(rollout: Rollout, live: EcsService) -> bool:
-    """Whether a read that does not show our deployment may be older than our write (rule 10)."""
-    ours = rollout.know("deploymentId")
-    begun = deployment_begun(rollout, ours) if ours else None
-    is_hidden = begun is not None and live.deployment(ours) is None
-    is_young = is_hidden and begun is not None and rollout.now() - begun < DENIAL_AGE
-    # Decided once: a replay has the same read at another time.
-    return bool(rollout.remember("undo read may be stale", is_young))
-
-
 def _restored(rollout: Rollout) -> str:
     """The task definition that a rollback brings back: the one from before, or what was registered for it."""
     return str(rollout.know(RESTORED) or rollout.recall("service before")["task_definition"])
-
-
-def _differences(rollout: Rollout, definition: Mapping[str, Any], live: EcsService) -> dict[str, Any]:
-    """The update that makes the live ECS service what it was, as small as it can be."""
-    before = rollout.recall("service before")
-    changes = fields_to_restore(definition, before["raw"], live)
-    count = count_before(rollout, before, live)
-    if live.desired != count:
-        changes["desiredCount"] = count
-    if live.primary is None or live.primary.task_definition != _restored(rollout):
-        changes["taskDefinition"] = _restored(rollout)
-    return changes
 
 
 def _memory_of_deployments(rollout: Rollout) -> str:

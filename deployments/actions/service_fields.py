@@ -35,24 +35,48 @@ def changed_fields(definition: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in update_fields(definition).items() if key not in _DECIDED}
 
 
-def needs_new_deployment(definition: Mapping[str, Any], live: EcsService) -> bool:
+def needs_new_deployment(definition: Mapping[str, Any], live: EcsService | None) -> bool:
     """Whether AWS takes these fields only together with forceNewDeployment (UpdateService API)."""
     asked = definition.get("capacityProviderStrategy")
-    return asked is not None and asked != live.raw.get("capacityProviderStrategy", [])
+    return asked is not None and (live is None or asked != live.raw.get("capacityProviderStrategy", []))
 
 
 def fields_to_restore(
-    definition: Mapping[str, Any], before: Mapping[str, Any], live: EcsService
+    definition: Mapping[str, Any], before: Mapping[str, Any], live: EcsService | None
 ) -> dict[str, Any]:
-    """The fields of the definition that an undo has to put back to what they were `before`."""
-    now = with_deployment_fields(live)
+    """The fields of the definition that an undo has to put back to what they were `before`.
+
+    `live` is None where no read can be trusted: all of them.
+    """
+    now = None if live is None else with_deployment_fields(live)
     changes = {}
     for key, given in sorted(changed_fields(definition).items()):
-        was, is_now = (_as_asked(key, shown.get(key), given) for shown in (before, now))
-        if was is not None and was != is_now:
+        was = _as_asked(key, before.get(key), given)
+        if was is not None and (now is None or was != _as_asked(key, now.get(key), given)):
             changes[key] = was
     if needs_new_deployment(changes, live):
         changes["forceNewDeployment"] = True
+    return changes
+
+
+def update_to_restore(
+    definition: Mapping[str, Any],
+    before: Mapping[str, Any],
+    live: EcsService | None,
+    *,
+    count: int | None,
+    task_definition: str,
+) -> dict[str, Any]:
+    """The update that makes an ECS service what it was, as small as `live` shows that it can be.
+
+    `before` is what `snapshot_of` gave, `count` None where the desired count is left alone, and `live` None
+    where no read can be trusted.
+    """
+    changes = fields_to_restore(definition, before["raw"], live)
+    if count is not None and (live is None or live.desired != count):
+        changes["desiredCount"] = count
+    if live is None or live.primary is None or live.primary.task_definition != task_definition:
+        changes["taskDefinition"] = task_definition
     return changes
 
 

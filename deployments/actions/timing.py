@@ -16,6 +16,20 @@ def is_old_enough_to_deny(rollout: Rollout, call: CallRecord) -> bool:
     return rollout.now() - call.sent_at >= DENIAL_AGE
 
 
+def wrote_lately(rollout: Rollout) -> bool:
+    """Whether a read may still show what was before this action wrote.
+
+    An undo sees its work done in such a read although nothing is undone: it writes all the same, and does not
+    call itself done.
+    """
+    return rollout.written_at is not None and rollout.now() - rollout.written_at < DENIAL_AGE
+
+
+def may_be_stale(rollout: Rollout) -> bool:
+    """`wrote_lately` for an undo that is about to write: decided once, as its replay comes later."""
+    return bool(rollout.remember("reads may be stale", wrote_lately(rollout)))
+
+
 def is_confirmed(rollout: Rollout, what: str, begun: datetime) -> bool:
     """Whether an odd sight has now been seen twice, thirty seconds apart.
 

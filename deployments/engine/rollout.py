@@ -233,6 +233,12 @@ class EngineRollout(Verbs):
         return self.row.undo_tries >= TRIES
 
     @property
+    def written_at(self) -> datetime | None:
+        calls = self.shared.rows.calls_of_action(self.row)
+        writes = (row for row in calls if row.is_write and row.phase == "start" and row.error is None)
+        return max((row.sent_at for row in writes if row.sent_at), default=None)
+
+    @property
     def intent(self) -> str:
         return f"{self.shared.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
 

@@ -16,21 +16,23 @@ from deployments.actions.base import (
     Verdict,
     action,
 )
-from deployments.actions.blue_green.restored import differences, service_checks, settled
+from deployments.actions.blue_green.restored import service_checks, settled
 from deployments.actions.blue_green.scaling import count_for_traffic
 from deployments.actions.blue_green.traffic import refuse_production
 from deployments.actions.known_service import (
     GONE,
     delete_service,
     existed_before,
+    is_deleted,
     is_ours,
     refuse_others_deployment,
     remember_deployment,
     restoring_words,
     service_words,
+    trusted,
 )
 from deployments.actions.scaling.state import ScalingState
-from deployments.actions.service_fields import changed_fields, ignored_by_update
+from deployments.actions.service_fields import changed_fields, ignored_by_update, update_to_restore
 
 
 @action
@@ -128,7 +130,13 @@ class CreateStageService(Action):
             return
         if live is None:
             return
-        changes = differences(rollout.recall("service definition"), before, live)
+        changes = update_to_restore(
+            rollout.recall("service definition"),
+            before,
+            trusted(rollout, live),
+            count=before["desired"],
+            task_definition=before["task_definition"],
+        )
         rollout.remember("deployments before undo", [one.id for one in live.deployments])
         if not changes:
             rollout.log(f"Service {name} is already as it was before")
@@ -152,7 +160,7 @@ class CreateStageService(Action):
         service = rollout.see_service(rollout.know("serviceName")).service
         if self._updates(rollout):
             return settled(rollout, rollout.recall("service before"), service)
-        if service is not None and service.status != "INACTIVE":
+        if not is_deleted(rollout, service):
             rollout.rest()
             return False
         live = rollout.recall("blue before") or {"running": 0, "desired": 0}

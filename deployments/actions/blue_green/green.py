@@ -12,6 +12,7 @@ from deployments.actions.blue_green.traffic import refuse_production
 from deployments.actions.known_service import create_again, delete_service, existed_before
 from deployments.actions.scaling.adopt import adopt_scaling_write
 from deployments.actions.scaling.state import ScalingState
+from deployments.actions.timing import may_be_stale, wrote_lately
 
 
 @action
@@ -44,6 +45,8 @@ class RemoveGreenService(Action):
     def may_undo(self, rollout: Rollout) -> bool:
         """What was deleted must have gone before its name can be given again."""
         service = rollout.see_service(rollout.know("serviceName")).service
+        if service is not None and service.is_active and wrote_lately(rollout):
+            return False
         return service is None or service.status != "DRAINING"
 
     def undo_words(self, known: Earlier) -> tuple[str, ...]:
@@ -54,7 +57,7 @@ class RemoveGreenService(Action):
     def undo(self, rollout: Rollout) -> None:
         before = rollout.recall("service before")
         live = rollout.ecs.describe_service(rollout.cluster, before["name"])
-        if live is not None and live.is_active:
+        if live is not None and live.is_active and not may_be_stale(rollout):
             rollout.log(f"Service {before['name']} is there already")
             return
         rollout.log(

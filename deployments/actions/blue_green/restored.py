@@ -1,4 +1,4 @@
-"""Whether an ECS service is again what it was: the update that makes it so, the look, the checklist."""
+"""Whether an ECS service is again what it was: one look, and the checklist."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,17 +6,7 @@ from typing import Any
 from aws.types import EcsService
 from deployments.actions.base import Check, Rollout
 from deployments.actions.known_service import GONE, service_words
-from deployments.actions.service_fields import fields_to_restore
-
-
-def differences(definition: Mapping[str, Any], before: Mapping[str, Any], live: EcsService) -> dict[str, Any]:
-    """The update that makes the live ECS service what it was, as small as it can be."""
-    changes = fields_to_restore(definition, before["raw"], live)
-    if live.desired != before["desired"]:
-        changes["desiredCount"] = before["desired"]
-    if live.primary is None or live.primary.task_definition != before["task_definition"]:
-        changes["taskDefinition"] = before["task_definition"]
-    return changes
+from deployments.actions.timing import wrote_lately
 
 
 def settled(rollout: Rollout, before: Mapping[str, Any], service: EcsService | None) -> bool:
@@ -26,7 +16,8 @@ def settled(rollout: Rollout, before: Mapping[str, Any], service: EcsService | N
     if service.primary.task_definition != before["task_definition"] or len(service.deployments) > 1:
         return False
     is_over = service.primary.rollout_state in ("COMPLETED", "", None)
-    if is_over and service.running == service.desired == before["desired"]:
+    is_back = is_over and service.running == service.desired == before["desired"]
+    if is_back and not wrote_lately(rollout):
         return True
     rollout.rest()
     return False

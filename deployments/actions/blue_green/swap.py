@@ -35,7 +35,7 @@ from deployments.actions.blue_green.traffic import (
     traffic_of,
 )
 from deployments.actions.known_service import snapshot_of
-from deployments.actions.timing import forget, is_confirmed, is_old_enough_to_deny
+from deployments.actions.timing import forget, is_confirmed, is_old_enough_to_deny, may_be_stale
 
 _TO_PRODUCTION = "A swap would send production traffic there."
 _IN_PRODUCTION = "It receives production traffic since the swap, beside the new version or instead of it."
@@ -186,6 +186,7 @@ class SwapTraffic(Action):
                 )
         for which, route, groups in traffic.moves():
             _move(rollout, which, route, groups)
+            rollout.remember(_moved(route), True)
             rollout.log("")
         rollout.learn(**{SWAPPED: True})
 
@@ -278,7 +279,8 @@ class SwapTraffic(Action):
     def undo(self, rollout: Rollout) -> None:
         for which, route in traffic_of(rollout).routes():
             now = read_route(rollout, route)
-            if now.leads_as(route.actions):
+            is_hidden = bool(rollout.recall(_moved(route))) and may_be_stale(rollout)
+            if now.leads_as(route.actions) and not is_hidden:
                 rollout.log(f"{which} Listener forwards as before already")
                 continue
             rollout.log(f"Modifying ELB {which} Listener to Forward requests as before the deployment")
@@ -298,6 +300,11 @@ class SwapTraffic(Action):
             subject = f"Healthy targets in {group_name(group)}"
             checks.append(Check(subject, "1 or more", str(healthy), healthy > 0))
         return checks
+
+
+def _moved(route: Route) -> str:
+    """What is remembered once a rule has been written."""
+    return f"moved {route.listener} {route.rule}"
 
 
 def _leads_to_new(rollout: Rollout, traffic: Traffic) -> bool:
