@@ -22,7 +22,7 @@ function show(area, { content, changes, hunks }) {
     dialog.close();
     replace(area, 0, area.value.length, content);
   };
-  const dialog = h("dialog", { class: "dialog wide", "aria-labelledby": "clean-up-title", onclose: () => dialog.remove() },
+  const dialog = h("dialog", { class: "dialog large", "aria-labelledby": "clean-up-title", onclose: () => dialog.remove() },
     h("div", { class: "body" }, h("h2", { id: "clean-up-title" }, "What Clean up changes"), h("ul", {}, changes.map((change) => h("li", {}, change))), difference(hunks)),
     h("div", { class: "buttons" },
       h("button", { type: "button", class: "button quiet", onclick: () => dialog.close() }, "Keep my text"),
