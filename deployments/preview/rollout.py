@@ -85,6 +85,10 @@ class PreviewRollout(Verbs):
         return False
 
     @property
+    def written_at(self) -> None:
+        return None
+
+    @property
     def intent(self) -> str:
         return self._shared.caller.placeholder(f"intent {self._number} of {self._memory.step.identifier}")
 
