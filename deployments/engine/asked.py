@@ -101,7 +101,10 @@ def _fail(shared: Shared, interrupt: Interrupt) -> str:
     """The program itself failed in a look: the step ends, as it would for any other failure."""
     if shared.execution.is_over or shared.execution.ending:
         return "It was over already."
-    step = shared.stage.steps.exclude(status__in=TERMINAL).order_by("section", "position").first()
+    sections = StepExecution.Section
+    section = sections.ROLLBACK if shared.execution.rolling_back else sections.EXECUTION
+    open_steps = shared.stage.steps.filter(section=section).exclude(status__in=TERMINAL)
+    step = open_steps.order_by("position").first()
     shared.execution.outcome = Outcome.FAILED
     shared.execution.failure = {
         "code": "INTERNAL_ERROR",

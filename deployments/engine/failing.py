@@ -6,7 +6,7 @@ from deployments.engine.flow import ENDED_BADLY
 from deployments.engine.reacting import react
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
-from deployments.engine.turning import begin_rollback, set_ending, stop
+from deployments.engine.turning import begin_rollback, set_ending, skip_later, stop
 from deployments.engine.work import stop_work
 from deployments.failure_strategies import error_type, reaction_to
 from deployments.models import ActionRun, StepExecution
@@ -53,7 +53,8 @@ def _type_of(failure: ActionFailed) -> str:
 
 def abort(shared: Shared, *, roll_back: bool, by: str) -> None:
     """A person wants it to stop: at once, and with or without a rollback; inside a commit."""
-    open_steps = shared.stage.steps.exclude(status__in=TERMINAL).order_by("section", "position")
+    forward = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position")
+    open_steps = forward.exclude(status__in=TERMINAL)
     step = open_steps.first()
     text = f"{by} aborted this execution" + (" and asked for a rollback" if roll_back else "")
     if step is not None:
@@ -63,6 +64,10 @@ def abort(shared: Shared, *, roll_back: bool, by: str) -> None:
             started = ActionRun.objects.filter(step__in=open_steps, state=ActionState.STARTED)
             started.update(ended_at=shared.world.now())
         stop(shared, step, Status.ABORTED)
+    elif (last := forward.last()) is not None:
+        # The stage has done its work and is not closed yet.
+        say(shared, last, text, "warning")
+        skip_later(shared, Status.ABORTED)
     shared.execution.outcome = Outcome.ABORTED
     shared.execution.failure = {
         "code": "ABORTED",

@@ -7,6 +7,7 @@ Rules 6 to 9 of DESIGN 5. `JournalCaller` serves `start` and `undo`, whose calls
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
@@ -22,11 +23,15 @@ from deployments.engine.turns import (
     NeedsAdoption,
     NoToken,
     OutOfTime,
+    Parked,
     SendingForbidden,
     Trouble,
 )
 from deployments.models import Call
 from deployments.states import CallState
+
+READS_LAST = timedelta(seconds=20)
+"""How long what was read may wait for the write that rests on it."""
 
 
 def hash_of(service: str, operation: str, params: Mapping[str, Any]) -> str:
@@ -54,6 +59,8 @@ class JournalCaller:
             row = self._plan_again(row, service, operation, params)
         elif row.state in (CallState.ANSWERED, CallState.FAILED):
             return self._recorded(row)
+        if row.is_write and row.state in (CallState.PLANNED, CallState.NOT_SENT):
+            self._refuse_old_reads(row)
         try:
             remote = self._rollout.remote_for(row)
             return remote.answer(row) if remote else self._make(row, params)
@@ -74,14 +81,28 @@ class JournalCaller:
             raise Mismatch(f"{row.operation} became {operation}")
         return self._rollout.new_call(row.number, service, operation, params, instead_of=row)
 
+    def _refuse_old_reads(self, write: Call) -> None:
+        """Have the world read again where a write that nobody has sent rests on what was true a while ago."""
+        now = self._rollout.world.now()
+        newest = max((row.answered_at for row in self._reads_before(write) if row.answered_at), default=now)
+        if write.pk is not None and write.state == CallState.PLANNED:
+            # A delegate may take it at any moment; `acquire` refuses it once it has waited for too long.
+            return
+        if now - newest > READS_LAST:
+            self._read_again_before(write)
+            raise Parked(now)
+
     def _read_again_before(self, write: Call) -> None:
         """What a write rests on is too old once the write has waited: somebody may deploy meanwhile."""
+        for row in self._reads_before(write):
+            row.state, row.result, row.error = CallState.NOT_SENT, "", None
+            self._rollout.keep_call(row)
+
+    def _reads_before(self, write: Call) -> list[Call]:
+        """The reads that a write rests on: those since the write before it."""
         before = [row for number, row in self._rows.items() if number < write.number]
         last = max((row.number for row in before if row.is_write), default=-1)
-        for row in before:
-            if row.number > last:
-                row.state, row.result, row.error = CallState.NOT_SENT, "", None
-                self._rollout.keep_call(row)
+        return [row for row in before if row.number > last]
 
     def _plan(self, number: int, service: str, operation: str, params: Mapping[str, Any]) -> Call:
         if self._forbid:

@@ -23,6 +23,7 @@ from deployments.states import CallState
 
 PARKED = timedelta(seconds=15)
 ANSWER_WITHIN = timedelta(seconds=60)
+TAKEN_WITHIN = timedelta(seconds=20)
 
 
 class RemoteCalls:
@@ -104,6 +105,9 @@ def acquire(call_id: int, world: World) -> Call | None:
         call = Call.objects.select_related("execution", "action").get(pk=call_id)
         if not _is_wanted(call):
             return None
+        if call.is_write and call.service != SERVICE and world.now() - call.planned_at > TAKEN_WITHIN:
+            _give_back(call_id, call.execution_id, world)
+            return None
         taken = Call.objects.filter(pk=call_id, state=CallState.PLANNED).update(
             state=CallState.SENT, sent_at=world.now(), send_number=call.send_number + 1
         )
@@ -111,6 +115,12 @@ def acquire(call_id: int, world: World) -> Call | None:
             return None
     call.refresh_from_db()
     return call
+
+
+def _give_back(call_id: int, execution_id: UUID, world: World) -> None:
+    """A write to AWS that waited for a delegate is not sent: the action reads the world again first."""
+    if Call.objects.filter(pk=call_id, state=CallState.PLANNED).update(state=CallState.NOT_SENT):
+        wake(execution_id, world.now())
 
 
 def _is_wanted(call: Call) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
+from aws.caller import BotoCaller
+from aws.credentials import AccessKey
 from connectors.models import Connector
 from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
@@ -134,6 +136,51 @@ def test_a_write_whose_delegate_is_lost_takes_effect_once(remote: Drive, operati
     assert call.state == "ANSWERED"
     assert call.adopted is made
     assert call.served_by[0]["end"] == "LOST"
+
+
+def _foreign(drive: Drive) -> None:
+    caller = BotoCaller(AccessKey("AKIASANDBOX", "secret"), "us-east-1", drive.sandbox.url)
+    caller.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "forceNewDeployment": True})
+
+
+def test_a_write_that_no_delegate_took_in_time_rests_on_new_reads(remote: Drive) -> None:
+    one = hand("one", tags=("prod", "eu"))
+    _until_over(remote, remote.start("1.27"), one)
+    execution = remote.start("1.28")
+    writes = execution.calls.filter(operation="UpdateService", state="PLANNED")
+    for _ in range(600):
+        remote.look()
+        if writes.exists():
+            break
+        if not one.serve():
+            remote.clock.move(1)
+            remote.sandbox.advance(1)
+    assert writes.exists()
+    _foreign(remote)
+    mark = remote.mark()
+    remote.clock.move(40)
+    remote.sandbox.advance(40)
+    _until_over(remote, execution, one)
+    assert (execution.status, execution.outcome) == ("FAILED", "SUPERSEDED"), remote.log(execution)[-5:]
+    assert "UpdateService" not in remote.effects(mark)
+
+
+def test_a_write_whose_reads_were_answered_long_ago_rests_on_new_ones(remote: Drive) -> None:
+    one = hand("one", tags=("prod", "eu"))
+    _until_over(remote, remote.start("1.27"), one)
+    execution = remote.start("1.28")
+    # The last read before the update: its answer is here, and no worker takes it up for a minute.
+    task = _until_taken(remote, one, "DescribeScalableTargets")
+    one.complete(task, one.perform(task))
+    task = _until_taken(remote, one, "DescribeServices")
+    one.complete(task, one.perform(task))
+    _foreign(remote)
+    mark = remote.mark()
+    remote.clock.move(60)
+    remote.sandbox.advance(60)
+    _until_over(remote, execution, one)
+    assert (execution.status, execution.outcome) == ("FAILED", "SUPERSEDED"), remote.log(execution)[-5:]
+    assert "UpdateService" not in remote.effects(mark)
 
 
 def test_a_write_whose_answer_does_not_fit_is_looked_up_and_takes_effect_once(remote: Drive) -> None:

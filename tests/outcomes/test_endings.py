@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from connectors.models import FileNode
-from deployments.models import Execution
+from deployments.engine.failpoints import set_hook
+from deployments.models import Execution, StepExecution
 from deployments.operations import abort_execution, roll_back_execution
 from tests.deployments.driving import Drive
+from tests.deployments.simulator.schedule import Death
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -130,3 +132,29 @@ def test_it_ends_as_the_document_says(drive: Drive, row: dict[str, str]) -> None
     assert any(row["line"] in line for line in drive.log(execution)), drive.log(execution)[-20:]
     if execution.failure is not None and execution.status == "FAILED":
         assert row["line"] in execution.failure["message"]
+
+
+def test_an_abort_with_rollback_behind_the_last_step_still_rolls_back(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    asked: list[str] = []
+
+    def abort(name: str) -> None:
+        """Behind the last step, before its stage is closed: the worker dies, and a person aborts."""
+        step = StepExecution.objects.filter(stage__execution=execution, identifier="ecs_rolling_deploy")
+        is_between = step.filter(status="SUCCESS", stage__status="RUNNING").exists()
+        if name == "commit.after" and is_between and not asked:
+            asked.append(name)
+            raise Death
+
+    set_hook(abort)
+    try:
+        with pytest.raises(Death):
+            drive.until_over(execution)
+    finally:
+        set_hook(None)
+    abort_execution(actor=drive.deployer, execution=execution, roll_back=True)
+    drive.clock.move(61)
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("ABORTED", "ROLLED_BACK"), drive.log(execution)[-5:]
+    assert drive.service()["status"] != "ACTIVE"
+    assert any("aborted this execution and asked for a rollback" in line for line in drive.log(execution))

@@ -36,6 +36,8 @@ class FakeEcs:
     past: list[tuple[datetime, dict[str, Any] | None]] = field(default_factory=list)
     lag_until: datetime | None = None
     lag_from: datetime | None = None
+    deployed: list[dict[str, Any]] = field(default_factory=list)
+    revisions: dict[str, dict[str, Any]] = field(default_factory=dict)
     breaker: bool = False
     count: int = 0
     gone_at: datetime | None = None
@@ -162,11 +164,27 @@ class FakeEcs:
     def _GetLogEvents(self, _params: Any, _by: str) -> dict[str, Any]:
         return {"events": [{"timestamp": 0, "message": "FATAL no"}]}
 
-    def _ListServiceDeployments(self, _params: Any, _by: str) -> dict[str, Any]:
-        return {"serviceDeployments": []}
+    def _ListServiceDeployments(self, params: Any, _by: str) -> dict[str, Any]:
+        after = params.get("createdAt", {}).get("after", "")
+        found = [one for one in self.deployed if not after or _moment(one["createdAt"]) > _moment(after)]
+        return {"serviceDeployments": [*reversed(found)]}
 
-    def _DescribeServiceRevisions(self, _params: Any, _by: str) -> dict[str, Any]:
-        return {"serviceRevisions": []}
+    def _DescribeServiceRevisions(self, params: Any, _by: str) -> dict[str, Any]:
+        return {"serviceRevisions": [self.revisions[arn] for arn in params["serviceRevisionArns"]]}
+
+    def _record(self, deployment: dict[str, Any]) -> None:
+        """Keep what ECS remembers of a deployment once DescribeServices has forgotten it."""
+        number, before = deployment["id"].rpartition("/")[2], f"arn:aws:ecs:us-east-1:{self.account}"
+        arn = f"{before}:service-revision/demo/myapp/{number}"
+        self.revisions[arn] = {"serviceRevisionArn": arn, "taskDefinition": deployment["taskDefinition"]}
+        self.deployed.append(
+            {
+                "serviceDeploymentArn": f"{before}:service-deployment/demo/myapp/{number}",
+                "targetServiceRevisionArn": arn,
+                "status": "IN_PROGRESS",
+                "createdAt": deployment["createdAt"],
+            }
+        )
 
     # --- what ECS does by itself ------------------------------------------------------------------
 
@@ -205,6 +223,7 @@ class FakeEcs:
                 "bad": self._is_bad(arn),
             },
         )
+        self._record(service["deployments"][0])
         self._event("has started 1 tasks: (task x).")
 
     def _is_bad(self, arn: str) -> bool:
@@ -281,3 +300,7 @@ class FakeEcs:
         if self.lag_until is not None and self.now() < self.lag_until and self.past:
             return self.past[0][1]
         return self.service
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
