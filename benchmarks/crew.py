@@ -12,7 +12,8 @@ import redis
 from django.conf import settings
 
 from config.celery import app
-from ops.demo import SandboxFacts, seed_demo
+from ops.demo import seed_demo
+from ops.demo_pipelines import SandboxFacts
 from ops.valkey import find_server
 from sandbox.process import SandboxProcess, start_sandbox
 from tests.fixtures.processes import running, wait_until, working

@@ -39,10 +39,10 @@ INSTALLED_APPS = [
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
     "allauth.mfa",
-    "access.apps.SessionListConfig",
+    "accounts.apps.SessionListConfig",
     "web",
     "rbac",
-    "access",
+    "accounts",
     "connectors",
     "notifications",
     "delegates",
@@ -88,8 +88,8 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "web.middleware.RightsReadOnce",
     "web.middleware.CurrentScope",
-    "access.people.sessions.KeepSession",
-    "access.people.admin_door.AdminDoor",
+    "accounts.people.sessions.KeepSession",
+    "accounts.people.admin_door.AdminDoor",
 ]
 
 # Widgets are looked for among our templates first.
@@ -167,7 +167,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 3600},
     },
     "prune-sessions": {
-        "task": "access.tasks.prune_sessions",
+        "task": "accounts.tasks.prune_sessions",
         "schedule": 3600.0,
         "options": {"expires": 3600},
     },
@@ -207,15 +207,15 @@ SANDBOX_URL = f"http://127.0.0.1:{SANDBOX_PORT}" if EMBEDDED else ""
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/sign-in/"
-AUTHENTICATION_BACKENDS = ["access.people.backend.PeopleBackend"]
-# The steps of signing in are a library's; words, addresses and limits are ours (`access.people`).
-ACCOUNT_ADAPTER = "access.people.adapter.SignInAdapter"
+AUTHENTICATION_BACKENDS = ["accounts.people.backend.PeopleBackend"]
+# The steps of signing in are a library's; words, addresses and limits are ours (`accounts.people`).
+ACCOUNT_ADAPTER = "accounts.people.adapter.SignInAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_RATE_LIMITS = False
 ADMIN_NEEDS_SECOND_FACTOR = ENV.admin_needs_second_factor
-MFA_ADAPTER = "access.people.adapter.TwoFactorAdapter"
+MFA_ADAPTER = "accounts.people.adapter.TwoFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODE_DIGITS = 10
@@ -338,7 +338,7 @@ SPECTACULAR_SETTINGS = {
         "DelegateTaskStatus": "delegates.models.DelegateTask.Status",
         "DelegateTaskKind": "delegates.models.DelegateTask.Kind",
         "PermissionIdentifier": "rbac.permissions.IDENTIFIERS",
-        "PrincipalType": "access.api.principals.KINDS",
+        "PrincipalType": "accounts.api.principals.KINDS",
         "InvitationState": "rbac.models.Invitation.STATES",
         "Decision": "deployments.interventions.DECISIONS",
         "DriftState": "drift.models.Comparison.State",

@@ -17,8 +17,8 @@ from web.theme import choose_theme
 
 urlpatterns = [
     path("", include("overview.urls")),
-    path("", include("access.urls")),
-    path("", include("access.people_urls")),
+    path("", include("accounts.urls")),
+    path("", include("accounts.people_urls")),
     path("", include("deployments.urls")),
     path("", include("instances.urls")),
     path("", include("drift.urls")),
@@ -30,7 +30,7 @@ urlpatterns = [
     path("theme/", choose_theme, name="theme"),
     path("admin/", admin.site.urls),
     path("api/", include("web.schema_urls")),
-    path("api/v1/", include("access.api_urls")),
+    path("api/v1/", include("accounts.api_urls")),
     path("api/v1/", include("connectors.api_urls")),
     path("api/v1/", include("notifications.api_urls")),
     path("api/v1/", include("delegates.api_urls")),

@@ -17,13 +17,13 @@ from aws.errors import AwsError
 from connectors.aws_accounts import read_spec
 from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.doors import Cluster, DoorClosed, call_here
 from delegates.errands import FETCH_FILES, SERVICE, SiteDoor
 from delegates.inquiring import InquiryCaller, door_of, go_on
 from delegates.models import Inquiry
 from delegates.pickers import Seen, checked_subject, seen
 from rbac.models import User
+from web.clock import database_now
 
 # Who asks the same again so soon means the question that is under way, or its answer.
 SAME_QUESTION = timedelta(seconds=30)

@@ -9,7 +9,6 @@ from typing import Any
 from aws.caller import CallPending
 from aws.errors import AwsError, from_record
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.connector_tests import examine, keep_test
 from delegates.doors import DelegateDoor, DoorClosed, clusters_seen_by, open_door
 from delegates.errands import FETCH_FILES, SERVICE, SiteDoor, kind_of
@@ -19,6 +18,7 @@ from delegates.operations.tasks import submit_task
 from delegates.pickers import QUESTIONS, seen
 from delegates.site_steps import told_with_step
 from delegates.site_tests import examine_site
+from web.clock import database_now
 from web.news import changed
 
 OWNER = "inquiry"

@@ -10,13 +10,13 @@ from django.db import transaction
 from django.db.models import Max, Q, QuerySet
 
 from delegates.candidates import Field, field_for, wanted_by
-from delegates.clock import database_now
 from delegates.models import DelegateTask, RoutingDecision
 from delegates.owners import owner_of
 from delegates.protocol.notices import notify_task
 from delegates.routing import Decision, route
 from delegates.routing_rules import Verdict, Wanted
 from delegates.task_news import task_changed
+from web.clock import database_now
 
 OFFER = timedelta(seconds=5)
 # So many at once, the oldest first; more wait for the next second.

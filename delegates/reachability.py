@@ -5,9 +5,9 @@ from datetime import timedelta
 from django.db import transaction
 
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.models import AllowlistEntry, BlocklistEntry, Delegate, DelegateEvent, LastServed
 from delegates.telling import tell
+from web.clock import database_now
 
 ALLOWED_FOR = timedelta(hours=6)
 BLOCKED_FOR = timedelta(minutes=5)

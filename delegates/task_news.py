@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from django.db.models import Q
 
-from delegates.clock import database_now
 from delegates.models import DelegateTask
 from rbac.policy import Place
+from web.clock import database_now
 from web.news import Audience, Shown, Subject, at_places, changed, in_scopes
 from web.news.subjects import keys_of
 

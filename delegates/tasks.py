@@ -6,10 +6,10 @@ from uuid import UUID
 
 from celery import shared_task
 
-from delegates.clock import database_now
 from delegates.models import DelegateTask
 from delegates.offers import route_waiting
 from delegates.protocol import built_in, leases, lives, outage, pruning
+from web.clock import database_now
 from web.outages import OUTAGES, is_outage
 
 logger = logging.getLogger(__name__)

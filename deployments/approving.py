@@ -8,7 +8,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import F
 
-from delegates.clock import database_now
 from deployments.approval_news import approvals_changed
 from deployments.engine.interrupts import is_abort_waiting
 from deployments.engine.lease import wake
@@ -25,6 +24,7 @@ from rbac.audit import record
 from rbac.busy import keep_from_archiving
 from rbac.models import User
 from rbac.policy import key_allows, require
+from web.clock import database_now
 from web.problems import BadInput, Conflict
 
 VIEW: Final = "core_pipeline_view"

@@ -10,7 +10,6 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from connectors.operations.naming import check_identifier, clean_name, taken
-from delegates.clock import database_now
 from deployments.catalog.rules import next_version
 from deployments.freezing import WEEK, Period, Place, holding_back, local_of
 from deployments.models import Environment, Execution, FreezeWindow, Pipeline
@@ -20,6 +19,7 @@ from guards.limits import FREEZE_NAMES, NAME_CHARACTERS
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import Forbidden, Principal, can, require
+from web.clock import database_now
 from web.problems import BadInput, Conflict
 
 MANAGE: Final = "core_deploymentfreeze_manage"

@@ -10,9 +10,9 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 
-from delegates.clock import database_now
 from deployments.models import KeptText, KeptTextUse, StageExecution
 from rbac.encryption import fingerprint
+from web.clock import database_now
 
 Row = Mapping[str, Any]
 UNUSED_FOR = timedelta(days=1)

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from typing import Final
 
-from delegates.clock import database_now
 from deployments.models import Approval, PreviewQuestion
 from deployments.previews import LONGEST
 from rbac.policy import Place
+from web.clock import database_now
 from web.news import Audience, Shown, Subject, at_places
 from web.news.subjects import keys_of
 

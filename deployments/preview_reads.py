@@ -15,7 +15,6 @@ from django.db import transaction
 from aws.caller import Caller, CallPending
 from aws.errors import AwsError, NotSent, Unanswered, Undelivered, from_record
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.doors import DelegateDoor, DoorClosed, call_here, call_payload, open_door
 from delegates.errands import SERVICE, SiteCaller, SiteDoor, errand_payload, kind_of, open_site
 from delegates.inquiry_tasks import error_of
@@ -26,6 +25,7 @@ from delegates.owners import Answer, Payload
 from deployments.engine.doors import selectors_for
 from deployments.models import PreviewQuestion, StepExecution
 from deployments.regions import region_for
+from web.clock import database_now
 from web.news import changed
 
 OWNER = "preview"

@@ -6,7 +6,6 @@ from typing import Any
 
 from aws.caller import CallPending
 from connectors.kinds import read_any
-from delegates.clock import database_now
 from deployments import plan
 from deployments.authoring import read, refuse_missing
 from deployments.inputs import check_inputs
@@ -22,6 +21,7 @@ from deployments.store_connectors import named_connectors
 from deployments.targets import Target
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
+from web.clock import database_now
 from web.news import changed
 from web.problems import Problem
 

@@ -7,11 +7,11 @@ from uuid import UUID
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from delegates.clock import database_now
 from deployments.engine.dispatch import Group, due_groups, look_at_group
 from deployments.engine.looked import give_back, note_bug
 from deployments.engine.provisions import free_old_plans
 from deployments.kept_texts import free_unused
+from web.clock import database_now
 from web.outages import OUTAGES, is_outage
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,6 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.operations.naming import check_identifier
-from delegates.clock import database_now
 from deployments.authoring import save_pipeline
 from deployments.catalog import ServiceSpec, create_service
 from deployments.models import Infrastructure, Pipeline, Service
@@ -28,6 +27,7 @@ from instances.models import SeenService
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import Principal, require
+from web.clock import database_now
 from web.problems import BadInput, Conflict
 
 States = Adoption.State

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.db import transaction
 
-from delegates.clock import database_now
 from deployments.watching.badges import badges_changed
 from drift.clusters import ask_for
 from drift.models import ComparedCluster, Comparison, Drift
@@ -17,6 +16,7 @@ from instances.tasks import sync_soon
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import require
+from web.clock import database_now
 from web.problems import BadInput
 
 

@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 
 from aws.errors import AwsError
 from aws.scaling import resource_id
-from delegates.clock import database_now
 from drift.adopting import read_what_is_asked
 from drift.clusters import DRIFT, let_all_go_on
 from drift.keeping import keep_comparisons
@@ -25,6 +24,7 @@ from instances.models import SyncedCluster
 from instances.pausing import Failure
 from instances.reading import Question
 from instances.told import Told
+from web.clock import database_now
 
 INTERVAL: Final = timedelta(minutes=2)
 # Sync has seen something new while a look was under way.

@@ -6,12 +6,12 @@ from typing import Any, Final
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from delegates.clock import database_now
 from drift.freshness import Freshness
 from drift.models import Adoption, ComparedCluster, Comparison, Drift
 from guards.limits import DRIFT_FIELDS
 from instances.queries import UNSHOWN
 from rbac.policy import Principal, visible_below
+from web.clock import database_now
 
 VIEW: Final = "core_environment_view"
 EDIT: Final = "core_environment_edit"

@@ -4,7 +4,6 @@ from typing import Final
 
 from django.db import transaction
 
-from delegates.clock import database_now
 from deployments.authoring import delete_pipeline
 from deployments.catalog import delete_service
 from deployments.models import Execution, Pipeline, StageExecution
@@ -14,6 +13,7 @@ from drift.queries import EDIT
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import Principal, can, require
+from web.clock import database_now
 from web.problems import Conflict
 
 States = Adoption.State

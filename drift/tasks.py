@@ -6,10 +6,10 @@ from typing import Any
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from delegates.clock import database_now
 from drift import pruning
 from drift.clusters import due, enter_new, follow_deployments
 from drift.looking import go_on
+from web.clock import database_now
 from web.outages import OUTAGES, is_outage
 
 logger = logging.getLogger(__name__)

@@ -2,7 +2,6 @@
 
 from django.db import transaction
 
-from delegates.clock import database_now
 from deployments.models import Infrastructure
 from instances.clusters import ask_for, enter_new
 from instances.models import SyncedCluster
@@ -13,6 +12,7 @@ from instances.tasks import sync_soon
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import require
+from web.clock import database_now
 from web.problems import Conflict
 
 SYNC = "core_environment_access"

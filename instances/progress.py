@@ -9,7 +9,6 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from aws.errors import AwsError, NotFound, Throttled, Unanswered, Unauthenticated, Undelivered
-from delegates.clock import database_now
 from instances import lacking, pausing
 from instances.chains.chain import Chain
 from instances.follow_ups import new_reading, recent_services
@@ -42,6 +41,7 @@ from instances.reading import (
     Reading,
 )
 from instances.told import account_of, arns_of
+from web.clock import database_now
 
 INTERVAL: Final = timedelta(seconds=60)
 NO_CLUSTER: Final = (

@@ -6,10 +6,10 @@ from typing import Any
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from delegates.clock import database_now
 from instances import pruning
 from instances.clusters import due, enter_new, follow_deployments
 from instances.syncing import go_on
+from web.clock import database_now
 from web.outages import OUTAGES, is_outage
 
 logger = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from typing import Any
 from channels.db import database_sync_to_async
 from django.db.models import Count, Max
 
-from delegates.clock import database_now
 from deployments.models import StageExecution
 from deployments.states import TERMINAL
 from instances.looks import NOTED_EVERY, note_watched
 from instances.models import SeenService, ServiceInstance
+from web.clock import database_now
 
 LOOK_EVERY_SECONDS = 2
 # A look at services with many tasks takes longer: the next one waits this many times as long.

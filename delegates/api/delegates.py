@@ -16,7 +16,6 @@ from delegates.api.delegate_documents import (
     DelegateTags,
     documents_of,
 )
-from delegates.clock import database_now
 from delegates.connectivity import Connectivity
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent
 from delegates.operations import delegates as operations
@@ -24,6 +23,7 @@ from delegates.queries.delegate_logs import log_of
 from delegates.queries.delegates import VIEW, with_instances, with_status, with_tag
 from rbac.policy import visible_to
 from web.asked import number_in
+from web.clock import database_now
 from web.paging import CursorPage
 from web.problems import BadInput
 from web.rest import ALTHOUGH_USED, IF_MATCH, ORG, PAGED, PROJECT, Route, check_version, narrowed, versioned

@@ -9,7 +9,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask, RoutingDecision
 from delegates.operations.checks import start_check
 from delegates.operations.tasks import abort_task
@@ -18,6 +17,7 @@ from delegates.queries.why import decision_rows
 from guards.limits import CHECKED_URL_CHARACTERS
 from rbac.policy import require, visible_below
 from web.asked import number_in
+from web.clock import database_now
 from web.problems import BadInput
 from web.rest import ORG, PAGED, PROJECT, Route, narrowed
 

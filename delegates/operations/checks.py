@@ -5,7 +5,6 @@ from datetime import timedelta
 from django.db import transaction
 
 from delegates.candidates import own_tag
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
 from delegates.operations.tasks import submit_task
 from guards.addresses import PRIVATE_TOO
@@ -13,6 +12,7 @@ from guards.limits import CHECKED_URL_CHARACTERS
 from guards.places import url_problem
 from rbac.audit import record
 from rbac.policy import Principal, require
+from web.clock import database_now
 from web.problems import BadInput
 
 # Somebody looks on: what has not begun by then will not be waited for.

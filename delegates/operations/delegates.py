@@ -6,7 +6,6 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance, DelegateTask
 from delegates.protocol.notices import notify_configuration, notify_drain, notify_ended
 from delegates.queries.delegate_uses import uses_of_delegate
@@ -17,6 +16,7 @@ from guards.text import control_fault
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import require
+from web.clock import database_now
 from web.problems import BadInput, Conflict
 
 EDIT = "core_delegate_edit"

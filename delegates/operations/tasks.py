@@ -8,7 +8,6 @@ from typing import Any, TypedDict, Unpack
 from django.db import transaction
 
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.models import DelegateTask
 from delegates.offers import close_queued, end_queued, route_after_commit, route_waiting
 from delegates.protocol.notices import notify_abort
@@ -17,6 +16,7 @@ from delegates.task_news import task_changed
 from rbac.audit import record
 from rbac.models import Scope
 from rbac.policy import Principal, require
+from web.clock import database_now
 
 __all__ = [
     "abort_task",

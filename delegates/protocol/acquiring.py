@@ -10,7 +10,6 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
-from delegates.clock import database_now
 from delegates.isolation import may_run_beside_others, without_other_projects
 from delegates.models import Delegate, DelegateInstance, DelegateTask, TaskAttempt, TaskLogChunk
 from delegates.owners import Payload, owner_of
@@ -18,6 +17,7 @@ from delegates.protocol.answers import asked_of
 from delegates.protocol.happenings import called
 from delegates.protocol.terms import LEASE, SEND_WITHIN_SECONDS
 from delegates.task_news import task_changed
+from web.clock import database_now
 
 MOST_AT_ONCE = 10
 WITHDRAWN = "It was withdrawn before a delegate took it."

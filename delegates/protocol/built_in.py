@@ -15,7 +15,6 @@ from delegates.agent.executors import Answer as Outcome
 from delegates.agent.executors import Surroundings, execute
 from delegates.agent.isolation import Level, own_isolation
 from delegates.agent.work import Held, read_task
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateTask
 from delegates.owners import Answer
 from delegates.protocol import task_logs
@@ -25,6 +24,7 @@ from delegates.protocol.leases import hold
 from delegates.protocol.problems import StaleFence
 from delegates.protocol.terms import RENEW_SECONDS
 from guards.limits import TASK_LOG_BURST
+from web.clock import database_now
 from web.outgoing import own_reach
 
 KEY = "workers"

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from django.db import transaction
 
-from delegates.clock import database_now
 from delegates.host_keys import note_host_key
 from delegates.models import DelegateInstance, DelegateTask, LateAnswer, TaskAttempt
 from delegates.offers import route_after_commit
@@ -25,6 +24,7 @@ from delegates.reachability import note_incapable, note_success
 from delegates.task_news import task_changed
 from delegates.telling import tell
 from guards.masks import Mask
+from web.clock import database_now
 
 STATUSES = {
     "SUCCEEDED": DelegateTask.Status.SUCCEEDED,

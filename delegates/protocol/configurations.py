@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from delegates.clock import database_now
 from delegates.models import ConfigurationRun, DelegateConfiguration, DelegateEvent
 from delegates.protocol.fields import bad, storable
 from delegates.protocol.happenings import called, note
@@ -11,6 +10,7 @@ from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
 from delegates.telling import tell
 from guards.limits import AGENT_CONFIGURATION_OUTPUT
+from web.clock import database_now
 
 
 def document(configuration: DelegateConfiguration | None) -> dict[str, Any] | None:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 
-from delegates.clock import database_now
 from delegates.connectivity import LATE_AFTER
 from delegates.models import (
     DelegateConfiguration,
@@ -25,6 +24,7 @@ from delegates.protocol.sessions import hash_of, new_session
 from delegates.protocol.terms import AFTER_DEADLINE, LEASE, ROTATE_BEFORE, SESSION
 from delegates.telling import tell
 from guards.limits import AGENT_TASKS
+from web.clock import database_now
 
 GONE = DelegateInstance.Status.GONE
 

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.db import transaction
 
-from delegates.clock import database_now
 from delegates.models import DelegateInstance, DelegateTask
 from delegates.owners import owner_of
 from delegates.protocol.notices import notify_abort
@@ -17,6 +16,7 @@ from delegates.protocol.sessions import instance_of
 from delegates.protocol.terms import AFTER_DEADLINE, LEASE
 from delegates.task_news import task_changed
 from guards.limits import AGENT_TASKS
+from web.clock import database_now
 
 LOST = "DELEGATE_LOST"
 STARTED = DelegateTask.Status.STARTED

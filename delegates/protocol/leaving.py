@@ -2,7 +2,6 @@
 
 from django.db import transaction
 
-from delegates.clock import database_now
 from delegates.models import DelegateEvent, DelegateInstance
 from delegates.notifying import tell_away
 from delegates.protocol import leases
@@ -10,6 +9,7 @@ from delegates.protocol.happenings import called, note
 from delegates.protocol.requests import AgentRequest, Reply
 from delegates.protocol.sessions import instance_of
 from delegates.telling import tell
+from web.clock import database_now
 
 
 @transaction.atomic

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken
+from web.clock import database_now
 
 MOST_OFFERS = 1000
 _SCOPE = "delegate__scope"

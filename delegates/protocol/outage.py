@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from django.db.models import Max
 
-from delegates.clock import database_now
 from delegates.models import DelegateInstance, DelegateTask
 from delegates.protocol.terms import LEASE
+from web.clock import database_now
 
 # The workers' instance is heard each five seconds. A shorter outage ends before the leases do: they have 15
 # seconds left at least, and are renewed within five of its end.

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from delegates.clock import database_now
 from delegates.models import DelegateInstance
 from delegates.protocol import acquiring
 from delegates.protocol.hub import hub_here
@@ -15,6 +14,7 @@ from delegates.protocol.terms import LONGEST_WAIT_SECONDS
 from delegates.protocol.threads import in_thread
 from delegates.telling import tell
 from guards.limits import AGENT_TASKS
+from web.clock import database_now
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 

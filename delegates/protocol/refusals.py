@@ -4,13 +4,13 @@ import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
 
-from delegates.clock import database_now
 from delegates.models import DelegateToken
 from delegates.protocol.happenings import note_refusal, was_refused
 from delegates.protocol.problems import InstanceTaken, TooOften
 from guards.limits import AGENT_REFUSALS, AGENT_REFUSALS_PER_ADDRESS
 from rbac.counting import counts
 from rbac.models import Scope
+from web.clock import database_now
 from web.problems import Problem
 
 _SECONDS = 60

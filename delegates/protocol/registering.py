@@ -9,7 +9,6 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from delegates.agent.instance_key import registration_message
-from delegates.clock import database_now
 from delegates.models import (
     Delegate,
     DelegateConfiguration,
@@ -30,6 +29,7 @@ from delegates.protocol.sessions import replace_session
 from delegates.protocol.terms import APPROVAL_SECONDS, TERMS
 from delegates.protocol.tokens import check_account, check_token, token_of
 from delegates.telling import tell
+from web.clock import database_now
 from web.problems import Problem
 
 FLAVOURS = ("legacy", "v3", "")

@@ -1,10 +1,10 @@
 """Ends what a token began, in the moment that somebody takes it back."""
 
-from delegates.clock import database_now
 from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
 from delegates.protocol import leases, notices
 from delegates.protocol.happenings import called, note
 from delegates.telling import tell
+from web.clock import database_now
 
 
 def end_sessions(token: DelegateToken) -> list[DelegateInstance]:

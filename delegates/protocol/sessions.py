@@ -8,12 +8,12 @@ from datetime import datetime
 
 from django.db import transaction
 
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateToken
 from delegates.protocol import notices, outage
 from delegates.protocol.problems import DelegateRejected, ScopeArchived, SessionInvalid, TokenRevoked
 from delegates.protocol.terms import ROTATION_GRACE, SESSION
 from rbac.models import Scope
+from web.clock import database_now
 
 PREFIX = "slp_ses_"
 _SESSION = re.compile(r"slp_ses_([0-9]{1,18})_[A-Za-z0-9_-]{43}")

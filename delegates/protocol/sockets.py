@@ -5,7 +5,6 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from delegates.clock import database_now
 from delegates.models import DelegateEvent, DelegateInstance
 from delegates.notifying import tell_back
 from delegates.protocol.fields import Fields, read_object
@@ -15,6 +14,7 @@ from delegates.protocol.hub import Hub, hub_here
 from delegates.protocol.sessions import instance_of
 from delegates.protocol.threads import in_thread
 from delegates.telling import tell
+from web.clock import database_now
 from web.outages import OUTAGES, is_outage
 from web.problems import BadInput, Problem
 

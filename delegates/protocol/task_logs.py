@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db import transaction
 
-from delegates.clock import database_now
 from delegates.models import DelegateInstance, DelegateTask, TaskAttempt, TaskLogChunk
 from delegates.owners import owner_of
 from delegates.protocol.attempts import attempt_of, pk_of
@@ -18,6 +17,7 @@ from delegates.protocol.sessions import instance_of
 from delegates.task_news import task_changed
 from guards.limits import AGENT_BYTES, AGENT_LINES, INTEGER, TASK_LOG_BURST, TASK_LOG_RATE
 from guards.masks import Mask
+from web.clock import database_now
 
 LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
 # Agents keep to the burst by themselves; a message under way is theirs beside that.

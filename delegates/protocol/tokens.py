@@ -2,7 +2,6 @@
 
 import re
 
-from delegates.clock import database_now
 from delegates.models import DelegateToken
 from delegates.protocol.problems import (
     TokenExpired,
@@ -12,6 +11,7 @@ from delegates.protocol.problems import (
     WrongAccount,
 )
 from delegates.protocol.sessions import check_scope, hash_of, is_trusted
+from web.clock import database_now
 
 _TOKEN = re.compile(rf"{DelegateToken.PREFIX}[A-Za-z0-9_-]{{43}}")
 

@@ -11,13 +11,13 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from delegates.charts import charts_of
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance
 from delegates.queries import delegate_history as history
 from delegates.queries import delegates as queries
 from delegates.queries.delegate_logs import log_of
 from delegates.queries.delegate_uses import as_uses, served_by
 from rbac.policy import Principal, permissions_at
+from web.clock import database_now
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset
 

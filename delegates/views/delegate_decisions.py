@@ -9,7 +9,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from delegates.clock import database_now
 from delegates.forms.delegates import DelegateForm
 from delegates.models import Delegate
 from delegates.operations import delegates as operations
@@ -17,6 +16,7 @@ from delegates.queries import delegates as queries
 from delegates.queries.delegate_uses import uses_of_delegate
 from delegates.views.delegate import uses, with_all
 from rbac.policy import require
+from web.clock import database_now
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
 from web.problems import Problem

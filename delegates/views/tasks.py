@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
 from delegates.operations.checks import start_check
 from delegates.operations.tasks import abort_task
@@ -16,6 +15,7 @@ from delegates.queries import tasks as queries
 from delegates.queries.why import decisions_of, why_now
 from delegates.task_news import SUBJECT
 from rbac.policy import can, visible_to
+from web.clock import database_now
 from web.lists import topics_here, visible_on_long_list
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from deployments import conditions
 from deployments.engine import judging, reacting, stages_back
 from deployments.engine.checklist import verify
 from deployments.engine.leaving import give_up, leave_rest
@@ -63,7 +64,7 @@ def _is_skipped(shared: Shared, step: StepExecution) -> bool:
     """Whether its condition keeps a rollback from running; one that has no answer does not."""
     try:
         return judging.is_skipped(shared, step)
-    except judging.UnclearConditionError as unclear:
+    except conditions.UnclearConditionError as unclear:
         text = f"The condition of {step.name} has no answer, so the rollback runs: {unclear}"
         say(shared, step, text, "warning", UNIT)
         shared.save()

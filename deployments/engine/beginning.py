@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from deployments import conditions
 from deployments.actions.base import ActionFailed
 from deployments.engine import failing, filling, judging
 from deployments.engine.shared import Shared
@@ -29,7 +30,7 @@ def begin_step(shared: Shared, step: StepExecution) -> None:
         filled, trouble = [], ActionFailed("UNKNOWN_EXPRESSION", str(cannot))
     except ActionFailed as unplaced:
         filled, trouble = [], unplaced
-    except judging.UnclearConditionError as cannot:
+    except conditions.UnclearConditionError as cannot:
         filled, trouble = [], unclear("step, or of a group around it,", str(cannot))
     now = shared.world.now()
     timeout_at = now + timedelta(seconds=step.timeout_seconds)

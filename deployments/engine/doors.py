@@ -9,12 +9,12 @@ from typing import Any, Final
 from aws.caller import Caller
 from connectors.models import Connector
 from delegates import doors
-from delegates.clock import database_now
 from delegates.models import DelegateTask
 from delegates.operations.tasks import PATIENCE, submit_task
 from deployments.engine import recent_reads
 from deployments.models import Call, StepExecution
 from deployments.states import TERMINAL
+from web.clock import database_now
 
 # The name under which `delegated.CallOwner` hears of the tasks.
 OWNER = "call"

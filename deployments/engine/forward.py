@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from deployments import conditions
 from deployments.actions.base import Action, ActionFailed, Rollout, known_actions
 from deployments.engine import beginning, failing, judging, reacting, slots, turning
 from deployments.engine.again import next_attempt
@@ -26,7 +27,7 @@ def begin_stage(shared: Shared) -> None:
     now = shared.world.now()
     try:
         reason, trouble = judging.stage_reason(shared), ""
-    except judging.UnclearConditionError as unclear:
+    except conditions.UnclearConditionError as unclear:
         reason, trouble = "", str(unclear)
     if reason:
         judging.skip_stage(shared, reason)

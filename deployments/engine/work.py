@@ -12,7 +12,6 @@ from connectors.aws_accounts import read_spec
 from connectors.models import Connector
 from connectors.queries import find_connector
 from connectors.secrets import SecretMissing, find_secret
-from delegates.clock import database_now
 from delegates.doors import DelegateDoor, DoorClosed, call_payload, open_door, refuse_disabled
 from delegates.errands import SiteDoor, do_errand_here, errand_payload, kind_of, open_site
 from delegates.lending import refuse_to_lend
@@ -40,6 +39,7 @@ from deployments.engine.work_answers import error_of, result_of
 from deployments.models import Call, StageExecution, StepExecution
 from deployments.states import CallState
 from rbac.models import Scope
+from web.clock import database_now
 
 _KINDS = {
     RUN_SCRIPT: DelegateTask.Kind.SHELL,

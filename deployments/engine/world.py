@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from connectors.models import Connector
-from delegates.clock import database_now
 from deployments.engine.doors import open_door
 from deployments.engine.work import open_work
 from deployments.models import StepExecution
+from web.clock import database_now
 
 
 class Door(Protocol):

@@ -7,7 +7,6 @@ from typing import Any
 
 from aws.preview import PreviewCaller
 from aws.sts import Sts
-from delegates.clock import database_now
 from deployments.actions.asked import ApprovalState, AskedApproval
 from deployments.actions.base import ActionFailed, Earlier, Seen
 from deployments.actions.verbs import Verbs
@@ -23,6 +22,7 @@ from deployments.preview.supplies import PreviewSupplies
 from deployments.preview.work import PlannedWork
 from deployments.regions import NO_CLUSTER, known_region
 from deployments.step_manifests import frozen_sources
+from web.clock import database_now
 
 
 def _around(step: StepExecution) -> list[StepGroup]:

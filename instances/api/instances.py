@@ -8,11 +8,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from delegates.clock import database_now
 from deployments.models import Infrastructure, Service
 from instances import operations, queries
 from instances.finding import EXACT, narrowing
 from instances.models import ServiceInstance
+from web.clock import database_now
 from web.rest import PAGED, Route
 
 STOPPED = OpenApiParameter(

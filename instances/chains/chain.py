@@ -14,7 +14,6 @@ from django.db.models import F, Q, QuerySet
 
 from aws.errors import AwsError, Throttled
 from connectors.aws_accounts import read_spec
-from delegates.clock import database_now
 from delegates.doors import DelegateDoor, DoorClosed
 from delegates.models import DelegateTask
 from delegates.next_steps import next_step
@@ -25,6 +24,7 @@ from instances import columns, pausing
 from instances.models import SyncedCluster
 from instances.pausing import Failure
 from instances.reading import Question
+from web.clock import database_now
 
 LEASE: Final = timedelta(seconds=60)
 # How long a call waits for a delegate.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from aws.errors import AwsError, NotSent, Unanswered, Undelivered
-from delegates.clock import database_now
 from delegates.doors import DoorClosed, call_payload
 from delegates.inquiry_tasks import error_of
 from delegates.lending import refuse_to_lend
@@ -17,6 +16,7 @@ from delegates.reads import ReadOwner
 from instances.chains.chain import Chain
 from instances.chains.paging import NoSense
 from instances.pausing import Failure
+from web.clock import database_now
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Final
 from aws.caller import Caller
 from aws.errors import AwsError
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.doors import DelegateDoor, DoorClosed
 from deployments.engine import quota
 from deployments.engine.recent_reads import publish_targets
@@ -17,6 +16,7 @@ from instances.chains.chain import Chain, TakenOver
 from instances.chains.paging import NoSense
 from instances.pausing import Failure
 from instances.reading import Question
+from web.clock import database_now
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from delegates.clock import database_now
 from deployments.models import Environment, Execution, Infrastructure, Service
 from instances import operations, queries
 from instances.finding import narrowing
@@ -19,6 +18,7 @@ from instances.models import ServiceInstance
 from instances.pictures import pictures
 from instances.pruning import STOPPED_KEPT
 from rbac.policy import visible_to
+from web.clock import database_now
 from web.lists import granted, topics_here, visible_on_long_list
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset

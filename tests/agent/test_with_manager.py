@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from delegates.clock import database_now
 from delegates.models import (
     ConfigurationRun,
     Delegate,
@@ -34,6 +33,7 @@ from tests.faults.part import Part
 from tests.fixtures.agents import Manager, StartAgent
 from tests.fixtures.gates import Gate
 from tests.fixtures.processes import wait_until
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -43,7 +43,7 @@ PAGES: dict[str, Row] = {
         (get(Needs("core_user_manage")), Ask("post", Needs("core_user_manage", 302), is_form=True)),
         of("invitation"),
     ),
-    # Nobody but who holds the link of an invitation sees what it offers: tests/access/test_invitations.py.
+    # Nobody but who holds the link of an invitation sees what it offers: tests/accounts/test_invitations.py.
     "join-by-link": Row((get(Open(404, 404)),), lambda world: {"token": "nothing"}),
     "join": Row((get(Open(404, 404)), Ask("post", Open(404, 404), is_form=True))),
     "audit-trail": Row(

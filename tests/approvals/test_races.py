@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from delegates.clock import database_now
 from deployments.approving import approve, check_again, reject
 from deployments.engine.failpoints import set_hook
 from deployments.models import Approval, ApprovalDecision, Execution
@@ -14,6 +13,7 @@ from deployments.operations import abort_execution
 from rbac.models import AuditEntry
 from tests.approvals.conftest import Panel
 from tests.fixtures.threads import at_once, split
+from web.clock import database_now
 from web.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from connectors.operations import save_file
 from deployments.authoring import save_pipeline
 from deployments.engine import quota
 from deployments.models import Artifact, Manifest, Pipeline, Service
-from ops.demo import SandboxFacts
+from ops.demo_pipelines import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.blue_green.world import World

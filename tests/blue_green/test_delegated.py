@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from delegates.owners import register_owner
 from deployments.delegated_calls import CallOwner
 from deployments.engine.doors import OWNER, open_door
@@ -17,6 +16,7 @@ from deployments.operations import roll_back_execution
 from tests.blue_green.world import STEP, World
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
+from web.clock import database_now
 
 # A read is judged only if it began after the last write was answered: answers take their time here too.
 ROUND_TRIP = 0.1

@@ -10,7 +10,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from deployments.models import Execution, Pipeline
 from deployments.operations import run_pipeline
-from ops.demo import SandboxFacts
+from ops.demo_pipelines import SandboxFacts
 from rbac.models import User
 from tests.browser.wire import Wire
 from tests.fixtures.demo import fill_in_demo

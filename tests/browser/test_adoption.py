@@ -8,7 +8,8 @@ from connectors.models import Connector
 from deployments.models import Infrastructure, Pipeline, Service
 from drift.models import Adoption
 from instances.models import SeenService
-from ops.demo import SandboxFacts, seed_demo
+from ops.demo import seed_demo
+from ops.demo_pipelines import SandboxFacts
 from rbac.models import Role, RoleAssignment, User
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import Visit

@@ -8,7 +8,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from deployments.engine import quota
 from deployments.models import Execution, Pipeline
-from ops.demo import SandboxFacts
+from ops.demo_pipelines import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.deployments.driving import Drive

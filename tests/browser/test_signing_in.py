@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from rbac.models import User
-from tests.access.test_two_factor import code_of
+from tests.accounts.test_two_factor import code_of
 from tests.fixtures.people import PASSWORD, make_person
 from tests.fixtures.provider import Provider
 

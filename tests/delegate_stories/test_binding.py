@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from delegates.clock import database_now
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import DelegateEvent, DelegateInstance, account_id
 from delegates.operations.tokens import create_token
@@ -12,6 +11,7 @@ from rbac.models import Scope, User
 from tests.faults.part import Part
 from tests.fixtures.agents import Api, StartAgent
 from tests.fixtures.processes import wait_until
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

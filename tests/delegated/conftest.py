@@ -12,7 +12,7 @@ from connectors.models import Connector
 from delegates.models import DelegateInstance, account_id
 from delegates.operations.tokens import create_token
 from deployments.engine import quota
-from ops.demo import SandboxFacts
+from ops.demo_pipelines import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.delegated.work import Work

@@ -9,15 +9,15 @@ from pytest_django import Settings
 
 from connectors.models import Connector
 from connectors.operations import create_connector
-from delegates.clock import database_now
 from delegates.doors import DoorClosed, list_clusters
 from delegates.inquiries import ask, ask_or_join
 from delegates.models import DelegateTask, Inquiry
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden
 from sandbox.process import SandboxProcess
 from tests.deployments.hands import hand
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

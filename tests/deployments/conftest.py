@@ -6,7 +6,7 @@ from pytest_django import Settings
 
 from deployments.engine import quota
 from deployments.models import Pipeline
-from ops.demo import SandboxFacts
+from ops.demo_pipelines import SandboxFacts
 from rbac.models import User
 from sandbox.process import SandboxProcess
 from tests.deployments.driving import Drive

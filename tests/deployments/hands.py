@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from aws.caller import BotoCaller
 from aws.errors import AwsError
 from delegates.agent.executors.aws import FETCH_OBJECTS, aws_failure, read_credentials
-from delegates.clock import database_now
 from delegates.host_keys import note_host_key
 from delegates.models import Delegate, DelegateInstance, DelegateTask, TaskAttempt
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from delegates.owners import Answer, Payload, owner_of
 from delegates.protocol.answers import asked_of
 from delegates.protocol.completing import complete
 from rbac.models import Scope
 from tests.agent.tasks import run
+from web.clock import database_now
 
 
 @dataclass

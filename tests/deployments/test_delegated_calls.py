@@ -8,9 +8,8 @@ from pytest_django import Settings
 from aws.caller import BotoCaller
 from aws.credentials import AccessKey
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from delegates.owners import Answer, register_owner
 from deployments.delegated_calls import CallOwner
 from deployments.engine.doors import OWNER, open_door
@@ -20,6 +19,7 @@ from deployments.models import Call, Execution
 from deployments.operations import roll_back_execution
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
+from web.clock import database_now
 from web.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,8 @@ from django.utils import timezone
 from delegates.doors import open_door
 from deployments.engine.schedule import EARLY, USUAL_WAIT
 from deployments.models import Execution
-from ops.demo import SandboxFacts, seed_demo
+from ops.demo import seed_demo
+from ops.demo_pipelines import SandboxFacts
 from sandbox.process import SandboxProcess
 from tests.deployments.copies import park_copies
 from tests.deployments.fleet import SERVICES_PER_CALL, described, make_fleet

@@ -11,7 +11,7 @@ from pytest_django import Settings
 from deployments.engine import quota
 from deployments.models import Execution, Pipeline
 from deployments.operations import run_pipeline
-from ops.demo import SandboxFacts
+from ops.demo_pipelines import SandboxFacts
 from rbac.models import User
 from tests.deployments.simulator import branches
 from tests.deployments.simulator.fake_ecs import FakeEcs

@@ -8,7 +8,6 @@ from math import ceil
 from typing import Any
 
 from connectors.models import Connector
-from delegates.clock import database_now
 from deployments.models import (
     ActionRun,
     Environment,
@@ -23,6 +22,7 @@ from deployments.models import (
 )
 from rbac.models import Scope
 from tests.instances import crowd
+from web.clock import database_now
 
 
 @dataclass

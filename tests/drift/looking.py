@@ -4,7 +4,6 @@ from datetime import datetime
 
 from django.db.models import Max
 
-from delegates.clock import database_now
 from deployments.engine import quota
 from deployments.models import Execution, StepExecution
 from drift import clusters, looking
@@ -13,6 +12,7 @@ from drift.wanted import wanted_reading
 from instances.clusters import enter_new
 from instances.models import SeenService, SyncedCluster
 from instances.syncing import go_on
+from web.clock import database_now
 
 
 def synced() -> SyncedCluster:

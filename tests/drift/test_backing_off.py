@@ -10,7 +10,6 @@ from django.test import Client
 from pytest_django import Settings
 
 from aws.errors import AwsError, Denied, Throttled, Unauthenticated
-from delegates.clock import database_now
 from deployments.engine import quota
 from drift import clusters
 from drift.looking import go_on
@@ -21,6 +20,7 @@ from instances.pausing import LONGEST_PAUSE, held_back
 from rbac.models import Scope, User
 from tests.drift.crowd import Account
 from tests.drift.test_many import World, world
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db
 

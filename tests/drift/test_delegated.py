@@ -3,9 +3,8 @@
 import pytest
 
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.models import DelegateTask
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from deployments.engine import quota
 from drift import clusters, looking
 from drift.models import ComparedCluster, Comparison, Drift
@@ -15,6 +14,7 @@ from instances.pausing import keys_of
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
 from tests.drift.looking import asked_for, story_now, synced
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

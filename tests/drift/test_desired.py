@@ -1,6 +1,5 @@
 """What is desired of an ECS service is what last ended well there and was not taken back."""
 
-from delegates.clock import database_now
 from deployments.models import Execution
 from deployments.operations import abort_execution, retry_execution, roll_back_execution
 from drift.documents.shape import SERVICE_DEFINITION, TASK_DEFINITION
@@ -14,6 +13,7 @@ from tests.drift.test_drift import register, update
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text, write
 from tests.interventions.conftest import Strategies, strategies
 from tests.steps.test_scale import scale_text
+from web.clock import database_now
 
 __all__ = ["strategies", "write"]
 

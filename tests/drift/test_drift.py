@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-from delegates.clock import database_now
 from deployments.authoring import delete_pipeline
 from deployments.catalog import delete_service
 from deployments.models import Execution, Pipeline, StageExecution
@@ -16,6 +15,7 @@ from instances.models import SyncedCluster
 from rbac.models import AuditEntry, User
 from tests.deployments.driving import Drive
 from tests.drift.looking import asked_for, compared, drifts, state, synced
+from web.clock import database_now
 
 STATES = Comparison.State
 

@@ -11,7 +11,6 @@ from pytest_django import Settings
 
 from aws.caller import Caller
 from connectors.models import Connector
-from delegates.clock import database_now
 from drift import clusters
 from drift.looking import go_on
 from drift.models import ComparedCluster, Comparison, Drift
@@ -21,6 +20,7 @@ from instances.models import SyncedCluster
 from instances.syncing import go_on as sync
 from rbac.models import Scope
 from tests.drift.crowd import Account, place
+from web.clock import database_now
 
 
 @dataclass

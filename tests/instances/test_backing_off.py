@@ -10,7 +10,6 @@ from pytest_django import Settings
 
 from aws.errors import AwsError, Denied, NotFound, Throttled, Unauthenticated
 from connectors.models import Connector
-from delegates.clock import database_now
 from deployments.engine import quota
 from instances.clusters import due
 from instances.models import SyncedCluster, SyncPause
@@ -19,6 +18,7 @@ from instances.queries import sync_document
 from instances.syncing import go_on
 from rbac.models import Scope
 from tests.instances.crowd import Crowd
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 import time_machine
 
-from delegates.clock import database_now
 from deployments.engine import quota, recent_reads
 from deployments.engine.dispatch import due_groups, look_at_group
 from deployments.engine.doors import open_door
@@ -23,6 +22,7 @@ from instances import clusters, syncing
 from instances.models import SeenService, ServiceInstance, SyncedCluster
 from tests.deployments.driving import Drive
 from web import clock
+from web.clock import database_now
 
 # Seconds between ticks, as beat has them.
 ENGINE, SYNC, DRIFT = 1, 5, 10

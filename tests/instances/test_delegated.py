@@ -3,15 +3,15 @@
 import pytest
 
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.models import DelegateTask
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from deployments.engine import quota
 from instances.clusters import due, enter_new
 from instances.models import ServiceInstance, SyncedCluster
 from instances.syncing import go_on
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from delegates.clock import database_now
 from instances.models import SeenService, ServiceInstance, SyncedCluster
 from tests.blue_green.conftest import _full_buckets, shop
 from tests.blue_green.world import World
 from tests.instances.test_sync import sync
+from web.clock import database_now
 
 __all__ = ["_full_buckets", "shop"]
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -3,7 +3,6 @@
 import pytest
 from django.db import transaction
 
-from delegates.clock import database_now
 from deployments.models import Execution
 from deployments.operations import roll_back_execution
 from instances import progress
@@ -13,6 +12,7 @@ from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, write
 from tests.flow.test_slots import _pipeline, _scale
 from tests.instances.test_sync import sync
+from web.clock import database_now
 
 __all__ = ["write"]
 pytestmark = pytest.mark.django_db(transaction=True)

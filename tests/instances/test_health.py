@@ -9,7 +9,6 @@ from django.test import Client
 from django.urls import reverse
 
 from aws.errors import Denied, NotFound
-from delegates.clock import database_now
 from delegates.doors import call_here
 from deployments.engine import quota
 from instances.clusters import enter_new
@@ -17,6 +16,7 @@ from instances.models import SeenService, SyncedCluster
 from instances.syncing import go_on
 from tests.blue_green.conftest import _full_buckets, shop
 from tests.blue_green.world import World
+from web.clock import database_now
 
 __all__ = ["_full_buckets", "shop"]
 ASKED = "DescribeTargetHealth"

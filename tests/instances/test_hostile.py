@@ -9,7 +9,6 @@ from django.db import models
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delegates.clock import database_now
 from instances import columns
 from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from instances.syncing import go_on
@@ -18,6 +17,7 @@ from tests.doors.corpus import JSON_ONLY, TEXTS
 from tests.instances.crowd import PREFIX, Crowd
 from tests.instances.test_many import cluster, sync
 from tests.lanes import examples
+from web.clock import database_now
 
 __all__ = ["cluster"]
 pytestmark = pytest.mark.django_db

@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.models import DelegateTask
 from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from instances.pruning import prune
 from rbac.models import Scope
+from web.clock import database_now
 
 
 def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:

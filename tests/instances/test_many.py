@@ -6,13 +6,13 @@ import pytest
 from pytest_django import Settings
 
 from connectors.models import Connector
-from delegates.clock import database_now
 from instances.clusters import due
 from instances.models import ContainerInstance, SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from instances.progress import INTERVAL
 from instances.syncing import go_on
 from rbac.models import Scope
 from tests.instances.crowd import Crowd
+from web.clock import database_now
 
 
 @pytest.fixture

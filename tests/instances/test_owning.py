@@ -2,7 +2,6 @@
 
 import pytest
 
-from delegates.clock import database_now
 from deployments.models import Infrastructure, Manifest, Service
 from instances.clusters import due, enter_new, follow_deployments
 from instances.models import SeenService, ServiceInstance, SyncedCluster
@@ -12,6 +11,7 @@ from tests.deployments.test_rolling import SERVICE_FILE, TASK_FILE
 from tests.flow.conftest import DEPLOY, Write, job, write
 from tests.flow.test_slots import _parallel, _pipeline, _scale, worker
 from tests.instances.test_sync import sync
+from web.clock import database_now
 
 __all__ = ["worker", "write"]
 pytestmark = pytest.mark.django_db(transaction=True)

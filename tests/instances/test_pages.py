@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from delegates.clock import database_now
 from deployments.models import Infrastructure, Service
 from instances.clusters import ASKED_APART, due
 from instances.models import ContainerInstance, ServiceInstance, SyncedCluster
@@ -13,6 +12,7 @@ from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from tests.deployments.driving import Drive
 from tests.fixtures.people import make_person
 from tests.instances.test_sync import sync
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,7 +7,6 @@ from typing import Any
 from aws.caller import Caller
 from aws.ecs import Ecs
 from aws.errors import Denied
-from delegates.clock import database_now
 from delegates.doors import call_here
 from deployments.engine import quota
 from deployments.models import Execution, Infrastructure
@@ -15,6 +14,7 @@ from instances.clusters import due, enter_new, follow_deployments
 from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from instances.syncing import go_on
 from tests.deployments.driving import Drive
+from web.clock import database_now
 
 
 def sync() -> SyncedCluster:

@@ -12,7 +12,6 @@ from django.urls import reverse
 
 from aws.errors import Denied
 from connectors.models import Connector
-from delegates.clock import database_now
 from delegates.doors import call_here
 from deployments.engine import quota
 from instances import progress
@@ -24,6 +23,7 @@ from instances.syncing import go_on
 from overview.usage import usage_of
 from tests.deployments.driving import Drive
 from tests.instances.test_many import cluster
+from web.clock import database_now
 
 __all__ = ["cluster"]
 ASKED = "GetMetricData"

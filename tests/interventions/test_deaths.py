@@ -8,8 +8,8 @@ import pytest
 
 from deployments.models import Execution, Pipeline, StepExecution
 from deployments.operations import run_pipeline
+from tests.deployments.conftest import drive
 from tests.deployments.test_deaths import Quick, _story, _work, killed_at
-from tests.interventions.conftest import drive
 
 __all__ = ["drive", "killed_at"]
 

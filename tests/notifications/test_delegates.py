@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from delegates.clock import database_now
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import Delegate, DelegateInstance, DelegateToken
 from delegates.protocol import heartbeats, lives
@@ -16,6 +15,7 @@ from tests.delegates.making import make_instance, make_token
 from tests.notifications.conftest import Ruled
 from tests.protocol.agents import Agent, registered
 from tests.protocol.conftest import _nobody_was_refused
+from web.clock import database_now
 
 __all__ = ["_nobody_was_refused"]
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from connectors.models import Connector, FileNode
 from deployments.models import Infrastructure, Pipeline, Service
 from deployments.pipelines import read_pipeline
-from ops.demo import SandboxFacts
+from ops.demo_pipelines import SandboxFacts
 from ops.demo_secrets import demo_api_key, demo_password
 from rbac.models import ApiKey, AuditEntry, RoleAssignment, Scope, User
 from rbac.policy import can

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from deployments.engine import dispatch
 from deployments.models import Pulse
 from ops import health
 from sandbox.process import SandboxProcess
@@ -19,7 +20,7 @@ NOBODY = "127.0.0.1:1"
 
 def beat_once(*, seconds_ago: float = 0) -> None:
     at = timezone.now() - timedelta(seconds=seconds_ago)
-    Pulse.objects.update_or_create(name=health.DISPATCHER, defaults={"at": at})
+    Pulse.objects.update_or_create(name=dispatch.DISPATCHER, defaults={"at": at})
 
 
 def readiness() -> tuple[int, dict[str, Any]]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from delegates.clock import database_now
 from delegates.models import DelegateInstance
 from delegates.protocol import polling
 from tests.protocol.agents import Agent
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db
 Connection = DelegateInstance.Connection

@@ -8,7 +8,6 @@ import pytest
 from django.test import Client
 
 from delegates.agent.instance_key import InstanceKey
-from delegates.clock import database_now
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
 from delegates.protocol.instance_keys import CHALLENGE_GOOD_FOR, new_challenge
@@ -16,6 +15,7 @@ from delegates.protocol.problems import InstanceTaken, SignatureWrong, TooOften
 from guards.limits import UNBOUND_REGISTRATIONS
 from rbac.models import User
 from tests.protocol.agents import Agent, ask, new_key, registered, registration, signed
+from web.clock import database_now
 from web.problems import BadInput, Problem
 
 pytestmark = pytest.mark.django_db

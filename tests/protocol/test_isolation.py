@@ -7,13 +7,13 @@ import pytest
 from pytest_django import Settings
 
 from delegates.agent.isolation import own_isolation
-from delegates.clock import database_now
 from delegates.models import DelegateInstance, DelegateTask, DelegateToken
 from delegates.operations.delegates import update_delegate
 from delegates.protocol import built_in
 from rbac.models import Scope, User
 from tests.delegates.making import make_task, make_token
 from tests.protocol.agents import Agent, ask, registered, registration
+from web.clock import database_now
 from web.problems import BadInput
 
 pytestmark = pytest.mark.django_db

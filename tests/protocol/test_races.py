@@ -5,7 +5,6 @@ from uuid import UUID
 
 import pytest
 
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken, TaskAttempt
 from delegates.protocol.instance_keys import new_challenge
 from delegates.protocol.leases import sweep
@@ -22,6 +21,7 @@ from tests.protocol.agents import (
     registration,
     signed,
 )
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 5

@@ -8,7 +8,6 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from delegates.clock import database_now
 from delegates.models import (
     AllowlistEntry,
     BlocklistEntry,
@@ -26,6 +25,7 @@ from delegates.protocol.terms import LEASE
 from guards.limits import TASK_LOG_RATE
 from tests.delegates.making import make_task
 from tests.protocol.agents import Agent, ask, offered, registered
+from web.clock import database_now
 from web.problems import BadInput
 
 pytestmark = pytest.mark.django_db

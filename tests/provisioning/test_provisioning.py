@@ -8,7 +8,8 @@ from deployments.models import Call, Execution, SlotClaim, StageExecution, StepE
 from deployments.operations import retry_execution, roll_back_execution
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text
-from tests.provisioning.conftest import OUTPUTS, Place, Worker, making, script_step, staged, writing
+from tests.provisioning.conftest import OUTPUTS, Place, making, script_step, staged, writing
+from tests.steps.conftest import Worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -19,14 +19,9 @@ from delegates.models import (
     RoutingDecision,
 )
 from delegates.offers import OFFER, SOON, route_soon, route_waiting
-from delegates.operations.tasks import (
-    abort_task,
-    note_incapable,
-    note_success,
-    submit_task,
-    withdraw_task,
-)
+from delegates.operations.tasks import abort_task, submit_task, withdraw_task
 from delegates.owners import Answer, Payload, _owners, register_owner
+from delegates.reachability import note_incapable, note_success
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import NotVisible
 from tests.delegates.making import make_delegate, make_instance, make_task

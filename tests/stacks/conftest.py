@@ -3,8 +3,9 @@
 from textwrap import indent
 
 from deployments.models import Execution, StepExecution
+from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
-from tests.flow.conftest import _full_buckets, drive, write
+from tests.flow.conftest import write
 
 __all__ = ["_full_buckets", "drive", "write"]
 

@@ -18,9 +18,10 @@ from delegates.protocol import task_logs
 from delegates.protocol.acquiring import Taken
 from deployments.delegated_calls import CallOwner
 from deployments.engine.doors import OWNER
+from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
 from tests.deployments.hands import Hand, hand
-from tests.flow.conftest import _full_buckets, drive, write
+from tests.flow.conftest import write
 
 __all__ = ["_full_buckets", "drive", "write"]
 

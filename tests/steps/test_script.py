@@ -7,9 +7,8 @@ import pytest
 from connectors.downstream import LacksAccess
 from connectors.operations import create_secret
 from connectors.uses import uses_of
-from delegates.clock import database_now
 from delegates.models import Delegate, DelegateTask
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from delegates.owners import Answer
 from deployments.authoring import PipelineNotRunnable
 from deployments.models import Call, Execution, StepExecution
@@ -21,6 +20,7 @@ from tests.fixtures.gates import Gate
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Worker
 from tests.watching.marker import planted
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

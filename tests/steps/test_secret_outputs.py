@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from delegates.clock import database_now
 from delegates.models import DelegateTask, TaskAttempt, TaskLogChunk
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from delegates.owners import Answer, register_owner
 from delegates.protocol.completing import complete
 from deployments.delegated_calls import CallOwner
@@ -19,6 +18,7 @@ from tests.steps.conftest import Worker
 from tests.steps.test_script import script_step, serve_until_over
 from tests.terraform.conftest import States, needs_terraform, states, terraform_step
 from tests.watching.marker import planted
+from web.clock import database_now
 
 __all__ = ["states"]
 

@@ -9,7 +9,6 @@ from django.db import connection
 
 from connectors.models import Connector, FileNode
 from connectors.operations import delete_file, save_file
-from delegates.clock import database_now
 from delegates.owners import register_owner
 from deployments.delegated_calls import CallOwner
 from deployments.engine.doors import OWNER
@@ -25,6 +24,7 @@ from tests.deployments.hands import Hand, hand
 from tests.deployments.simulator.schedule import Death
 from tests.fixtures.git import GitServer
 from tests.stores.conftest import Move, git_connector, texts
+from web.clock import database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FILE = "/ECS Tutorial/RegisterTaskDefinitionRequest.yaml"

@@ -60,7 +60,7 @@ class Count:
 def count(monkeypatch: pytest.MonkeyPatch) -> Count:
     """Counts the statements of passes, and of looks at groups that lead to no pass."""
     count = Count()
-    look, advance, look_at_group = dispatch.look, passes._advance, dispatch.look_at_group
+    look, advance, look_at_group = passes.look, passes._advance, dispatch.look_at_group
 
     def counted_advance(*given: Any) -> Any:
         count.advances += 1

@@ -5,18 +5,19 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from delegates.clock import database_now
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from deployments.approving import approve
 from deployments.engine.failpoints import FAILPOINTS, set_hook
 from deployments.models import Approval, Execution
 from rbac.models import Scope, User, UserGroup
+from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
 from tests.deployments.simulator.schedule import Death
 from tests.fixtures.people import make_person
-from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
-from tests.steps.conftest import Site, Worker, _full_buckets, drive, site, worker, write
+from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text, write
+from tests.steps.conftest import Site, Worker, site, worker
 from tests.survival.everything import Came, everything
+from web.clock import database_now
 
 __all__ = ["_full_buckets", "drive", "site", "worker", "write"]
 

@@ -18,7 +18,8 @@ from deployments.engine.failpoints import FAILPOINTS
 from deployments.models import Approval, Execution
 from deployments.operations import run_pipeline
 from guards.addresses import Reach, networks
-from ops.demo import SandboxFacts, seed_demo
+from ops.demo import seed_demo
+from ops.demo_pipelines import SandboxFacts
 from rbac.models import Scope, User, UserGroup
 from sandbox.process import SandboxProcess
 from tests.delegated.conftest import StartDying, start

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import NO_TERRAFORM
-from tests.flow.conftest import _full_buckets, drive, write
+from tests.deployments.conftest import _full_buckets, drive
+from tests.flow.conftest import write
 from tests.steps.conftest import worker
 
 __all__ = ["_full_buckets", "drive", "worker", "write"]

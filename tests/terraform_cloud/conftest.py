@@ -7,9 +7,10 @@ import pytest
 from connectors.models import Connector
 from connectors.operations import create_connector, create_secret
 from rbac.models import Scope, User
+from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
 from tests.fixtures.terraform_cloud import TOKEN, TerraformCloudServer
-from tests.flow.conftest import Write, _full_buckets, drive, pipeline_text, stage_text, write
+from tests.flow.conftest import Write, pipeline_text, stage_text, write
 
 __all__ = ["_full_buckets", "drive", "write"]
 

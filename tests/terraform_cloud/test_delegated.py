@@ -2,8 +2,7 @@
 
 import pytest
 
-from delegates.clock import database_now
-from delegates.operations.tasks import route_waiting
+from delegates.offers import route_waiting
 from deployments.models import Execution, StepExecution
 from rbac.models import User
 from tests.deployments.driving import Drive
@@ -11,6 +10,7 @@ from tests.fixtures.terraform_cloud import TOKEN, Output, TerraformCloudServer
 from tests.flow.conftest import Write
 from tests.steps.conftest import Worker, worker
 from tests.terraform_cloud.conftest import run_step, terraform_connector, text_of
+from web.clock import database_now
 
 __all__ = ["worker"]
 

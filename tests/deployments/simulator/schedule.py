@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from aws.caller import is_write
 from aws.errors import AwsError, NotSent, Throttled, Unanswered
+from aws.names import is_write
 from deployments.engine import quota, remote
 from deployments.engine.dispatch import due_groups, look_at_group
 from deployments.engine.failpoints import set_hook

@@ -1,0 +1,122 @@
+"""Routes about invitations."""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.forms.invitations import DAYS, EMAIL_CHARACTERS
+from accounts.invitation_mail import send_invitation
+from guards.limits import INVITATION_DAYS
+from rbac import operations
+from rbac.models import Invitation, Role, Scope
+from rbac.policy import require
+from web.problems import BadInput
+from web.rest import ORG, PAGED, PROJECT, Route
+
+VIEW = "core_user_view"
+MANAGE = "core_user_manage"
+
+
+class InvitationDocument(serializers.Serializer[Any]):
+    """Who was invited where, and what came of it."""
+
+    id = serializers.IntegerField()
+    email = serializers.CharField()
+    role = serializers.CharField(source="role.identifier")
+    scope = serializers.CharField(source="scope.path")
+    state = serializers.ChoiceField(choices=Invitation.STATES)
+    invited_by = serializers.CharField(source="invited_by.username", allow_null=True, default=None)
+    accepted_by = serializers.CharField(source="accepted_by.username", allow_null=True, default=None)
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+
+
+class SentDocument(InvitationDocument):
+    """An invitation whose link was sent, unless the mail server did not take it."""
+
+    is_sent = serializers.BooleanField()
+
+
+class DaysInput(serializers.Serializer[Any]):
+    """For how long the link counts."""
+
+    days = serializers.IntegerField(required=False, default=DAYS, min_value=1, max_value=int(INVITATION_DAYS))
+
+
+class InvitationInput(DaysInput):
+    """Whom to invite, where and with which role, by its identifier."""
+
+    email = serializers.EmailField(max_length=EMAIL_CHARACTERS)
+    role = serializers.CharField(max_length=128)
+    scope = serializers.CharField(max_length=400)
+
+
+class Invitations(Route):
+    """Who was invited."""
+
+    @extend_schema(parameters=[ORG, PROJECT, *PAGED], responses=InvitationDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, _rows(), InvitationDocument, by_identifier=False)
+
+    @extend_schema(request=InvitationInput, responses={201: SentDocument})
+    def post(self, request: Request) -> Response:
+        given = self.given(InvitationInput)
+        scope = self.scope_at(given["scope"])
+        # Asked first: the answers below tell which roles there are.
+        require(self.principal, MANAGE, scope)
+        made, token = operations.invite(
+            actor=self.principal,
+            email=given["email"],
+            scope=scope,
+            role=_role(given["role"], scope),
+            days=given["days"],
+        )
+        return _sent(made, token, status=201)
+
+
+class OneInvitation(Route):
+    """One invitation; deleting it takes it back."""
+
+    @extend_schema(responses=InvitationDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(InvitationDocument(self.one(VIEW, _rows(), pk=pk)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        found = self.one(VIEW, _rows(), pk=pk)
+        operations.revoke_invitation(actor=self.principal, invitation=found)
+        return Response(status=204)
+
+
+class InvitationSending(Route):
+    """A new link for somebody who has not come yet; the one before is void."""
+
+    @extend_schema(request=DaysInput, responses=SentDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        found = self.one(VIEW, _rows(), pk=pk)
+        days = self.given(DaysInput)["days"]
+        token = operations.renew_invitation(actor=self.principal, invitation=found, days=days)
+        return _sent(found, token, status=200)
+
+
+def _rows() -> QuerySet[Invitation]:
+    return Invitation.objects.select_related("scope", "role", "invited_by", "accepted_by")
+
+
+def _sent(invitation: Invitation, token: str, *, status: int) -> Response:
+    found = _rows().get(pk=invitation.pk)
+    found.is_sent = send_invitation(found, token)  # type: ignore[attr-defined]
+    return Response(SentDocument(found).data, status=status)
+
+
+def _role(identifier: str, scope: Scope) -> Role:
+    near = Q(scope=None) | Q(scope__path__in=scope.ancestor_paths())
+    roles = Role.objects.filter(near, identifier=identifier).select_related("scope")
+    found = roles.order_by("-builtin", "-scope__path").first()
+    if found is None:
+        raise BadInput("The input is not valid.", errors=[{"path": "role", "message": "is not known here"}])
+    return found

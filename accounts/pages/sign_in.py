@@ -1,0 +1,81 @@
+"""Signing in and out."""
+
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login
+from django.conf import settings
+from django.contrib.auth import logout
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render, resolve_url
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.forms.sign_in import SignInForm
+from accounts.people.sessions import forget_session
+from accounts.people.single_sign_on import is_offered
+from rbac import audit
+from rbac.models import User
+
+TOO_MANY_REQUESTS = 429
+
+
+@sensitive_post_parameters("password")
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """Show the form, or check what was typed and go on to where the person was heading."""
+    if request.method != "POST" and request.user.is_authenticated:
+        return HttpResponseRedirect(target_of(request))
+    form = SignInForm(request, data=request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        user: User = form.get_user()
+        login = Login(user=user, redirect_url=target_of(request))
+        return perform_password_login(request, {"username": user.username}, login)
+    if form.is_bound:
+        _note_failure(form)
+    status = TOO_MANY_REQUESTS if form.is_bound and form.is_throttled else 200
+    content = {"form": form, "next": _asked_for(request), "provider": is_offered() and settings.OIDC_NAME}
+    return render(request, "accounts/sign_in.html", content, status=status)
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """End the session, on this browser."""
+    if isinstance(request.user, User):
+        audit.record(actor=request.user, action="user.sign_out", thing=request.user)
+    forget_session(request.session.session_key)
+    logout(request)
+    return HttpResponseRedirect(resolve_url(settings.LOGOUT_REDIRECT_URL))
+
+
+def _note_failure(form: SignInForm) -> None:
+    user = User.objects.filter(username=form.cleaned_data.get("username", "")).first()
+    if user is not None:
+        audit.record(actor=None, action="user.sign_in_failed", thing=user)
+
+
+def target_of(request: HttpRequest) -> str:
+    """Return where to go once signed in."""
+    return _asked_for(request) or resolve_url(settings.LOGIN_REDIRECT_URL)
+
+
+def _asked_for(request: HttpRequest) -> str:
+    """Return the page to go on to, if it is one of ours: an open redirect would lend our name to any site."""
+    asked = request.POST.get("next", "") or request.GET.get("next", "")
+    own = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())
+    return asked if own else ""
+
+
+def admin_sign_in(request: HttpRequest) -> HttpResponse:
+    """Lead to the one sign-in page, whose guesses are counted, instead of the admin site's own."""
+    if request.user.is_authenticated:
+        raise PermissionDenied("Your user may not enter the administration.")
+    return HttpResponseRedirect(f"{resolve_url(settings.LOGIN_URL)}?{request.GET.urlencode()}")
+
+
+@require_safe
+def admin_password(request: HttpRequest) -> HttpResponse:
+    """Lead to the one page that changes passwords, whose guesses are counted, instead of the admin site's."""
+    return redirect("change-password")

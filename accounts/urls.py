@@ -1,0 +1,56 @@
+"""Addresses of the pages of access."""
+
+from django.urls import path
+
+from accounts.pages import (
+    audit,
+    effective,
+    invitations,
+    joining,
+    keys,
+    scope_changes,
+    scopes,
+    service_accounts,
+)
+
+urlpatterns = [
+    path("access/scopes/", scopes.scopes, name="access-scopes"),
+    path("access/scopes/choices/", scopes.scope_choices, name="scope-choices"),
+    path("access/scopes/archived/", scopes.archived, name="archived-scopes"),
+    path("access/scopes/new/", scope_changes.new_organization, name="new-organization"),
+    path("access/scopes/<int:pk>/", scopes.scope, name="access-scope"),
+    path("access/scopes/<int:pk>/new/", scope_changes.new_project, name="new-project"),
+    path("access/scopes/<int:pk>/rename/", scope_changes.rename_scope, name="rename-scope"),
+    path("access/scopes/<int:pk>/archive/", scope_changes.archive_scope, name="archive-scope"),
+    path("access/scopes/<int:pk>/restore/", scope_changes.restore_scope, name="restore-scope"),
+    path("access/service-accounts/", service_accounts.service_accounts, name="service-accounts"),
+    path("access/service-accounts/new/", service_accounts.new_service_account, name="new-service-account"),
+    path("access/service-accounts/<int:pk>/", service_accounts.service_account, name="service-account"),
+    path(
+        "access/service-accounts/<int:pk>/edit/",
+        service_accounts.edit_service_account,
+        name="edit-service-account",
+    ),
+    path(
+        "access/service-accounts/<int:pk>/delete/",
+        service_accounts.delete_service_account,
+        name="delete-service-account",
+    ),
+    path("access/service-accounts/<int:pk>/keys/new/", keys.new_account_key, name="new-service-account-key"),
+    path("access/keys/", keys.my_keys, name="my-api-keys"),
+    path("access/keys/new/", keys.new_key, name="new-api-key"),
+    path("access/keys/<int:pk>/rotate/", keys.rotate_key, name="rotate-api-key"),
+    path("access/keys/<int:pk>/revoke/", keys.revoke_key, name="revoke-api-key"),
+    path("access/invitations/", invitations.invitations, name="invitations"),
+    path("access/invitations/new/", invitations.new_invitation, name="new-invitation"),
+    path(
+        "access/invitations/<int:pk>/send/", invitations.send_invitation_again, name="send-invitation-again"
+    ),
+    path("access/invitations/<int:pk>/revoke/", invitations.revoke_invitation, name="revoke-invitation"),
+    path("join/", joining.join_here, name="join"),
+    path("join/<str:token>/", joining.join_by_link, name="join-by-link"),
+    path("access/effective/", effective.effective_access, name="effective-access"),
+    path("access/audit/", audit.audit_trail, name="audit-trail"),
+    path("access/audit/export/", audit.export_audit_trail, name="export-audit-trail"),
+    path("access/audit/<int:pk>/", audit.audit_entry, name="audit-entry"),
+]

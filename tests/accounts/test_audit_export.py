@@ -1,0 +1,107 @@
+"""The audit trail as a file: whole, in pieces, and nothing in it is a formula."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
+
+from accounts import audit_export
+from guards.limits import Limit
+from rbac import audit
+from rbac.models import AuditEntry, Scope, User
+
+pytestmark = pytest.mark.django_db
+Call = Callable[[User], APIClient]
+
+
+def content_of(response: Any) -> str:
+    assert response.status_code == 200, response.content
+    assert response["X-Content-Type-Options"] == "nosniff"
+    return b"".join(response.streaming_content).decode()
+
+
+def many(scope: Scope, count: int) -> None:
+    entry = {"actor_name": "anna", "action": "scope.update", "thing_type": "rbac.scope", "source": "page"}
+    AuditEntry.objects.bulk_create(
+        AuditEntry(scope=scope, thing_id=str(number), thing_name=f"n{number}", **entry)
+        for number in range(count)
+    )
+
+
+def test_an_export_holds_every_entry_once_and_a_fixed_number_for_each_query(
+    project: Scope, admin: User, call: Call
+):
+    many(project, 1200)
+    client = call(admin)
+    with CaptureQueriesContext(connection) as found:
+        exported = json.loads(content_of(client.get("/api/v1/audit/export?who=anna")))
+    assert [row["thing_name"] for row in exported["results"]] == [f"n{n}" for n in range(1199, -1, -1)]
+    assert exported["is_cut"] is False
+    assert len([query for query in found if "LIMIT 500" in query["sql"]]) == 4
+    rows = csv.DictReader(io.StringIO(content_of(client.get("/api/v1/audit/export?who=anna&as=csv"))))
+    assert [row["thing_name"] for row in rows] == [f"n{n}" for n in range(1199, -1, -1)]
+
+
+def test_an_export_that_has_no_room_for_more_says_so(
+    project: Scope, admin: User, call: Call, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(audit_export, "AUDIT_EXPORT_ROWS", Limit(3, "entries", "an export", "a test"))
+    client = call(admin)
+    for count, is_cut in ((3, False), (1, True)):
+        many(project, count)
+        response = client.get("/api/v1/audit/export?who=anna")
+        exported = json.loads(content_of(response))
+        assert (len(exported["results"]), exported["is_cut"]) == (3, is_cut)
+        assert response["X-Slipway-Export-Cut"] == str(is_cut).lower()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "  =1",
+        "=cmd|'/c calc'!A0",
+        "＝1",
+        '"=1',
+        "a,b\nc",
+    ],
+)
+def test_no_cell_is_a_formula_and_every_text_comes_back(project: Scope, admin: User, call: Call, text: str):
+    project.name = text
+    reset = audit.current_request.set(audit.RequestMark(request_id=text))
+    try:
+        audit.record(actor=admin, action="scope.update", thing=project, after={"name": text})
+    finally:
+        audit.current_request.reset(reset)
+    content = content_of(call(admin).get("/api/v1/audit/export?action=scope.update&as=csv"))
+    row = next(csv.DictReader(io.StringIO(content, newline="")))
+    assert row["request_id"].removeprefix("'") == text
+    assert row["request_id"].strip()[0] not in "=+-@＝"
+    assert json.loads(row["after"]) == {"name": text}
+
+
+def test_the_page_exports_what_its_list_shows(
+    project: Scope, other_project: Scope, admin: User, browse: Callable[[User], Client]
+):
+    many(project, 2)
+    many(other_project, 3)
+    client = browse(admin)
+    shown = client.get(f"/access/audit/?scope={project.path}&who=anna").content.decode()
+    address = "/access/audit/export/?" + shown.split("/access/audit/export/?")[1].split('"')[0]
+    response = client.get(address.replace("&amp;", "&"))
+    assert response["Content-Disposition"] == 'attachment; filename="audit-trail.csv"'
+    assert len(list(csv.DictReader(io.StringIO(content_of(response))))) == 2
+    assert client.get("/access/audit/export/?as=pdf").status_code == 400

@@ -1,0 +1,146 @@
+"""Passwords and profile: changed by their person, and set anew by e-mail."""
+
+import re
+
+import pytest
+from django.core import mail
+from django.core.cache import cache
+from django.test import Client
+
+from accounts.people.passwords import send_reset
+from rbac.models import AuditEntry, User
+from tests.rbac.people import user
+from tests.watching.marker import planted
+
+pytestmark = pytest.mark.django_db
+PASSWORD, FRESH = planted("correct horse battery"), planted("a quite different staple")
+
+
+@pytest.fixture(autouse=True)
+def _no_failures_yet() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def anna() -> User:
+    person = user("anna")
+    person.email = "anna@example.com"
+    person.save()
+    return person
+
+
+def signed_in(password: str = PASSWORD) -> Client:
+    client = Client()
+    assert client.post("/sign-in/", {"username": "anna", "password": password}).status_code == 302
+    return client
+
+
+def link() -> str:
+    return re.search(r"https?://[^/]+(/new-password/\S+)", mail.outbox[-1].body)[1]
+
+
+def follow(path: str) -> Client:
+    client = Client()
+    assert client.get(path)["Location"] == "/new-password/"
+    return client
+
+
+def given(password: str) -> dict[str, str]:
+    return {"new_password1": password, "new_password2": password}
+
+
+def test_a_changed_password_counts_at_once_and_ends_all_other_sessions(anna: User):
+    here, there = signed_in(), signed_in()
+    wrong = here.post("/account/password/", {"old_password": "guessed", **given(FRESH)})
+    assert (wrong.status_code, b"This is not your password" in wrong.content) == (400, True)
+    assert here.post("/account/password/", {"old_password": PASSWORD, **given(FRESH)}).status_code == 302
+    assert here.get("/account/").status_code == 200
+    assert there.get("/account/").status_code == 302
+    signed_in(FRESH)
+    assert AuditEntry.objects.filter(action="user.password_change", actor_name="anna").count() == 1
+
+
+def test_the_old_password_cannot_be_guessed_from_an_open_session(anna: User):
+    client = signed_in()
+    for _ in range(5):
+        client.post("/account/password/", {"old_password": "guessed", **given(FRESH)})
+    assert client.post("/account/password/", {"old_password": PASSWORD, **given(FRESH)}).status_code == 429
+
+
+def test_a_weak_password_is_refused(anna: User):
+    response = signed_in().post("/account/password/", {"old_password": PASSWORD, **given("short")})
+    assert (response.status_code, b"too short" in response.content) == (400, True)
+
+
+def test_a_link_sets_a_new_password_once_and_ends_every_session(anna: User):
+    session = signed_in()
+    send_reset("ANNA@example.com")
+    path = link()
+    client = follow(path)
+    assert path.rpartition("/")[0].rpartition("/")[2] not in str(dict(client.session))
+    assert client.post("/new-password/", given(FRESH)).status_code == 200
+    assert session.get("/account/").status_code == 302
+    signed_in(FRESH)
+    assert follow(path).get("/new-password/").status_code == 403
+    assert AuditEntry.objects.filter(action="user.password_reset", actor_name="anna").count() == 1
+
+
+def test_the_answer_is_the_same_whether_somebody_has_the_address_or_not(
+    anna: User, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+    monkeypatch.setattr("accounts.tasks.send_reset.delay", lambda *, email: asked.append(email))
+    pages = [
+        Client().post("/forgotten-password/", {"email": address}).content.replace(address.encode(), b"")
+        for address in ("anna@example.com", "nobody@example.com")
+    ]
+    assert pages[0] == pages[1]
+    assert asked == ["anna@example.com", "nobody@example.com"]
+    send_reset("nobody@example.com")
+    assert mail.outbox == []
+
+
+def test_who_has_no_password_or_may_not_sign_in_gets_no_letter(anna: User):
+    anna.is_active = False
+    anna.save()
+    send_reset("anna@example.com")
+    anna.is_active = True
+    anna.set_unusable_password()
+    anna.save()
+    send_reset("anna@example.com")
+    assert mail.outbox == []
+
+
+def test_nobody_is_flooded_with_letters(anna: User):
+    for _ in range(5):
+        send_reset("anna@example.com")
+    assert len(mail.outbox) == 3
+
+
+def test_one_address_asks_for_ten_letters_an_hour(anna: User, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("accounts.tasks.send_reset.delay", lambda *, email: None)
+    client = Client()
+    statuses = [
+        client.post("/forgotten-password/", {"email": f"a{number}@example.com"}).status_code
+        for number in range(11)
+    ]
+    assert statuses == [200] * 10 + [429]
+
+
+@pytest.mark.parametrize("number", ["MQ", "x", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5", "%00"])
+def test_a_made_up_link_opens_nothing(number: str):
+    client = Client()
+    client.get(f"/new-password/{number}/abc-def/")
+    assert client.get("/new-password/").status_code == 403
+
+
+def test_a_person_changes_their_name_and_with_the_password_their_address(anna: User):
+    client = signed_in()
+    named = {"first_name": "Anna", "last_name": "Ericsson", "email": "anna@example.com"}
+    assert client.post("/account/", named).status_code == 302
+    assert client.post("/account/", named | {"email": "a@example.org"}).status_code == 400
+    assert client.post("/account/", named | {"email": "a@example.org", "proof": PASSWORD}).status_code == 302
+    anna.refresh_from_db()
+    assert (anna.first_name, anna.email) == ("Anna", "a@example.org")
+    entry = AuditEntry.objects.filter(action="user.update").latest("pk")
+    assert (entry.before, entry.after) == ({"email": "anna@example.com"}, {"email": "a@example.org"})

@@ -1,0 +1,186 @@
+"""Sessions: which there are, how long they last, and how they are ended."""
+
+from importlib import import_module
+
+import pytest
+import time_machine
+from allauth.usersessions.models import UserSession
+from asgiref.sync import sync_to_async
+from django.apps import apps
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.models import Session
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.people.sessions import device_of, prune
+from rbac.changes import hash_session_key
+from rbac.models import AuditEntry
+from tests.fixtures.sockets import session_of
+from tests.rbac.people import user
+from tests.watching.marker import planted
+from web.sessions import SessionStore
+
+pytestmark = pytest.mark.django_db
+PASSWORD = planted("correct horse battery")
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+HOUR = 3600
+
+
+@pytest.fixture(autouse=True)
+def _no_failures_yet() -> None:
+    cache.clear()
+
+
+def signed_in(name: str = "anna", agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
+    client = Client(HTTP_USER_AGENT=agent, REMOTE_ADDR=address)
+    assert client.post("/sign-in/", {"username": name, "password": PASSWORD}).status_code == 302
+    return client
+
+
+def is_in(client: Client) -> bool:
+    return client.get("/account/").status_code == 200
+
+
+def test_a_person_sees_where_they_are_signed_in_and_nobody_else_s_sessions():
+    user("anna")
+    user("bert")
+    signed_in("bert", address="198.51.100.9")
+    signed_in(agent="curl/8", address="203.0.113.5")
+    page = signed_in().get("/account/sessions/").content.decode()
+    assert "Firefox on Linux" in page
+    assert "curl/8" in page
+    assert "203.0.113.5" in page
+    assert "198.51.100.9" not in page
+
+
+def test_nobody_signs_in_with_what_the_database_holds():
+    user("anna")
+    key = signed_in().session.session_key
+    held = [
+        *Session.objects.values_list("pk", flat=True),
+        *UserSession.objects.values_list("session_key", flat=True),
+    ]
+    assert key not in held
+    for one in held:
+        thief = Client()
+        thief.cookies[settings.SESSION_COOKIE_NAME] = one
+        assert not is_in(thief)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_session_is_found_and_ended_from_a_loop_too():
+    person = await sync_to_async(user)("anna")
+    key = (await session_of(person)).session_key
+    assert await SessionStore(key).aget(SESSION_KEY) == str(person.pk)
+    assert await SessionStore().aexists(key)
+    await SessionStore(key).adelete()
+    assert not await SessionStore().aexists(key)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_is_signed_in_stays_so_when_keys_become_hashes():
+    user("anna")
+    client = signed_in()
+    key = client.session.session_key
+    for rows in (Session.objects, UserSession.objects):
+        rows.update(session_key=key)
+    hash_keys = import_module("rbac.migrations.0006_hash_session_keys").hash_keys
+    hash_keys(apps, None)
+    assert is_in(client)
+    assert "Firefox on Linux" in client.get("/account/sessions/").content.decode()
+
+
+def test_ending_a_session_signs_that_browser_out():
+    user("anna")
+    here, there = signed_in(), signed_in()
+    row = UserSession.objects.get(session_key=hash_session_key(there.session.session_key))
+    assert here.post(f"/account/sessions/{row.pk}/end/")["Location"] == "/account/sessions/"
+    assert (is_in(here), is_in(there)) == (True, False)
+    assert AuditEntry.objects.filter(action="user.session_end", actor_name="anna").exists()
+
+
+def test_nobody_ends_the_session_of_somebody_else():
+    user("anna")
+    user("bert")
+    anna, bert = signed_in(), signed_in("bert")
+    row = UserSession.objects.get(session_key=hash_session_key(anna.session.session_key))
+    assert bert.post(f"/account/sessions/{row.pk}/end/").status_code == 404
+    assert is_in(anna)
+
+
+def test_signing_out_everywhere_else_leaves_this_session():
+    user("anna")
+    here, there, elsewhere = signed_in(), signed_in(), signed_in()
+    here.post("/account/sessions/end/")
+    assert [is_in(client) for client in (here, there, elsewhere)] == [True, False, False]
+
+
+def test_a_session_ends_after_twelve_idle_hours():
+    user("anna")
+    with time_machine.travel(1_800_000_000, tick=False) as clock:
+        client = signed_in()
+        clock.shift(11 * HOUR)
+        assert is_in(client)
+        clock.shift(11 * HOUR)
+        assert is_in(client)
+        clock.shift(13 * HOUR)
+        assert not is_in(client)
+
+
+def test_a_session_ends_after_seven_days_however_busy():
+    user("anna")
+    with time_machine.travel(1_800_000_000, tick=False) as clock:
+        client = signed_in()
+        for _ in range(16):
+            clock.shift(10 * HOUR)
+            assert is_in(client)
+        clock.shift(9 * HOUR)
+        assert not is_in(client)
+
+
+def test_a_request_writes_nothing_down_until_five_minutes_have_passed():
+    user("anna")
+    with time_machine.travel(1_800_000_000, tick=False) as clock:
+        client = signed_in()
+        client.get("/account/sessions/")
+        with CaptureQueriesContext(connection) as asked:
+            client.get("/account/sessions/")
+        assert not [query for query in asked if not query["sql"].startswith("SELECT")]
+        clock.shift(301)
+        client.get("/account/sessions/")
+        assert UserSession.objects.get().last_seen_at.timestamp() == 1_800_000_301
+
+
+@pytest.mark.parametrize("address", ["", "unknown", "192.0.2.7:4711", "fe80::1%eth0", "<b>"])
+def test_a_strange_address_keeps_nobody_out(address: str):
+    user("anna")
+    assert is_in(signed_in(address=address))
+
+
+def test_what_is_left_of_ended_sessions_is_pruned():
+    user("anna")
+    with time_machine.travel(1_800_000_000, tick=False) as clock:
+        signed_in()
+        clock.shift(13 * HOUR)
+        kept = signed_in()
+        prune()
+        assert [row.session_key for row in UserSession.objects.all()] == [
+            hash_session_key(kept.session.session_key)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("agent", "device"),
+    [
+        (FIREFOX, "Firefox on Linux"),
+        ("Mozilla/5.0 (Windows NT 10.0) AppleWebKit Chrome/141.0 Safari/537.36 Edg/141.0", "Edge on Windows"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 19 like Mac OS X) Version/19 Safari/604.1", "Safari on iPhone"),
+        ("<script>alert(1)</script>", "<script>alert(1)</script>"),
+        ("", "Unknown"),
+    ],
+)
+def test_a_browser_is_named_in_words(agent: str, device: str):
+    assert device_of(agent) == device

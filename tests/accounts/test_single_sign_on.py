@@ -1,0 +1,199 @@
+"""Single sign-on with a real provider: who comes in, as whom, and into which groups."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+from allauth.socialaccount.models import SocialAccount
+from django.core.cache import cache
+from django.test import Client
+from pytest_django import Settings
+
+from accounts.people import oidc
+from accounts.people.oidc import NotSignedOn
+from accounts.people.single_sign_on import sign_on
+from accounts.people.two_factor import turn_on
+from rbac.models import AuditEntry, Scope, User, UserGroup
+from tests.accounts.test_two_factor import code_of
+from tests.fixtures.provider import Provider
+from tests.rbac.people import user
+from tests.watching.marker import planted
+
+pytestmark = pytest.mark.django_db
+PASSWORD = planted("correct horse battery")
+
+
+@pytest.fixture(autouse=True)
+def _no_failures_yet() -> None:
+    cache.clear()
+
+
+def agree(address: str, sub: str) -> str:
+    """Sign in at the provider as `sub`; where it sends the browser."""
+    response = requests.post(address, {"sub": sub}, allow_redirects=False, timeout=10)
+    sent = urlsplit(response.headers["Location"])
+    return f"{sent.path}?{sent.query}"
+
+
+def sign_in(client: Client, sub: str, to: str = "/deployments/"):
+    began = client.get("/sign-in/provider/", {"next": to})
+    return client.get(agree(began["Location"], sub))
+
+
+def test_a_newcomer_comes_in_with_what_the_provider_says(provider: Provider):
+    provider.knows(
+        "u-1",
+        email="anna@example.com",
+        email_verified=True,
+        preferred_username="anna",
+        given_name="Anna",
+        family_name="Ericsson",
+    )
+    client = Client()
+    response = sign_in(client, "u-1", "/pipelines/")
+    assert (response.status_code, response["Location"]) == (302, "/pipelines/")
+    person = User.objects.get(pk=client.session["_auth_user_id"])
+    assert (person.username, person.email, person.first_name) == ("anna", "anna@example.com", "Anna")
+    assert not person.has_usable_password()
+    assert list(SocialAccount.objects.values_list("provider", "uid")) == [(provider.url, "u-1")]
+    assert AuditEntry.objects.filter(action="user.sign_in", actor_name="anna").exists()
+
+    sign_in(Client(), "u-1")
+    assert User.objects.filter(username__startswith="anna").count() == 1
+
+
+def test_the_same_name_or_address_opens_nobody_s_account(provider: Provider):
+    anna = user("anna", "account_admin")
+    anna.email = "anna@example.com"
+    anna.save()
+    provider.knows("u-2", email="anna@example.com", email_verified=True, preferred_username="anna")
+    client = Client()
+    sign_in(client, "u-2")
+    assert User.objects.get(pk=client.session["_auth_user_id"]).username == "anna-2"
+
+
+def test_an_address_that_the_provider_did_not_check_is_not_taken(provider: Provider):
+    provider.knows("u-3", email="boss@example.com", preferred_username="eve")
+    sign_in(Client(), "u-3")
+    assert User.objects.get(username="eve").email == ""
+
+
+def test_strangers_stay_out_where_new_people_are_not_let_in(provider: Provider, settings: Settings):
+    settings.OIDC_ALLOW_NEW_USERS = False
+    client = Client()
+    response = sign_in(client, "u-4")
+    assert (response.status_code, b"Slipway does not" in response.content) == (403, True)
+    assert "_auth_user_id" not in client.session
+
+
+def test_a_person_links_the_two_and_comes_in_by_either(provider: Provider, settings: Settings):
+    settings.OIDC_ALLOW_NEW_USERS = False
+    client = Client()
+    client.force_login(user("anna"))
+    page = client.post("/account/provider/link/")
+    back = client.get(agree(page.context["address"], "u-5"))
+    assert back["Location"] == "/account/"
+
+    other = Client()
+    sign_in(other, "u-5")
+    assert User.objects.get(pk=other.session["_auth_user_id"]).username == "anna"
+    client.post("/account/provider/unlink/")
+    assert not SocialAccount.objects.exists()
+
+
+def test_nobody_links_an_account_that_is_somebody_else_s(provider: Provider):
+    sign_in(Client(), "u-6")
+    client = Client()
+    client.force_login(user("anna"))
+    page = client.post("/account/provider/link/")
+    assert client.get(agree(page.context["address"], "u-6")).status_code == 403
+
+
+def test_groups_are_those_that_the_provider_names_today(provider: Provider):
+    scope = Scope.objects.account()
+    for name in ("dev", "ops"):
+        UserGroup.objects.create(scope=scope, identifier=name, name=name, external_name=f"/{name}")
+    ours = UserGroup.objects.create(scope=scope, identifier="own", name="Own")
+    provider.knows("u-7", preferred_username="gina", groups=["/dev", "/unknown", "\0", 7])
+    sign_in(Client(), "u-7")
+    gina = User.objects.get(username="gina")
+    gina.user_groups.add(ours)
+
+    provider.knows("u-7", preferred_username="gina", groups=["/ops"])
+    sign_in(Client(), "u-7")
+    assert {group.identifier for group in gina.user_groups.all()} == {"ops", "own"}
+    entry = AuditEntry.objects.filter(action="user.follow_groups").latest("pk")
+    assert (entry.before, entry.after) == ({"groups": ["/dev"]}, {"groups": ["/ops"]})
+
+
+def test_who_was_locked_out_stays_out(provider: Provider):
+    sign_in(Client(), "u-8")
+    User.objects.update(is_active=False)
+    client = Client()
+    assert sign_in(client, "u-8").status_code == 403
+    assert AuditEntry.objects.filter(action="user.sign_in_failed", thing_name="u-8").exists()
+    assert "_auth_user_id" not in client.session
+
+
+def test_a_second_factor_is_asked_for_after_the_provider_too(provider: Provider):
+    sign_in(Client(), "u-9")
+    person = User.objects.get(username="u-9")
+    secret = "JBSWY3DPEHPK3PXP"
+    turn_on(actor=person, secret=secret, code=code_of(secret))
+    client = Client()
+    assert sign_in(client, "u-9")["Location"] == "/sign-in/code/"
+    assert client.post("/sign-in/code/", {"code": code_of(secret, 1)})["Location"] == "/deployments/"
+
+
+def test_a_sign_in_ends_in_the_browser_and_the_moment_where_it_began(provider: Provider):
+    client = Client()
+    back = agree(client.get("/sign-in/provider/")["Location"], "u-10")
+    assert Client().get(back).status_code == 403
+    assert client.get(back).status_code == 302
+    client.post("/sign-out/")
+    assert client.get(back).status_code == 403
+
+
+def test_what_the_provider_refuses_is_said(provider: Provider):
+    client = Client()
+    asked = parse_qs(urlsplit(client.get("/sign-in/provider/")["Location"]).query)
+    response = client.get("/sign-in/provider/callback/", {"state": asked["state"], "error": "access_denied"})
+    assert (response.status_code, b"did not let you in" in response.content) == (403, True)
+    assert asked["code_challenge_method"] == ["S256"]
+
+
+def test_a_provider_that_is_away_or_is_none_is_no_error(provider: Provider, settings: Settings):
+    settings.OIDC_ISSUER = f"{provider.url}/elsewhere"
+    assert b"answered 404" in Client().get("/sign-in/provider/").content
+    settings.OIDC_ISSUER = "http://127.0.0.1:9"
+    response = Client().get("/sign-in/provider/")
+    assert (response.status_code, b"cannot be asked" in response.content) == (403, True)
+
+
+def test_the_provider_is_not_asked_at_addresses_that_may_not_be(provider: Provider, settings: Settings):
+    settings.OIDC_ISSUER = "http://169.254.169.254"
+    response = Client().get("/sign-in/provider/")
+    assert (response.status_code, b"cannot be asked" in response.content) == (403, True)
+
+
+def test_a_statement_for_another_program_or_sign_in_does_not_count(provider: Provider, settings: Settings):
+    client = Client()
+    began = client.get("/sign-in/provider/")["Location"]
+    back = agree(began, "u-11")
+    settings.OIDC_CLIENT_ID = "another"
+    assert client.get(back).status_code == 403
+    assert not User.objects.filter(username="u-11").exists()
+
+
+def test_nobody_is_named_by_an_unsigned_statement(provider: Provider):
+    keys = requests.get(f"{provider.url}/jwks", timeout=10).json()
+    unsigned = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm5hIn0."
+    with pytest.raises(NotSignedOn, match="none of its keys"):
+        oidc._verified(unsigned, keys)
+
+
+def test_a_very_long_subject_is_still_one_person(provider: Provider):
+    people = {sign_on({"iss": provider.url, "sub": "x" * 255}).pk for _ in range(2)}
+    others = {sign_on({"iss": provider.url, "sub": "x" * 254 + "y"}).pk}
+    assert len(people) == 1
+    assert not people & others
