@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from benchmarks.history import Site
 from delegates.models import DelegateTask
-from delegates.views.delegate import TABS
-from delegates.views.tasks import FILTERS as TASK_FILTERS
+from delegates.pages.delegate import TABS
+from delegates.pages.tasks import FILTERS as TASK_FILTERS
 from deployments.models import Approval, Execution, Pipeline, Service, StageExecution
+from deployments.pages.executions import FILTERS
 from deployments.states import Status
-from deployments.views.executions import FILTERS
 from drift.models import Comparison
 from drift.views.drift import CHOICES
 from instances.models import SeenEvent, ServiceInstance

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from connectors.views import connectors, file_deletions, file_places, file_texts, files, host_keys, secrets
+from connectors.pages import connectors, file_deletions, file_places, file_texts, files, host_keys, secrets
 
 urlpatterns = [
     path("connectors/", connectors.connectors, name="connectors"),

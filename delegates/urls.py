@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from delegates.views import (
+from delegates.pages import (
     configurations,
     connector_tests,
     delegate,

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.views import (
+from deployments.pages import (
     approvals,
     environments,
     executions,

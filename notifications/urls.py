@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from notifications.views import rules, sending
+from notifications.pages import rules, sending
 
 urlpatterns = [
     path("notifications/", rules.rules, name="notification-rules"),

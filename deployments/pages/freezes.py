@@ -14,7 +14,7 @@ from deployments import freezes
 from deployments.forms.freezes import FreezeForm, NewFreezeForm, values_of
 from deployments.freezing import next_period, period_at, spoken_times
 from deployments.models import FreezeWindow
-from deployments.views.changes import compared
+from deployments.pages.changes import compared
 from rbac.policy import can_anywhere, require
 from web.lists import visible_here
 from web.page_forms import posted

@@ -13,8 +13,8 @@ from deployments.forms.environments import EnvironmentForm, NewEnvironmentForm
 from deployments.forms.resources import DeleteForm
 from deployments.forms.variables import VariableRows, variable_rows
 from deployments.models import Environment, Service, ServiceOverride
+from deployments.pages.changes import compared
 from deployments.used_by import used_by
-from deployments.views.changes import compared
 from rbac.policy import can_anywhere, permissions_at, require, visible_to
 from web.lists import visible_here
 from web.page_forms import posted

@@ -9,8 +9,8 @@ from deployments.merged import CountingManifest, counting_manifests
 from deployments.merged_fetching import fetched_rows
 from deployments.merged_lines import lines_of
 from deployments.models import Manifest
-from deployments.views.environments import EDIT
-from deployments.views.overrides import address_of, places_of, there_of
+from deployments.pages.environments import EDIT
+from deployments.pages.overrides import address_of, places_of, there_of
 from guards.limits import MERGED_LINES
 from rbac.policy import can
 from web.pages import PageRequest, page

@@ -23,11 +23,11 @@ from deployments.manifest_files import check_kind, clean_kind, ecs_name_of
 from deployments.manifests.guide import manifest_guide
 from deployments.manifests.kinds import KINDS
 from deployments.models import Environment, Manifest, Service
+from deployments.pages.changes import compared
+from deployments.pages.new_images import deploy_form
+from deployments.pages.tags import address_of
 from deployments.starters import STARTERS, new_manifests
 from deployments.used_by import used_by
-from deployments.views.changes import compared
-from deployments.views.new_images import deploy_form
-from deployments.views.tags import address_of
 from rbac.models import Scope
 from rbac.policy import NotVisible, can_anywhere, permissions_at, require, visible_to
 from web.lists import visible_here

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from deployments import freezes, input_sets, operations, queries
 from deployments.forms.runs import RunForm
 from deployments.models import Pipeline
-from deployments.views.pipeline_texts import drawn
+from deployments.pages.pipeline_texts import drawn
 from rbac.policy import can, can_anywhere, permissions_at, require
 from web.lists import granted
 from web.pages import PageRequest, get_visible, page

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from deployments import input_sets
 from deployments.forms.input_sets import InputSetForm, NewInputSetForm
 from deployments.models import InputSet, Pipeline
-from deployments.views.changes import compared
+from deployments.pages.changes import compared
 from rbac.policy import can, require
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset

@@ -10,8 +10,8 @@ from aws.policies import POLICIES, policy_of
 from deployments import input_sets, previews
 from deployments.forms.runs import RunForm
 from deployments.models import Pipeline, PreviewQuestion
+from deployments.pages.pipelines import SETS_SHOWN
 from deployments.preview.documents import ShownPreview
-from deployments.views.pipelines import SETS_SHOWN
 from rbac.policy import require
 from web.pages import PageRequest, get_visible, page
 from web.problems import Problem

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 from connectors.models import FileDeletion
 from connectors.operations import forget_deletion, undelete_files
 from connectors.operations.file_deletions import KEPT_DAYS
-from connectors.views.files import EDIT, VIEW
+from connectors.pages.files import EDIT, VIEW
 from web.lists import granted, visible_here
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 
 from notifications.models import Notification
 from notifications.operations import EDIT, VIEW, send_again, send_test
-from notifications.views.rules import found_rule
+from notifications.pages.rules import found_rule
 from rbac.policy import require
 from web.pages import PageRequest, get_visible, page
 from web.problems import Conflict

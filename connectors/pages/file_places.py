@@ -16,8 +16,8 @@ from connectors.files import inside
 from connectors.forms.files import DeleteForm, MoveForm, NewFolderForm, UploadForm
 from connectors.models import FileNode
 from connectors.operations import create_folder, delete_file, move_file, save_file
+from connectors.pages.files import EDIT, node_of
 from connectors.uses import uses_of
-from connectors.views.files import EDIT, node_of
 from rbac.models import Scope, User
 from rbac.policy import require
 from web.page_forms import PageForm, posted

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from delegates.forms.delegates import DelegateForm
 from delegates.models import Delegate
 from delegates.operations import delegates as operations
+from delegates.pages.delegate import uses, with_all
 from delegates.queries import delegates as queries
 from delegates.queries.delegate_uses import uses_of_delegate
-from delegates.views.delegate import uses, with_all
 from rbac.policy import require
 from web.clock import database_now
 from web.page_forms import posted

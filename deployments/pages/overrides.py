@@ -22,12 +22,12 @@ from deployments.manifests.kinds import KINDS
 from deployments.merged import Fault, scope_of
 from deployments.models import Infrastructure, Service
 from deployments.overriding import Overridden, overridden
+from deployments.pages.changes import compared
+from deployments.pages.environments import EDIT, GET_OR_POST, environment_of
+from deployments.pages.environments import VIEW as VIEW_ENVIRONMENT
+from deployments.pages.services import VIEW as VIEW_SERVICE
+from deployments.pages.services import files_for, store_connectors_for
 from deployments.variables import ENVIRONMENT, INFRASTRUCTURE, OVERRIDE, SERVICE, resolved
-from deployments.views.changes import compared
-from deployments.views.environments import EDIT, GET_OR_POST, environment_of
-from deployments.views.environments import VIEW as VIEW_ENVIRONMENT
-from deployments.views.services import VIEW as VIEW_SERVICE
-from deployments.views.services import files_for, store_connectors_for
 from rbac.policy import can, require
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page

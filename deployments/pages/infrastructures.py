@@ -21,9 +21,9 @@ from deployments import catalog
 from deployments.forms.environments import DYNAMIC, STATIC, InfrastructureForm, NewInfrastructureForm
 from deployments.forms.resources import DeleteForm
 from deployments.models import Environment, Infrastructure
+from deployments.pages.changes import compared
+from deployments.pages.environments import EDIT, GET_OR_POST, VIEW, environment_of, services_near
 from deployments.used_by import used_by
-from deployments.views.changes import compared
-from deployments.views.environments import EDIT, GET_OR_POST, VIEW, environment_of, services_near
 from rbac.policy import require, visible_to
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page

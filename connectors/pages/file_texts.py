@@ -12,7 +12,7 @@ from connectors.files import clean_content, clean_path
 from connectors.forms.files import FileTextForm, NewFileForm
 from connectors.models import FileNode
 from connectors.operations import restore_file, save_file
-from connectors.views.files import EDIT, VIEW, node_of
+from connectors.pages.files import EDIT, VIEW, node_of
 from rbac.models import Scope
 from rbac.policy import require, scopes_where, visible_to
 from web.page_forms import posted

@@ -13,7 +13,7 @@ from deployments.editing.commands import CHOOSE_PLACE, Outcome, carry_out
 from deployments.editing.forms import OpenForm
 from deployments.forms.stage_places import EDIT, StagePlaceForm
 from deployments.models import Environment
-from deployments.views.infrastructures import ClusterBox, show_clusters
+from deployments.pages.infrastructures import ClusterBox, show_clusters
 from rbac.models import Scope
 from rbac.policy import Forbidden, scopes_where
 from web.pages import PageRequest, page

@@ -18,9 +18,9 @@ from deployments.editing.places import found, path_from
 from deployments.editing.provisioners import provisioner_of, provisioners, provisions
 from deployments.editing.targets import Nearby
 from deployments.models import Infrastructure, Service
+from deployments.pages.stage_places import CREATE_PLACE, create_place, place_form
 from deployments.pipeline_guide import MOST_NAMES
 from deployments.strategies.base import known_strategies
-from deployments.views.stage_places import CREATE_PLACE, create_place, place_form
 from guards.limits import SPEC_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal, scopes_where, visible_to
