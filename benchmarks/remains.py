@@ -9,8 +9,8 @@ from django.utils import timezone
 from benchmarks.copies import like, store
 from delegates.models import DelegateEvent, DelegateTask, InstanceSample
 from deployments.models import Approval, StepExecution
-from drift.models import Comparison, Drift
-from instances.models import SeenService
+from inventory.models.drift import Comparison, Drift
+from inventory.models.instances import SeenService
 
 TASKS, QUEUED, WEEK = 50_000, 200, timedelta(days=7)
 DELEGATE_EVENTS, SAMPLES = 20_000, 1_500

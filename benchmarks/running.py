@@ -12,7 +12,7 @@ from django.utils import timezone
 from benchmarks.copies import like, store
 from deployments import log
 from deployments.models import Execution, Infrastructure, LogChunk, Service, StepExecution
-from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
+from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 
 INSTANCES, LINES, EVENTS_EACH = 50_000, 5_000_000, 100
 # ECS services that Slipway deploys, and those of the same cluster that it does not.

@@ -47,9 +47,7 @@ INSTALLED_APPS = [
     "notifications",
     "delegates",
     "deployments",
-    "instances",
-    "overview",
-    "drift",
+    "inventory",
     "ops",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -133,6 +131,7 @@ CELERY_BROKER_URL = (
     if REDIS_URL.startswith("unix:")
     else _redis(0)
 )
+CELERY_IMPORTS = ["inventory.sync.tasks", "inventory.drift.tasks"]
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -157,10 +156,10 @@ CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "ops.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},
     "prune-plans": {"task": "deployments.tasks.prune", "schedule": 3600.0, "options": {"expires": 3600}},
-    "instances": {"task": "instances.tasks.tick", "schedule": 5.0, "options": {"expires": 10}},
-    "prune-instances": {"task": "instances.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
-    "drift": {"task": "drift.tasks.tick", "schedule": 10.0, "options": {"expires": 20}},
-    "prune-drift": {"task": "drift.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
+    "instances": {"task": "inventory.sync.tasks.tick", "schedule": 5.0, "options": {"expires": 10}},
+    "prune-instances": {"task": "inventory.sync.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
+    "drift": {"task": "inventory.drift.tasks.tick", "schedule": 10.0, "options": {"expires": 20}},
+    "prune-drift": {"task": "inventory.drift.tasks.prune", "schedule": 600.0, "options": {"expires": 600}},
     "prune-notifications": {
         "task": "notifications.tasks.prune",
         "schedule": 3600.0,
@@ -341,8 +340,8 @@ SPECTACULAR_SETTINGS = {
         "PrincipalType": "accounts.api.principals.KINDS",
         "InvitationState": "rbac.models.Invitation.STATES",
         "Decision": "deployments.interventions.DECISIONS",
-        "DriftState": "drift.models.Comparison.State",
-        "AdoptionState": "drift.models.Adoption.State",
+        "DriftState": "inventory.models.drift.Comparison.State",
+        "AdoptionState": "inventory.models.drift.Adoption.State",
         "NotificationEvent": "notifications.facts.Event",
         "NotifiableEvent": "notifications.facts.CHOOSABLE",
         "NotificationStatus": "notifications.models.Notification.Status",

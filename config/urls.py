@@ -9,19 +9,19 @@ from django.urls import include, path, re_path
 from delegates.consumers import DelegatesConsumer
 from deployments.consumers import ExecutionConsumer
 from deployments.waiting_consumer import WaitingConsumer
-from overview.consumers import ServiceConsumer
+from inventory.dashboards.consumers import ServiceConsumer
 from web.csp_reports import csp_reports
 from web.news.consumer import NewsConsumer
 from web.sockets import no_socket
 from web.theme import choose_theme
 
 urlpatterns = [
-    path("", include("overview.urls")),
+    path("", include("inventory.dashboards.urls")),
     path("", include("accounts.urls")),
     path("", include("accounts.people_urls")),
     path("", include("deployments.urls")),
-    path("", include("instances.urls")),
-    path("", include("drift.urls")),
+    path("", include("inventory.sync.urls")),
+    path("", include("inventory.drift.urls")),
     path("", include("delegates.urls")),
     path("", include("connectors.urls")),
     path("", include("notifications.urls")),
@@ -35,9 +35,9 @@ urlpatterns = [
     path("api/v1/", include("notifications.api_urls")),
     path("api/v1/", include("delegates.api_urls")),
     path("api/v1/", include("deployments.api_urls")),
-    path("api/v1/", include("instances.api_urls")),
-    path("api/v1/", include("overview.api_urls")),
-    path("api/v1/", include("drift.api_urls")),
+    path("api/v1/", include("inventory.sync.api_urls")),
+    path("api/v1/", include("inventory.dashboards.api_urls")),
+    path("api/v1/", include("inventory.drift.api_urls")),
 ]
 
 handler400 = "web.views.handler400"

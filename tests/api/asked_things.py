@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from delegates.models import DelegateTask, Inquiry
 from deployments.models import Pipeline, Service
-from drift.models import Adoption, Comparison, Drift
+from inventory.models.drift import Adoption, Comparison, Drift
 from rbac.models import AuditEntry, Role, User
 from tests.api.world import World
 from tests.delegates.making import make_task

@@ -65,7 +65,7 @@ PAGES: dict[str, Row] = {
             get(Lists("core_pipeline_view", sign=f"{CANARY} rolling"), "?days=90"),
         )
     ),
-    # What ran in the world has not ended; who counts what is tests/overview/test_page.py's.
+    # What ran in the world has not ended; who counts what is tests/inventory/dashboards/test_page.py's.
     "overview-figures": Row(
         (
             get(Lists("core_pipeline_view", sign="")),

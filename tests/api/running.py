@@ -5,8 +5,8 @@ import json
 from django.utils import timezone
 
 from deployments.models import Execution, Infrastructure, Service
-from drift.models import Adoption, ComparedCluster, Comparison, Drift, KnownRevision
-from instances.models import (
+from inventory.models.drift import Adoption, ComparedCluster, Comparison, Drift, KnownRevision
+from inventory.models.instances import (
     ContainerInstance,
     SeenEvent,
     SeenService,

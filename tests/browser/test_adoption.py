@@ -6,16 +6,16 @@ from pytest_django import Settings
 
 from connectors.models import Connector
 from deployments.models import Infrastructure, Pipeline, Service
-from drift.models import Adoption
-from instances.models import SeenService
+from inventory.models.drift import Adoption
+from inventory.models.instances import SeenService
 from ops.demo import seed_demo
 from ops.demo_pipelines import SandboxFacts
 from rbac.models import Role, RoleAssignment, User
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import Visit
 from tests.deployments.driving import Drive
-from tests.drift.foreign import settle, task_definition
-from tests.drift.looking import compared, synced
+from tests.inventory.drift.foreign import settle, task_definition
+from tests.inventory.drift.looking import compared, synced
 
 pytestmark = pytest.mark.browser
 

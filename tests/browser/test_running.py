@@ -11,14 +11,14 @@ from pytest_django.live_server_helper import LiveServer
 
 from deployments.models import Execution, StageExecution
 from deployments.states import Outcome, Status
-from drift.models import Comparison
-from instances.keeping.usage import window
-from instances.models import SeenEvent, SeenService, ServiceInstance, SyncedCluster
-from overview.task_map import MOST_DRAWN
+from inventory.dashboards.task_map import MOST_DRAWN
+from inventory.models.drift import Comparison
+from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
+from inventory.sync.keeping.usage import window
 from rbac.models import Scope, User
 from tests.api.world import World, make_world
 from tests.browser.test_accessibility import violations
-from tests.overview.test_targets import GROUP, target
+from tests.inventory.dashboards.test_targets import GROUP, target
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 DENIED = {

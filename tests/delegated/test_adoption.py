@@ -8,8 +8,8 @@ from rest_framework.test import APIClient
 
 from deployments.log import all_lines
 from deployments.models import Execution, Infrastructure
-from drift.models import Comparison
-from instances.models import SyncedCluster
+from inventory.models.drift import Comparison
+from inventory.models.instances import SyncedCluster
 from rbac.models import User
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
-from drift.models import Adoption, Comparison
+from inventory.models.drift import Adoption, Comparison
 from rbac.models import User
 from rbac.operations.keys import create_api_key
 from tests.api.world import World

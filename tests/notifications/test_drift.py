@@ -5,7 +5,7 @@ from notifications.sending import send_due
 from rbac.models import Scope
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive
-from tests.drift.looking import compared
+from tests.inventory.drift.looking import compared
 from tests.notifications.conftest import Ruled
 from tests.notifications.receiver import Receiver
 

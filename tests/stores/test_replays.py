@@ -16,7 +16,7 @@ from deployments.engine.failpoints import set_hook
 from deployments.kept_texts import free_unused, opened
 from deployments.models import Execution, KeptText, KeptTextUse, StageExecution
 from deployments.operations import retry_execution
-from overview.operations import return_to
+from inventory.dashboards.operations import return_to
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.deployments.dying import Countdown

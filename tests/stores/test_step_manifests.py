@@ -17,7 +17,7 @@ from deployments.models import Execution, Pipeline, StepExecution
 from deployments.operations import retry_execution
 from deployments.preview.documents import ShownPreview
 from deployments.previews import preview_pipeline
-from overview.operations import return_to
+from inventory.dashboards.operations import return_to
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
 from tests.deployments.driving import Drive

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from delegates.models import DelegateLogChunk, Inquiry
 from deployments.models import PreviewQuestion
-from drift.models import Adoption
-from instances.models import ServiceInstance, SyncedCluster
-from instances.news import cluster_looks
+from inventory.models.drift import Adoption
+from inventory.models.instances import ServiceInstance, SyncedCluster
+from inventory.sync.news import cluster_looks
 from rbac.models import Scope, User
 from tests.api.world import World, make_world
 from tests.delegates.making import make_delegate, make_instance, make_task

@@ -1,0 +1,197 @@
+"""What was compared with what runs, what differs, and what is taken over from others."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from connectors.encryption import EncryptedTextField
+from delegates.models import DelegateTask
+from deployments.models import Execution, Infrastructure, Pipeline, Service
+from inventory.models.instances import SeenService, SyncedCluster
+from rbac.models import Scope
+
+
+class ComparedCluster(models.Model):
+    """How far the look for drift in one cluster is; what it compares, sync has read, and a few calls more.
+
+    `reading` is where it goes on. The columns belong to the look; pages may only bring `due_at` forward.
+    """
+
+    cluster = models.OneToOneField(SyncedCluster, on_delete=models.CASCADE, related_name="compared")
+    due_at = models.DateTimeField()
+    claimed_until = models.DateTimeField(null=True)
+    fence = models.PositiveBigIntegerField(default=0)
+    task = models.ForeignKey(DelegateTask, null=True, on_delete=models.SET_NULL, related_name="+")
+    reading = models.JSONField(null=True)
+    compared_at = models.DateTimeField(null=True)
+    calls = models.PositiveIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    failed_at = models.DateTimeField(null=True)
+    failure = models.TextField(blank=True, default="")
+    # What AWS or Slipway calls the failure, and what somebody can do about it.
+    failure_code = models.CharField(max_length=128, blank=True, default="")
+    failure_step = models.TextField(blank=True, default="")
+    # Why nothing is known of auto scaling, where it may not be read.
+    scaling_unread = models.TextField(blank=True, default="")
+
+    class Meta:
+        indexes = [models.Index(fields=["due_at"], name="compared_cluster_due")]
+
+    def __str__(self) -> str:
+        return str(self.cluster)
+
+
+class KnownRevision(models.Model):
+    """A revision of a task definition as AWS described it once: revisions never change."""
+
+    arn = models.CharField(max_length=512, unique=True)
+    # JSON: environments hold values.
+    content = EncryptedTextField(bound_to=["arn"])
+    registered_at = models.DateTimeField(null=True)
+    registered_by = models.CharField(max_length=512, blank=True, default="")
+    used_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.arn
+
+
+class Comparison(models.Model):
+    """One ECS service beside what was deployed to it last."""
+
+    class State(models.TextChoices):
+        IN_STEP = "IN_STEP", "As deployed"
+        DRIFTED = "DRIFTED", "Changed outside"
+        ACCEPTED = "ACCEPTED", "Changed, accepted"
+        DEPLOYING = "DEPLOYING", "Being deployed"
+        NOT_COMPARED = "NOT_COMPARED", "Not compared"
+
+    SCOPE_PATH: ClassVar[str] = "seen__infrastructure__environment__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {
+        "environment": "seen__infrastructure__environment__identifier"
+    }
+
+    seen = models.OneToOneField(SeenService, on_delete=models.CASCADE, related_name="comparison")
+    state = models.CharField(max_length=16, choices=State, default=State.NOT_COMPARED)
+    # Why it is not compared, or what of it was not.
+    reason = models.CharField(max_length=512, blank=True, default="")
+    execution = models.ForeignKey(Execution, null=True, on_delete=models.SET_NULL, related_name="+")
+    # What AWS had chosen where the manifests are silent, and for which deployment.
+    chosen = models.JSONField(default=dict)
+    chosen_for = models.CharField(max_length=128, blank=True, default="")
+    compared_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["state"], name="comparison_state")]
+
+    def __str__(self) -> str:
+        return self.seen.name
+
+    @property
+    def scope(self) -> Scope:
+        place = self.seen.infrastructure
+        return place.scope if place else self.seen.cluster.connector.scope
+
+
+class Drift(models.Model):
+    """One field that is not as it was deployed, for as long as it was not.
+
+    Values that may be secret are never in `desired` and `found`; `mark` tells whether they changed again.
+    """
+
+    SCOPE_PATH: ClassVar[str] = "comparison__seen__infrastructure__environment__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {
+        "environment": "comparison__seen__infrastructure__environment__identifier"
+    }
+
+    comparison = models.ForeignKey(Comparison, on_delete=models.CASCADE, related_name="drifts")
+    document = models.CharField(max_length=40)
+    path = models.CharField(max_length=512, blank=True)
+    desired = models.JSONField(null=True)
+    found = models.JSONField(null=True)
+    mark = models.CharField(max_length=64)
+    # Who, what and when, as far as AWS tells.
+    told = models.TextField(blank=True, default="")
+    found_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    accepted_at = models.DateTimeField(null=True)
+    accepted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    reason = models.CharField(max_length=512, blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["comparison", "document", "path"], condition=Q(ended_at=None), name="drift_once"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["-found_at", "-id"], name="drift_newest"),
+            models.Index(fields=["ended_at"], name="drift_ended"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.document} {self.path}".strip()
+
+    @property
+    def scope(self) -> Scope:
+        return self.comparison.scope
+
+
+class Adoption(models.Model):
+    """An ECS service that Slipway takes over as it runs: read back first, then confirmed by a person.
+
+    `documents` is what runs, as JSON of manifests by kind; once adopted, what drift is compared with until
+    the first deployment. `traffic` is the row of a `Fit`, for one of a blue/green pair.
+    """
+
+    class State(models.TextChoices):
+        READING = "READING", "Being read"
+        READY = "READY", "Ready to adopt"
+        REFUSED = "REFUSED", "Cannot be adopted"
+        ADOPTED = "ADOPTED", "Adopted"
+
+    SCOPE_PATH: ClassVar[str] = "infrastructure__environment__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"environment": "infrastructure__environment__identifier"}
+
+    infrastructure = models.ForeignKey(Infrastructure, on_delete=models.CASCADE, related_name="adoptions")
+    seen = models.ForeignKey(SeenService, on_delete=models.CASCADE, related_name="adoptions")
+    state = models.CharField(max_length=16, choices=State, default=State.READING)
+    reason = models.TextField(blank=True, default="")
+    documents = EncryptedTextField(bound_to=["infrastructure_id", "seen_id"], blank=True, default="")
+    warnings = models.JSONField(default=list)
+    traffic = models.JSONField(default=dict)
+    task_definition = models.CharField(max_length=512, blank=True, default="")
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    asked_at = models.DateTimeField()
+    read_at = models.DateTimeField(null=True)
+    adopted_at = models.DateTimeField(null=True)
+    adopted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    # What nobody else may take over: the ARN of the ECS service, of a pair without its number.
+    held = models.CharField(max_length=512, blank=True, default="")
+    service = models.ForeignKey(Service, null=True, on_delete=models.SET_NULL, related_name="adoptions")
+    pipeline = models.ForeignKey(Pipeline, null=True, on_delete=models.SET_NULL, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["infrastructure", "seen"], name="adoption_once"),
+            # One connector or environment more must not make it possible twice.
+            models.UniqueConstraint(
+                fields=["held"],
+                condition=Q(state="ADOPTED", service__isnull=False) & ~Q(held=""),
+                name="adoption_held_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.seen.name
+
+    @property
+    def scope(self) -> Scope:
+        return self.infrastructure.scope

@@ -1,0 +1,141 @@
+"""The figures of the overview count what executions left behind, each for the day on which it ended."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from deployments.models import Execution, Pipeline
+from deployments.states import Outcome, Status
+from inventory.dashboards.figures import failed_or_rolled_back, figures
+from rbac.models import Scope
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+HOUR = 3600
+
+
+@pytest.fixture
+def pipeline(project: Scope) -> Pipeline:
+    return Pipeline.objects.create(scope=project, identifier="p", name="P", yaml="")
+
+
+def ended(
+    pipeline: Pipeline, days_ago: float, status: Status, outcome: Outcome | str = "", *, hours: float = 1
+) -> Execution:
+    """An execution that ended so many days before NOW, `hours` after it began."""
+    at = NOW - timedelta(days=days_ago)
+    number = Execution.objects.filter(pipeline=pipeline).count() + 1
+    made = Execution.objects.create(
+        scope=pipeline.scope,
+        pipeline=pipeline,
+        number=number,
+        yaml="",
+        status=status,
+        outcome=outcome,
+        started_at=at - timedelta(hours=hours),
+        ended_at=at,
+    )
+    Execution.objects.filter(pk=made.pk).update(created_at=at - timedelta(hours=hours))
+    return made
+
+
+def test_each_day_counts_what_ended_on_it_by_how_it_ended(pipeline: Pipeline) -> None:
+    ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED)
+    ended(pipeline, 0, Status.IGNORE_FAILED, Outcome.COMPLETED)
+    ended(pipeline, 1, Status.FAILED, Outcome.FAILED)
+    ended(pipeline, 1, Status.FAILED, Outcome.ROLLED_BACK)
+    ended(pipeline, 1, Status.EXPIRED)
+    ended(pipeline, 1, Status.ABORTED, Outcome.ABORTED)
+    ended(pipeline, 7, Status.SUCCESS, Outcome.COMPLETED)
+    found = figures(Execution.objects.all(), NOW, 7)
+    today, before = [list(one.counts.values()) for one in list(found.days.values())[:-3:-1]]
+    assert today == [2, 0, 0, 0]
+    assert before == [0, 2, 1, 1]
+    assert list(found.all.counts.values()) == [2, 2, 1, 1], "the eighth day back is not asked for"
+    assert found.all.failure_rate == pytest.approx(3 / 5), "what a person aborted says nothing of the change"
+    assert len(found.days) == 7
+
+
+def test_what_still_runs_is_not_counted(pipeline: Pipeline) -> None:
+    Execution.objects.create(
+        scope=pipeline.scope, pipeline=pipeline, number=1, yaml="", status=Status.RUNNING, look_at=NOW
+    )
+    found = figures(Execution.objects.all(), NOW, 7)
+    assert (found.all.total, found.all.failure_rate, found.all.deployment_duration) == (0, None, None)
+
+
+def test_the_deployment_duration_is_the_median_of_those_that_succeeded(pipeline: Pipeline) -> None:
+    for hours in (1, 2, 9):
+        ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED, hours=hours)
+    for hours in (20, 30):
+        ended(pipeline, 1, Status.SUCCESS, Outcome.COMPLETED, hours=hours)
+    ended(pipeline, 0, Status.FAILED, Outcome.FAILED, hours=50)
+    found = figures(Execution.objects.all(), NOW, 7)
+    days = list(found.days.values())
+    assert (days[-1].deployment_duration, days[-2].deployment_duration) == (2 * HOUR, 20 * HOUR)
+    assert found.all.deployment_duration == 9 * HOUR
+
+
+def test_the_time_to_restore_runs_from_the_first_failure_to_the_next_success(pipeline: Pipeline) -> None:
+    ended(pipeline, 3, Status.SUCCESS, Outcome.COMPLETED)
+    ended(pipeline, 2, Status.FAILED, Outcome.FAILED)
+    ended(pipeline, 1.5, Status.FAILED, Outcome.FAILED)
+    ended(pipeline, 1.2, Status.ABORTED, Outcome.ABORTED)
+    ended(pipeline, 1, Status.SUCCESS, Outcome.COMPLETED)
+    ended(pipeline, 0, Status.FAILED, Outcome.FAILED)
+    found = figures(Execution.objects.all(), NOW, 7)
+    assert found.all.restore_time == 25 * HOUR, (
+        "one hour of the failed run, and a day; the last is still broken"
+    )
+    assert list(found.days.values())[-2].restore_time == 25 * HOUR
+
+
+def test_a_rollback_restores_by_itself(pipeline: Pipeline) -> None:
+    ended(pipeline, 2, Status.FAILED, Outcome.ROLLED_BACK, hours=0.5)
+    ended(pipeline, 1, Status.SUCCESS, Outcome.COMPLETED)
+    assert figures(Execution.objects.all(), NOW, 7).all.restore_time == HOUR / 2
+
+
+def test_the_success_of_another_pipeline_restores_nothing(pipeline: Pipeline) -> None:
+    other = Pipeline.objects.create(scope=pipeline.scope, identifier="q", name="Q", yaml="")
+    ended(pipeline, 2, Status.FAILED, Outcome.FAILED)
+    ended(other, 1, Status.SUCCESS, Outcome.COMPLETED)
+    assert figures(Execution.objects.all(), NOW, 7).all.restore_time is None
+
+
+def test_the_figures_take_one_query(pipeline: Pipeline, django_assert_num_queries: object) -> None:
+    ended(pipeline, 0, Status.SUCCESS, Outcome.COMPLETED)
+    with django_assert_num_queries(1):  # type: ignore[operator]
+        figures(Execution.objects.all(), NOW, 90)
+
+
+def test_who_may_see_nothing_is_told_of_nothing() -> None:
+    found = figures(Execution.objects.filter(scope__in=[]), NOW, 7)
+    assert [one.total for one in (found.all, *found.days.values())] == [0] * 8
+
+
+def test_what_a_person_rolled_back_after_a_good_end_counts_once_and_as_rolled_back(
+    pipeline: Pipeline,
+) -> None:
+    ended(pipeline, 1, Status.ROLLED_BACK, Outcome.ROLLED_BACK, hours=30)
+    found = figures(Execution.objects.all(), NOW, 7).all
+    assert (found.total, found.counts["rolled_back"], found.counts["succeeded"]) == (1, 1, 0)
+    assert (found.failure_rate, found.restore_time) == (1.0, None)
+
+
+def test_the_tile_has_what_the_figures_count_as_failed_or_rolled_back(pipeline: Pipeline) -> None:
+    for status, outcome in (
+        (Status.FAILED, Outcome.FAILED),
+        (Status.FAILED, Outcome.ROLLED_BACK),
+        (Status.ROLLED_BACK, Outcome.ROLLED_BACK),
+        (Status.SUCCESS, Outcome.COMPLETED),
+        (Status.IGNORE_FAILED, Outcome.COMPLETED),
+        (Status.ABORTED, Outcome.ABORTED),
+        (Status.EXPIRED, Outcome.TIMED_OUT),
+    ):
+        ended(pipeline, 1, status, outcome)
+    ended(pipeline, 9, Status.FAILED, Outcome.FAILED)
+    counts = figures(Execution.objects.all(), NOW, 7).all.counts
+    shown = Execution.objects.filter(failed_or_rolled_back(NOW, 7))
+    assert shown.count() == counts["failed"] + counts["rolled_back"] == 4

@@ -1,0 +1,110 @@
+"""The badge of drift: everybody hears how many of the ECS services that they see were changed outside."""
+
+import json
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from channels.db import database_sync_to_async
+from channels.routing import URLRouter
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from config.urls import websocket_urlpatterns
+from inventory.drift import operations
+from inventory.drift.badge import drifted_counts
+from inventory.drift.queries import comparisons
+from inventory.models.drift import Comparison, Drift
+from inventory.models.instances import SeenService
+from rbac.models import Scope, User
+from tests.api.world import World, make_world
+from tests.fixtures.people import make_person
+from tests.fixtures.sockets import session_of
+
+# How long an answer may take on a machine that is busy with other things.
+PATIENCE = 60
+DRIFTED = Comparison.State.DRIFTED
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def world(project: Scope, admin: User) -> World:
+    made = make_world(project, admin, admin)
+    Comparison.objects.update(state=DRIFTED)
+    Drift.objects.update(ended_at=None, accepted_at=None, accepted_by=None)
+    return made
+
+
+async def opened(person: User) -> ApplicationCommunicator:
+    scope: dict[str, Any] = {
+        "type": "websocket",
+        "path": "/ws/approvals/",
+        "query_string": b"",
+        "headers": [],
+        "session": await session_of(person),
+    }
+    socket = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
+    await socket.send_input({"type": "websocket.connect"})
+    assert (await socket.receive_output(PATIENCE))["type"] == "websocket.accept"
+    return socket
+
+
+async def heard(socket: ApplicationCommunicator) -> int:
+    return int(json.loads((await socket.receive_output(PATIENCE))["text"])["drift"])
+
+
+def accept_all(admin: User) -> None:
+    comparison = comparisons(admin).get()
+    keys = list(Drift.objects.values_list("pk", flat=True))
+    operations.accept(actor=admin, comparison=comparison, keys=keys, reason="As we want it")
+
+
+async def test_who_sees_it_hears_of_it_at_once_and_when_it_is_accepted(world: World, admin: User) -> None:
+    stranger = await database_sync_to_async(make_person)("stranger")
+    mine, theirs = await opened(admin), await opened(stranger)
+    assert (await heard(mine), await heard(theirs)) == (1, 0)
+    await database_sync_to_async(accept_all)(admin)
+    assert await heard(mine) == 0
+    # Both are counted together: what was told to the one would have been told to the other by now.
+    assert await theirs.receive_nothing(0.1)
+    for socket in (mine, theirs):
+        await socket.send_input({"type": "websocket.disconnect", "code": 1000})
+        await socket.wait(PATIENCE)
+
+
+def test_all_are_counted_together_as_each_is_counted_alone(world: World, project: Scope, admin: User) -> None:
+    people = [admin, make_person("blind")]
+    people += [make_person(f"viewer{number}", "viewer", project) for number in range(4)]
+    seen = SeenService.objects.filter(comparison__isnull=False)[0]
+    for number in range(3):
+        seen.pk, seen._state.adding, seen.name = None, True, f"more{number}"
+        seen.save()
+        Comparison.objects.create(seen=seen, state=DRIFTED if number else Comparison.State.ACCEPTED)
+    together = drifted_counts(people)
+    alone = {one.username: comparisons(one, DRIFTED).count() for one in people}
+    assert {one.username: together[one.pk] for one in people} == alone
+    assert (alone["blind"], alone["viewer0"]) == (0, 3)
+    with CaptureQueriesContext(connection) as of_all:
+        drifted_counts(people)
+    with CaptureQueriesContext(connection) as of_two:
+        drifted_counts(people[-2:])
+    assert len(of_all) == len(of_two)
+
+
+def test_the_overview_and_the_dashboard_of_a_service_lead_to_what_differs(world: World, admin: User) -> None:
+    client = Client()
+    client.force_login(admin)
+    comparison = Comparison.objects.get()
+    address = reverse("drift-of-service", args=[comparison.pk])
+    dashboard = reverse("service-dashboard", args=[world.service.pk])
+    text = client.get(dashboard).content.decode()
+    assert "Somebody changed this outside Slipway" in text
+    assert address in text
+    assert "1 ECS service changed outside Slipway" in client.get("/").content.decode()
+    (place,) = client.get(reverse("api-service-dashboard", args=[world.service.pk])).json()["places"]
+    assert place["drift"] == {"comparison": comparison.pk, "state": DRIFTED}
+    Comparison.objects.update(state=Comparison.State.IN_STEP)
+    assert "Somebody changed this" not in client.get(dashboard).content.decode()
+    assert "changed outside Slipway" not in client.get("/").content.decode()

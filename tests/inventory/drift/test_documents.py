@@ -1,0 +1,301 @@
+"""Two documents side by side: AWS's defaults are no difference, and every field that changed is named."""
+
+import random
+from typing import Any
+
+import pytest
+
+from inventory.drift.documents.comparing import Documents, choices, differences, is_value, names_of
+from inventory.drift.documents.shape import (
+    NAMED_BY,
+    PAIRS,
+    SCALABLE_TARGET,
+    SCALING_POLICY,
+    SERVICE_DEFINITION,
+    SETS,
+    TASK_DEFINITION,
+)
+from tests.inventory.drift.examples import Path, changed, leaves, whole
+
+TASK = {
+    "family": "myapp",
+    "cpu": "256",
+    "memory": "512",
+    "networkMode": "awsvpc",
+    "requiresCompatibilities": ["FARGATE", "EC2"],
+    "containerDefinitions": [
+        {
+            "name": "app",
+            "image": "nginx:1.27",
+            "portMappings": [{"containerPort": 80}],
+            "environment": [{"name": "LOG", "value": "info"}, {"name": "EMPTY", "value": ""}],
+            "healthCheck": {"command": ["CMD", "true"]},
+        },
+        {"name": "agent", "image": "agent:1", "essential": False},
+    ],
+}
+SHOWN_TASK = {
+    "taskDefinitionArn": "arn:aws:ecs:us-east-1:123456789012:task-definition/myapp:3",
+    "revision": 3,
+    "status": "ACTIVE",
+    "family": "myapp",
+    "cpu": "256",
+    "memory": "512",
+    "networkMode": "awsvpc",
+    "compatibilities": ["EC2", "FARGATE"],
+    "requiresCompatibilities": ["EC2", "FARGATE"],
+    "requiresAttributes": [{"name": "ecs.capability.task-eni"}],
+    "registeredAt": "2026-01-01T00:00:00+00:00",
+    "registeredBy": "arn:aws:iam::123456789012:root",
+    "volumes": [],
+    "placementConstraints": [],
+    "containerDefinitions": [
+        {"name": "agent", "image": "agent:1", "essential": False, "cpu": 0, "mountPoints": []},
+        {
+            "name": "app",
+            "image": "nginx:1.27",
+            "cpu": 0,
+            "essential": True,
+            "portMappings": [{"containerPort": 80, "hostPort": 80, "protocol": "tcp"}],
+            "environment": [{"name": "EMPTY", "value": ""}, {"name": "LOG", "value": "info"}],
+            "mountPoints": [],
+            "volumesFrom": [],
+            "systemControls": [],
+            "healthCheck": {"command": ["CMD", "true"], "interval": 30, "timeout": 5, "retries": 3},
+        },
+    ],
+}
+SERVICE = {
+    "serviceName": "myapp",
+    "desiredCount": 2,
+    "launchType": "FARGATE",
+    "networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-b", "subnet-a"]}},
+    "loadBalancers": [{"targetGroupArn": "arn:tg", "containerName": "app", "containerPort": 80}],
+}
+SHOWN_SERVICE: dict[str, Any] = {
+    **SERVICE,
+    "serviceArn": "arn:aws:ecs:us-east-1:123456789012:service/demo/myapp",
+    "clusterArn": "arn:aws:ecs:us-east-1:123456789012:cluster/demo",
+    "status": "ACTIVE",
+    "runningCount": 2,
+    "pendingCount": 0,
+    "platformVersion": "LATEST",
+    "platformFamily": "Linux",
+    "roleArn": "arn:aws:iam::123456789012:role/aws-service-role/ecs.amazonaws.com/AWSServiceRoleForECS",
+    "createdAt": "2026-01-01T00:00:00+00:00",
+    "createdBy": "arn:aws:iam::123456789012:root",
+    "deploymentController": {"type": "ECS"},
+    "deploymentConfiguration": {
+        "deploymentCircuitBreaker": {"enable": False, "rollback": False},
+        "alarms": {"alarmNames": [], "enable": False, "rollback": False},
+        "maximumPercent": 200,
+        "minimumHealthyPercent": 100,
+        "strategy": "ROLLING",
+        "bakeTimeInMinutes": 0,
+    },
+    "networkConfiguration": {
+        "awsvpcConfiguration": {
+            "subnets": ["subnet-a", "subnet-b"],
+            "securityGroups": [],
+            "assignPublicIp": "DISABLED",
+        }
+    },
+    "healthCheckGracePeriodSeconds": 0,
+    "schedulingStrategy": "REPLICA",
+    "enableECSManagedTags": False,
+    "propagateTags": "NONE",
+    "enableExecuteCommand": False,
+    "availabilityZoneRebalancing": "ENABLED",
+    "placementConstraints": [],
+    "placementStrategy": [],
+    "deployments": [],
+    "events": [],
+}
+TARGET = {"MinCapacity": 1, "MaxCapacity": 4}
+SHOWN_TARGET = {
+    "ServiceNamespace": "ecs",
+    "ResourceId": "service/demo/myapp",
+    "ScalableDimension": "ecs:service:DesiredCount",
+    **TARGET,
+    "RoleARN": "arn:aws:iam::123456789012:role/aws-service-role/scaling",
+    "SuspendedState": {"DynamicScalingInSuspended": False},
+    "CreationTime": "2026-01-01T00:00:00+00:00",
+}
+POLICY = {
+    "PolicyName": "cpu",
+    "PolicyType": "TargetTrackingScaling",
+    "TargetTrackingScalingPolicyConfiguration": {
+        "TargetValue": 60.0,
+        "PredefinedMetricSpecification": {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"},
+    },
+}
+SHOWN_POLICY = {**POLICY, "PolicyARN": "arn:policy", "Alarms": [{"AlarmName": "a"}], "CreationTime": "2026"}
+
+DEPLOYED = Documents(TASK, SERVICE, 2, TARGET, {"cpu": POLICY}, {"team": "shop"})
+RUNNING = Documents(
+    SHOWN_TASK, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop", "cost": "12"}
+)
+
+
+def compared(found: Documents, desired: Documents = DEPLOYED) -> list[str]:
+    return names_of(differences(desired, found, chosen=choices(DEPLOYED, RUNNING)))
+
+
+def test_what_aws_adds_and_its_order_are_no_difference() -> None:
+    assert compared(RUNNING) == []
+
+
+def test_a_field_that_was_changed_is_named_with_both_values() -> None:
+    task = changed(SHOWN_TASK, ("containerDefinitions", 1, "environment", 1, "value"))
+    (one,) = differences(
+        DEPLOYED,
+        Documents(task, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop"}),
+        chosen=choices(DEPLOYED, RUNNING),
+    )
+    assert (one.path, one.desired, one.found) == (
+        "containerDefinitions[app].environment[LOG]",
+        "info",
+        "info!",
+    )
+    assert is_value(one.path)
+
+
+@pytest.mark.parametrize(
+    ("found", "named"),
+    [
+        ({"count": 5}, [f"{SERVICE_DEFINITION}:desiredCount"]),
+        ({"count": None}, []),
+        ({"tags": {"team": "other"}}, [f"{SERVICE_DEFINITION}:tags[team]"]),
+        ({"tags": {}}, [f"{SERVICE_DEFINITION}:tags[team]"]),
+        ({"target": None, "policies": {}}, [f"{SCALABLE_TARGET}:", f"{SCALING_POLICY}:[cpu]"]),
+        ({"target": {**SHOWN_TARGET, "MaxCapacity": 9}}, [f"{SCALABLE_TARGET}:MaxCapacity"]),
+        (
+            {"target": {**SHOWN_TARGET, "SuspendedState": {"DynamicScalingInSuspended": True}}},
+            [f"{SCALABLE_TARGET}:SuspendedState.DynamicScalingInSuspended"],
+        ),
+        (
+            {"policies": {"cpu": SHOWN_POLICY, "memory": {**SHOWN_POLICY, "PolicyName": "memory"}}},
+            [f"{SCALING_POLICY}:[memory]"],
+        ),
+        (
+            {"service": {**SHOWN_SERVICE, "enableExecuteCommand": True}},
+            [f"{SERVICE_DEFINITION}:enableExecuteCommand"],
+        ),
+        (
+            {"service": {**SHOWN_SERVICE, "availabilityZoneRebalancing": "DISABLED"}},
+            [f"{SERVICE_DEFINITION}:availabilityZoneRebalancing"],
+        ),
+    ],
+)
+def test_what_somebody_changed_outside_is_named(found: dict[str, Any], named: list[str]) -> None:
+    parts = {
+        "task_definition": SHOWN_TASK,
+        "service": SHOWN_SERVICE,
+        "count": 2,
+        "target": SHOWN_TARGET,
+        "policies": {"cpu": SHOWN_POLICY},
+        "tags": {"team": "shop"},
+    }
+    assert compared(Documents(**{**parts, **found})) == named
+
+
+def test_scaling_that_no_manifest_says_is_expected_as_it_was_first_seen() -> None:
+    desired = Documents(TASK, SERVICE)
+    expected = choices(desired, RUNNING)
+    assert differences(desired, RUNNING, chosen=expected) == ()
+    without = Documents(SHOWN_TASK, SHOWN_SERVICE)
+    assert names_of(differences(desired, without, chosen=expected)) == [
+        f"{SCALABLE_TARGET}:",
+        f"{SCALING_POLICY}:[cpu]",
+    ]
+
+
+def _sized(cpu: str, memory: str) -> Documents:
+    return Documents(task_definition={**TASK, "cpu": cpu, "memory": memory})
+
+
+def test_sizes_are_the_same_however_they_are_written() -> None:
+    assert differences(_sized("0.5 vCPU", "2 GB"), _sized("512", "2048"), chosen={}) == ()
+    assert names_of(differences(_sized(".25 vCPU", "1GB"), _sized("512", "1024"), chosen={})) == [
+        f"{TASK_DEFINITION}:cpu"
+    ]
+
+
+def test_a_port_of_the_host_counts_where_containers_have_a_bridge() -> None:
+    one, other = (
+        Documents(
+            task_definition={
+                "networkMode": "bridge",
+                "containerDefinitions": [{"name": "app", "portMappings": [{"containerPort": 80, **port}]}],
+            }
+        )
+        for port in ({}, {"hostPort": 80})
+    )
+    assert names_of(differences(one, other, chosen={})) == [
+        f"{TASK_DEFINITION}:containerDefinitions[app].portMappings[80].hostPort"
+    ]
+
+
+def test_a_role_is_the_same_by_its_name_and_by_its_arn() -> None:
+    one, other = (
+        Documents(task_definition={**TASK, "taskRoleArn": role})
+        for role in ("app", "arn:aws:iam::123456789012:role/app")
+    )
+    assert differences(one, other, chosen={}) == ()
+
+
+KINDS = {
+    TASK_DEFINITION: lambda value: Documents(task_definition=value),
+    SERVICE_DEFINITION: lambda value: Documents(
+        service=value, tags={one["key"]: one["value"] for one in value["tags"]}
+    ),
+    SCALABLE_TARGET: lambda value: Documents(target=value),
+    SCALING_POLICY: lambda value: Documents(policies={"cpu": value}),
+}
+PLACES = [(kind, at) for kind in KINDS for at in leaves(whole(kind))]
+
+
+def _entry(at: Path) -> str:
+    """The last named field of a path."""
+    return next(part for part in reversed(at) if isinstance(part, str))
+
+
+@pytest.mark.parametrize(("kind", "at"), PLACES, ids=[f"{kind} {at}" for kind, at in PLACES])
+def test_each_field_that_botocore_knows_is_seen_when_it_changes_and_no_other(kind: str, at: Path) -> None:
+    made = KINDS[kind]
+    before = whole(kind)
+    found = differences(made(before), made(changed(before, at)), chosen={})
+    assert found, "a change that nobody sees"
+    lists = [part for part in at if isinstance(part, str)]
+    is_name = any(
+        at[-1] in names for part in lists for names in (NAMED_BY.get(part, ()), PAIRS.get(part, ())[:1])
+    )
+    if is_name:
+        # Another name is another entry: one went, one came.
+        assert len(found) <= 2
+        return
+    (one,) = found
+    last = (
+        _entry(at[:-1])
+        if at[-1] == "value" or at[-1] in ("valueFrom", "ipAddress", "condition", "Value")
+        else _entry(at)
+    )
+    assert last in one.path or any(part in SETS and part in one.path for part in lists), (at, one.path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_named_entries_is_no_difference(kind: str) -> None:
+    made, before = KINDS[kind], whole(kind)
+    shuffled = _shuffled(before, random.Random(7))
+    assert differences(made(before), made(shuffled), chosen={}) == ()
+
+
+def _shuffled(value: Any, dice: random.Random, key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _shuffled(inner, dice, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        entries = [_shuffled(one, dice, key) for one in value]
+        if key in NAMED_BY or key in PAIRS or key in SETS:
+            dice.shuffle(entries)
+        return entries
+    return value

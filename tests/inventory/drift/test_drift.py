@@ -1,0 +1,296 @@
+"""What is changed outside Slipway is named, field by field, for as long as it is so."""
+
+from datetime import timedelta
+from typing import Any
+
+from deployments.authoring import delete_pipeline
+from deployments.catalog import delete_service
+from deployments.models import Execution, Pipeline, StageExecution
+from inventory.drift import clusters, progress
+from inventory.drift.badge import drifted_counts
+from inventory.drift.documents.shape import (
+    SCALABLE_TARGET,
+    SCALING_POLICY,
+    SERVICE_DEFINITION,
+    TASK_DEFINITION,
+)
+from inventory.drift.queries import comparisons
+from inventory.models.drift import ComparedCluster, Comparison, Drift
+from inventory.models.instances import SyncedCluster
+from rbac.models import AuditEntry, User
+from tests.deployments.driving import Drive
+from tests.inventory.drift.looking import asked_for, compared, drifts, state, synced
+from web.clock import database_now
+
+STATES = Comparison.State
+
+
+def register(drive: Drive, task: dict[str, Any] | None = None, of: str = "", **container: Any) -> str:
+    """Another revision of what runs, or of `of`, registered by somebody else."""
+    arn = of or drive.service()["taskDefinition"]
+    found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
+    kept = (
+        "family", "taskRoleArn", "executionRoleArn", "networkMode", "requiresCompatibilities", "cpu",
+        "memory",
+    )  # fmt: skip
+    definition = {key: found[key] for key in kept}
+    definition["containerDefinitions"] = [{**found["containerDefinitions"][0], **container}]
+    answer = drive.call("ecs", "RegisterTaskDefinition", {**definition, **(task or {})})
+    return str(answer["taskDefinition"]["taskDefinitionArn"])
+
+
+def update(drive: Drive, **changes: Any) -> None:
+    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", **changes})
+
+
+def test_what_was_deployed_is_in_step(drive: Drive) -> None:
+    execution = drive.run("1.27")
+    assert drifts() == []
+    comparison = Comparison.objects.get()
+    assert (comparison.state, comparison.execution) == (STATES.IN_STEP, execution)
+
+
+SERVICE_CHANGES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"desiredCount": 3}, {"desiredCount": 1}, "desiredCount"),
+    ({"enableExecuteCommand": True}, {"enableExecuteCommand": False}, "enableExecuteCommand"),
+    ({"propagateTags": "SERVICE"}, {"propagateTags": "NONE"}, "propagateTags"),
+    ({"enableECSManagedTags": True}, {"enableECSManagedTags": False}, "enableECSManagedTags"),
+    (
+        {"deploymentConfiguration": {"maximumPercent": 150, "minimumHealthyPercent": 100}},
+        {"deploymentConfiguration": {"maximumPercent": 200, "minimumHealthyPercent": 100}},
+        "deploymentConfiguration.maximumPercent",
+    ),
+    (
+        {"deploymentConfiguration": {"deploymentCircuitBreaker": {"enable": True, "rollback": False}}},
+        {"deploymentConfiguration": {"deploymentCircuitBreaker": {"enable": False, "rollback": False}}},
+        "deploymentConfiguration.deploymentCircuitBreaker.enable",
+    ),
+]
+
+
+def test_each_field_of_the_service_that_somebody_changed_is_the_one_that_is_named(drive: Drive) -> None:
+    drive.run("1.27")
+    for changes, put_back, named in SERVICE_CHANGES:
+        assert drifts() == [], named
+        update(drive, **changes)
+        assert drifts() == [f"{SERVICE_DEFINITION}:{named}"]
+        assert state() == STATES.DRIFTED
+        update(drive, **put_back)
+    assert drifts() == []
+    assert state() == STATES.IN_STEP
+
+
+TASK_CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"environment": [{"name": "LOG", "value": "debug"}]}, "environment[LOG]"),
+    ({"memoryReservation": 256}, "memoryReservation"),
+    ({"image": "docker.io/library/nginx:1.26"}, "image"),
+    ({"command": ["sleep", "9"]}, "command"),
+    ({"readonlyRootFilesystem": True}, "readonlyRootFilesystem"),
+    ({"stopTimeout": 20}, "stopTimeout"),
+    ({"healthCheck": {"command": ["CMD", "true"]}}, "healthCheck.command"),
+]
+
+
+def test_each_field_of_a_foreign_revision_is_the_one_that_is_named(drive: Drive) -> None:
+    drive.run("1.27")
+    ours = drive.service()["taskDefinition"]
+    for container, named in TASK_CHANGES:
+        update(drive, taskDefinition=register(drive, **container))
+        assert drifts() == [f"{TASK_DEFINITION}:containerDefinitions[nginx].{named}"]
+        update(drive, taskDefinition=ours)
+        assert drifts() == []
+    told = set(Drift.objects.values_list("told", flat=True))
+    assert len(told) == len(TASK_CHANGES)
+    assert all("which no deployment of Slipway has registered" in one for one in told)
+
+
+def test_the_values_of_an_environment_are_kept_nowhere_and_a_second_change_is_another_drift(
+    drive: Drive,
+) -> None:
+    drive.run("1.27")
+    for value in ("first-hidden", "second-hidden"):
+        update(drive, taskDefinition=register(drive, environment=[{"name": "LOG", "value": value}]))
+        drifts()
+    first, second = Drift.objects.order_by("pk")
+    assert first.ended_at is not None
+    assert second.ended_at is None
+    assert (second.desired, second.found) == (None, "(hidden)")
+    assert not AuditEntry.objects.filter(after__icontains="first-hidden").exists()
+
+
+def test_a_foreign_revision_that_says_the_same_is_named_by_itself(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, taskDefinition=register(drive))
+    assert drifts() == [f"{SERVICE_DEFINITION}:taskDefinition"]
+
+
+def test_auto_scaling_moves_the_count_and_that_is_no_drift(drive: Drive) -> None:
+    drive.run("1.27")
+    drive.call(
+        "application-autoscaling",
+        "RegisterScalableTarget",
+        {
+            "ServiceNamespace": "ecs",
+            "ResourceId": "service/demo/myapp",
+            "ScalableDimension": "ecs:service:DesiredCount",
+            "MinCapacity": 1,
+            "MaxCapacity": 4,
+        },
+    )
+    assert drifts() == [], "what scaled it at the first look is as it was when it was deployed"
+    update(drive, desiredCount=3)
+    assert drifts() == []
+
+
+def test_what_a_look_read_in_the_middle_of_a_deployment_is_not_judged_after_it(drive: Drive) -> None:
+    drive.run("1.27")
+    place = {"ResourceId": "service/demo/myapp", "ScalableDimension": "ecs:service:DesiredCount"}
+    target = {"ServiceNamespace": "ecs", **place, "MinCapacity": 1, "MaxCapacity": 4}
+    drive.call("application-autoscaling", "RegisterScalableTarget", target)
+    assert drifts() == []
+    execution = drive.start("1.28")
+    drive.pass_time(12)
+    look = progress.Look.claim(asked_for(SyncedCluster.objects.get()).pk)
+    assert look is not None
+    question = look.question()
+    answer = drive.call(question.service, question.operation, dict(question.params))
+    assert answer["ScalableTargets"][0]["SuspendedState"]["DynamicScalingInSuspended"], "by the deployment"
+    look.take(question, answer)
+    drive.until_over(execution)
+    synced()
+    while not look.reading.is_over:
+        question = look.question()
+        look.take(question, drive.call(question.service, question.operation, dict(question.params)))
+    look.close()
+    assert drifts() == []
+    assert not Drift.objects.exists()
+
+
+def test_scaling_that_came_later_is_drift(drive: Drive) -> None:
+    drive.run("1.27")
+    assert drifts() == []
+    place = {
+        "ServiceNamespace": "ecs",
+        "ResourceId": "service/demo/myapp",
+        "ScalableDimension": "ecs:service:DesiredCount",
+    }
+    scaling = "application-autoscaling"
+    drive.call(scaling, "RegisterScalableTarget", {**place, "MinCapacity": 1, "MaxCapacity": 4})
+    drive.call(
+        scaling,
+        "PutScalingPolicy",
+        {
+            **place,
+            "PolicyName": "cpu",
+            "PolicyType": "TargetTrackingScaling",
+            "TargetTrackingScalingPolicyConfiguration": {
+                "TargetValue": 60.0,
+                "PredefinedMetricSpecification": {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"},
+            },
+        },
+    )
+    assert drifts() == [f"{SCALABLE_TARGET}:", f"{SCALING_POLICY}:[cpu]"]
+
+
+def test_what_was_put_back_is_drift_no_more_and_stays_as_history(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, desiredCount=3)
+    drifts()
+    update(drive, desiredCount=1)
+    assert drifts() == []
+    assert state() == STATES.IN_STEP
+    (one,) = Drift.objects.all()
+    assert one.ended_at is not None
+
+
+def test_the_next_deployment_is_what_counts(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, enableExecuteCommand=True, desiredCount=3)
+    assert len(drifts()) == 2
+    second = drive.run("1.28")
+    assert drifts() == [f"{SERVICE_DEFINITION}:enableExecuteCommand"], (
+        "no manifest says it, no deployment resets it"
+    )
+    assert Comparison.objects.get().execution == second
+
+
+def test_what_slipway_deploys_no_more_differs_from_nothing(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, enableExecuteCommand=True)
+    assert len(drifts()) == 1
+    admin, service = User.objects.get(username="admin"), StageExecution.objects.get().service
+    assert service is not None
+    assert drifted_counts([admin])[admin.pk] == 1
+    for pipeline in Pipeline.objects.all():
+        delete_pipeline(actor=admin, pipeline=pipeline)
+    delete_service(actor=admin, service=service)
+    assert drifts() == []
+    assert drifted_counts([admin])[admin.pk] == 0
+    assert not comparisons(admin).exists()
+
+
+def test_nothing_is_compared_while_an_execution_changes_the_service(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    drive.pass_time(20)
+    compared()
+    assert state() == STATES.DEPLOYING
+    drive.until_over(execution)
+    compared()
+    assert state() == STATES.IN_STEP
+
+
+def test_what_a_deployment_left_is_compared_as_soon_as_sync_has_seen_it(drive: Drive) -> None:
+    drive.run("1.27")
+    one = compared()
+    ended = Execution.objects.get().ended_at
+    # The story's clock is ahead of the one that a look goes by: the deployment has just ended.
+    assert ended is not None
+    ComparedCluster.objects.update(due_at=ended + progress.INTERVAL, compared_at=ended - timedelta(seconds=9))
+    SyncedCluster.objects.update(synced_at=ended - timedelta(seconds=10))
+    now = ended + timedelta(seconds=2)
+    assert clusters.follow_deployments(now) == 0, "no sync has ended since that look"
+    SyncedCluster.objects.update(synced_at=ended + timedelta(seconds=1))
+    assert clusters.follow_deployments(now) == 1
+    assert clusters.due(now, 1) == [one.pk]
+    ComparedCluster.objects.update(due_at=now + progress.INTERVAL, compared_at=now)
+    assert clusters.follow_deployments(now) == 0, "that was looked at"
+
+
+def test_a_drift_is_written_down_once_in_the_audit_trail(drive: Drive) -> None:
+    drive.run("1.27")
+    update(drive, enableExecuteCommand=True)
+    drifts()
+    drifts()
+    entry = AuditEntry.objects.get(action="drift.found")
+    assert entry.after["fields"] == [f"{SERVICE_DEFINITION} enableExecuteCommand"]
+
+
+def test_a_look_asks_no_more_than_it_must(drive: Drive) -> None:
+    drive.run("1.27")
+    assert compared().calls == 1, "one call for what scales up to fifty services, none for a revision of ours"
+    update(drive, taskDefinition=register(drive, stopTimeout=20))
+    assert compared().calls == 2
+    assert compared().calls == 1, "a revision never changes"
+
+
+def test_what_sync_sees_while_a_look_is_under_way_waits_for_the_next(drive: Drive) -> None:
+    drive.run("1.27")
+    compared()
+    update(drive, enableExecuteCommand=True, taskDefinition=register(drive, stopTimeout=20))
+    one = asked_for(SyncedCluster.objects.get())
+    look = progress.Look.claim(one.pk)
+    assert look is not None
+    synced()
+    while not look.reading.is_over:
+        question = look.question()
+        look.take(question, drive.call(question.service, question.operation, dict(question.params)))
+    look.close()
+    assert state() == STATES.IN_STEP, "half of it would be wrong"
+    one.refresh_from_db()
+    assert one.due_at < database_now() + progress.INTERVAL / 2
+    assert one.compared_at is None
+    assert drifts() == [
+        f"{SERVICE_DEFINITION}:enableExecuteCommand",
+        f"{TASK_DEFINITION}:containerDefinitions[nginx].stopTimeout",
+    ]

@@ -1,0 +1,174 @@
+"""One rollout with sync and drift on: the calls that all of them make together."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+import time_machine
+
+from deployments.engine import quota, recent_reads
+from deployments.engine.dispatch import due_groups, look_at_group
+from deployments.engine.doors import open_door
+from deployments.engine.parking import group_of
+from deployments.engine.world import World
+from deployments.models import Call, Execution
+from deployments.states import CallState
+from inventory.drift import clusters as drift_clusters
+from inventory.drift import looking
+from inventory.models.instances import SeenService, ServiceInstance, SyncedCluster
+from inventory.sync import clusters, syncing
+from tests.deployments.driving import Drive
+from web import clock
+from web.clock import database_now
+
+# Seconds between ticks, as beat has them.
+ENGINE, SYNC, DRIFT = 1, 5, 10
+# What a rollout of one task takes in the sandbox, in its own seconds, and what it is to take here.
+NATURAL, ROLLOUT = 71.0, 63.0
+MOST_CALLS = 24
+LONGEST = 300
+
+
+@dataclass
+class Installation:
+    """Engine, sync and drift, each ticked as often as beat does, on one clock that the test moves."""
+
+    drive: Drive
+    traveller: time_machine.Traveller
+    seconds: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def world(self) -> World:
+        return World(open_door=open_door, now=database_now, monotonic=lambda: float(self.seconds))
+
+    def pass_second(self, speed: float = NATURAL / ROLLOUT) -> None:
+        self.seconds += 1
+        self.traveller.shift(timedelta(seconds=0.99))
+        self.drive.sandbox.advance(speed)
+        self._count("engine", self._tick_engine, ENGINE)
+        # No sync begins at the very moment at which an execution has ended.
+        self.traveller.shift(timedelta(seconds=0.01))
+        self._count("sync", self._tick_sync, SYNC)
+        self._count("drift", self._tick_drift, DRIFT)
+
+    def _count(self, caller: str, tick: Callable[[], None], every: int) -> None:
+        if self.seconds % every:
+            return
+        mark = self.drive.mark()
+        tick()
+        self.calls[caller] += len(self.drive.sandbox.journal(mark))
+
+    def _tick_engine(self) -> None:
+        for group in due_groups(self.world):
+            look_at_group(group, world=self.world)
+
+    def _tick_sync(self) -> None:
+        now = database_now()
+        clusters.enter_new(now)
+        clusters.follow_deployments(now)
+        for pk in clusters.due(now, 10):
+            syncing.go_on(pk)
+
+    def _tick_drift(self) -> None:
+        now = database_now()
+        drift_clusters.enter_new(now)
+        drift_clusters.follow_deployments(now)
+        for pk in drift_clusters.due(now, 10):
+            looking.go_on(pk)
+
+    def roll_out(self, tag: str) -> Execution:
+        """Deploy, and let ten seconds more go by: sync and drift follow the end."""
+        execution = self.drive.start(tag)
+        for _ in range(LONGEST):
+            self.pass_second()
+            execution.refresh_from_db()
+            if execution.is_over:
+                break
+        assert execution.is_over, self.drive.log(execution)[-5:]
+        for _ in range(DRIFT):
+            self.pass_second()
+        return execution
+
+
+@pytest.fixture
+def installation(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
+    # The traveller moves this machine's clock, which PostgreSQL does not follow.
+    monkeypatch.setattr(clock, "connection", SimpleNamespace(vendor="sqlite"))
+    with time_machine.travel(datetime.now(UTC) + timedelta(seconds=30), tick=False) as traveller:
+        quota.forget()
+        yield Installation(drive, traveller)
+
+
+@pytest.mark.parametrize("waited", [0, 31, 59, 100, 200])
+def test_a_rollout_of_63_s_costs_at_most_24_calls_with_sync_and_drift(
+    installation: Installation, waited: int
+) -> None:
+    installation.roll_out("1.27")
+    for _ in range(waited):
+        installation.pass_second()
+    installation.calls.clear()
+    began = installation.seconds
+    execution = installation.roll_out("1.28")
+    assert execution.status == "SUCCESS"
+    assert installation.seconds - began > ROLLOUT
+    assert installation.calls.total() <= MOST_CALLS, installation.calls
+    cluster, seen = SyncedCluster.objects.get(), SeenService.objects.get()
+    (task,) = ServiceInstance.objects.filter(stopped_at=None)
+    assert (task.execution, seen.running) == (execution, 1)
+    assert ServiceInstance.objects.exclude(stopped_at=None).exists()
+    assert seen.task_definition == task.task_definition
+    assert cluster.synced_at is not None
+    assert execution.ended_at is not None
+    assert cluster.synced_at > execution.ended_at
+
+
+def published(cluster: SyncedCluster) -> None:
+    """Somebody has described the service just now, and saw a count that AWS does not have."""
+    answered = {**SeenService.objects.get().answered, "desiredCount": 77, "events": []}
+    recent_reads.publish(recent_reads.SERVICES, group_of(cluster), {"myapp": answered}, begun=database_now())
+
+
+def synced_count(traveller: time_machine.Traveller) -> int:
+    traveller.shift(timedelta(seconds=1))
+    SyncedCluster.objects.update(due_at=database_now())
+    syncing.go_on(SyncedCluster.objects.get().pk)
+    return SeenService.objects.get().desired
+
+
+def test_sync_uses_a_read_only_after_the_last_write_of_any_execution(installation: Installation) -> None:
+    execution = installation.roll_out("1.27")
+    cluster, traveller = SyncedCluster.objects.get(), installation.traveller
+    published(cluster)
+    assert synced_count(traveller) == 77
+    published(cluster)
+    write = Call.objects.filter(execution=execution, operation="CreateService")
+    traveller.shift(timedelta(seconds=1))
+    write.update(answered_at=database_now())
+    assert synced_count(traveller) == 1, "written after the read"
+    published(cluster)
+    write.update(answered_at=None, state=CallState.UNKNOWN)
+    assert synced_count(traveller) == 1, "a write without an answer may come at any moment"
+
+
+def test_who_asks_for_a_sync_gets_what_aws_shows_then(installation: Installation) -> None:
+    installation.roll_out("1.27")
+    cluster = SyncedCluster.objects.get()
+    published(cluster)
+    installation.traveller.shift(timedelta(seconds=1))
+    clusters.ask_for(cluster, database_now())
+    assert synced_count(installation.traveller) == 1
+
+
+def test_a_sync_waits_for_executions_two_minutes_at_most(installation: Installation) -> None:
+    installation.roll_out("1.27")
+    installation.drive.start("1.28")
+    for _ in range(5):
+        installation.pass_second(speed=0)
+    now = database_now()
+    SyncedCluster.objects.update(due_at=now)
+    assert clusters.due(now, 10) == []
+    assert clusters.due(now + clusters.HELD_BACK, 10) != []

@@ -1,0 +1,87 @@
+"""A sync whose connector goes through delegates: a task for each call, a reason where nobody makes it."""
+
+import pytest
+
+from connectors.models import Connector
+from delegates.models import DelegateTask
+from delegates.offers import route_waiting
+from deployments.engine import quota
+from inventory.models.instances import ServiceInstance, SyncedCluster
+from inventory.sync.clusters import due, enter_new
+from inventory.sync.syncing import go_on
+from tests.deployments.driving import Drive
+from tests.deployments.hands import Hand, hand
+from web.clock import database_now
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> SyncedCluster:
+    """The demo's cluster with one task, reached by delegates only."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "of-the-delegate")
+    drive.run("1.27")
+    # The story's clock is ahead: what it drew from AWS's quota is in the future of this one.
+    quota.forget()
+    connector = Connector.objects.get(identifier="sandbox_aws")
+    connector.secret = None
+    connector.spec = {
+        "endpoint_url": connector.spec["endpoint_url"],
+        "credentials": "Delegate",
+        "connect_through": "Delegate",
+        "delegate_selectors": ["eu"],
+    }
+    connector.save()
+    enter_new(database_now())
+    return SyncedCluster.objects.get()
+
+
+def until_synced(cluster: SyncedCluster, one: Hand) -> None:
+    for _ in range(20):
+        if due(database_now(), 1):
+            go_on(cluster.pk)
+        one.serve()
+        cluster.refresh_from_db()
+        if cluster.synced_at:
+            return
+    raise AssertionError(f"still at {cluster.reading}: {cluster.failure}")
+
+
+def test_each_call_is_a_task_of_a_delegate_and_one_that_is_lost_is_made_by_the_next(
+    cluster: SyncedCluster,
+) -> None:
+    first = hand("first", tags=("eu",))
+    go_on(cluster.pk)
+    route_waiting(database_now())
+    task = first.take()
+    assert task is not None
+    assert not due(database_now(), 1), "while a delegate has the call nobody else makes it"
+    first.instance.delegate.admission = "DISABLED"
+    first.instance.delegate.save()
+    second = hand("second", tags=("eu",), hostname="ip-10-0-1-8")
+    first.lose(task)
+    until_synced(cluster, second)
+    assert second.taken == [
+        "ListServices",
+        "DescribeServices",
+        "DescribeScalableTargets",
+        "ListTasks",
+        "DescribeTasks",
+        "ListTasks",
+    ]
+    assert ServiceInstance.objects.get().image.endswith("nginx:1.27")
+    assert not DelegateTask.objects.filter(owner="sync").exclude(result="").exists()
+
+
+def test_a_cluster_says_that_no_delegate_has_the_tags_and_is_tried_later(
+    cluster: SyncedCluster,
+) -> None:
+    hand("other", tags=("us",))
+    go_on(cluster.pk)
+    route_waiting(database_now())
+    cluster.refresh_from_db()
+    assert "eu" in cluster.failure
+    assert cluster.failures == 1
+    assert cluster.due_at is not None
+    assert cluster.due_at > database_now()

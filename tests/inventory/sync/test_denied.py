@@ -1,0 +1,75 @@
+"""What a policy denies beside the picture: pages name the permission and what to do, the rest is whole."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from inventory.models.instances import SeenService, ServiceInstance, SyncedCluster
+from tests.blue_green.conftest import _full_buckets, shop
+from tests.blue_green.world import World
+from tests.inventory.sync.test_sync import sync
+from web.clock import database_now
+
+__all__ = ["_full_buckets", "shop"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# By what the sandbox denies: the permission that pages name, and what the dashboard says is not known.
+DENIED = {
+    "DescribeScalableTargets": ("application-autoscaling", "What scales it"),
+    "DescribeTargetHealth": ("elasticloadbalancing", "How healthy they are"),
+    "GetMetricData": ("cloudwatch", "How much CPU and memory it uses"),
+}
+
+
+def pages(shop: World) -> tuple[str, str]:
+    """The dashboard, which somebody looks at, and the list of instances; without what wraps their lines."""
+    client = Client()
+    client.force_login(shop.drive.deployer)
+    service = SeenService.objects.filter(service__isnull=False)[0].service_id
+    both = reverse("service-dashboard", args=[service]), reverse("instances")
+    dashboard, listed = (client.get(one).content.decode() for one in both)
+    SeenService.objects.update(looked_at=database_now())
+    return dashboard, listed
+
+
+def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: World) -> None:
+    shop.drive.run("1")
+    for operation in DENIED:
+        shop.drive.sandbox.fault("denied", operation=operation)
+    sync()
+    pages(shop)
+    cluster = sync()
+    assert (cluster.failure, cluster.failures) == ("", 0)
+    assert ServiceInstance.objects.filter(stopped_at=None).count() == 2
+    assert {one["operation"] for one in cluster.lacking} == set(DENIED)
+    dashboard, listed = pages(shop)
+    for operation, (prefix, what) in DENIED.items():
+        told = rf"{what} is not known: AWS denies it. Allow <code>{prefix}:{operation}</code>"
+        assert re.search(rf"{told}[^.]*<em>Sync now</em>", dashboard), operation
+        assert f"A part is missing: allow <code>{prefix}:{operation}</code>" in listed
+    assert "2 of 2 run" in dashboard
+
+    shop.drive.sandbox.clear_faults()
+    SyncedCluster.objects.update(lacking=[], scaling_read_at=None)
+    assert sync().lacking == []
+    dashboard, listed = pages(shop)
+    assert "AWS denies it" not in dashboard
+    assert "A part is missing" not in listed
+    assert "fixed at 2" in dashboard
+    assert "2 healthy" in dashboard
+
+
+def test_what_is_denied_and_wanted_by_nobody_any_more_is_forgotten_after_an_hour(shop: World) -> None:
+    shop.drive.run("1")
+    sync()
+    pages(shop)
+    shop.drive.sandbox.fault("denied", operation="GetMetricData")
+    assert len(sync().lacking) == 1
+    SeenService.objects.update(looked_at=None)
+    assert len(sync().lacking) == 1, "within the hour"
+    cluster = SyncedCluster.objects.get()
+    cluster.lacking[0]["until"] = database_now().isoformat()
+    cluster.save()
+    assert sync().lacking == []

@@ -1,0 +1,133 @@
+"""Who made an ECS service grow: a step that set its count, auto scaling, or somebody outside Slipway."""
+
+import pytest
+from django.db import transaction
+
+from deployments.models import Execution
+from deployments.operations import roll_back_execution
+from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
+from inventory.sync import progress
+from inventory.sync.keeping.growth import tell_who_scaled
+from tests.deployments.driving import Drive
+from tests.flow.conftest import Write, write
+from tests.flow.test_slots import _pipeline, _scale
+from tests.inventory.sync.test_sync import sync
+from web.clock import database_now
+
+__all__ = ["write"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def origins() -> list[tuple[str, Execution | None]]:
+    """Of the tasks that run, the oldest first."""
+    rows = ServiceInstance.objects.filter(stopped_at=None).select_related("execution")
+    return [(one.origin, one.execution) for one in rows.order_by("created_at", "pk")]
+
+
+def changes() -> list[str]:
+    rows = SeenEvent.objects.filter(kind=SeenEvent.Kind.COUNT).order_by("at", "pk")
+    return list(rows.values_list("message", flat=True))
+
+
+@pytest.fixture
+def deployed(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Execution:
+    """An execution that is over for some minutes; the clocks of sync, story and sandbox go together."""
+    monkeypatch.setattr(progress, "database_now", drive.clock.now)
+    execution = drive.run("1.27")
+    drive.sandbox.advance(40)
+    drive.pass_time(240, step=20)
+    sync()
+    assert origins() == [("EXECUTION", execution)]
+    return execution
+
+
+def test_a_step_that_scales_started_the_tasks_by_which_a_service_grew(
+    drive: Drive, write: Write, deployed: Execution
+) -> None:
+    ready = write(_pipeline(_scale("more", "myapp", 3)))
+    execution = ready.until_over(ready.start())
+    assert execution.status == "SUCCESS", execution.failure
+    sync()
+    assert origins() == [("EXECUTION", deployed), ("EXECUTION", execution), ("EXECUTION", execution)]
+    assert changes() == [f"The desired count went from 1 to 3, set by Flow #{execution.number}."]
+    drive.pass_time(120, step=20)
+    lost = ServiceInstance.objects.filter(execution=execution).earliest("created_at")
+    drive.call("ecs", "StopTask", {"cluster": "demo", "task": lost.arn, "reason": "tried out"})
+    drive.pass_time(300, step=20)
+    sync()
+    assert origins()[-1] == ("REPLACED", deployed), "it came in the place of another"
+
+
+def test_a_rollback_of_a_step_that_shrank_a_service_started_what_came_back(
+    drive: Drive, write: Write, deployed: Execution
+) -> None:
+    ready = write(_pipeline(_scale("none", "myapp", 0)))
+    execution = ready.until_over(ready.start())
+    drive.pass_time(120, step=20)
+    sync()
+    assert origins() == []
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    ready.until_over(execution)
+    sync()
+    assert origins() == [("EXECUTION", execution)]
+    name = f"set by Flow #{execution.number}."
+    assert changes() == [
+        f"The desired count went from 1 to 0, {name}",
+        f"The desired count went from 0 to 1, {name}",
+    ]
+
+
+def test_what_a_person_changed_in_aws_is_told_from_what_ecs_replaced(
+    drive: Drive, deployed: Execution
+) -> None:
+    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 3})
+    drive.pass_time(60, step=20)
+    sync()
+    assert origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
+    assert changes() == ["The desired count went from 1 to 3, set outside Slipway."]
+    sync()
+    assert origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
+    assert len(changes()) == 1
+
+
+def test_a_count_that_auto_scaling_set_is_told_also_where_no_task_came_of_it(
+    drive: Drive, deployed: Execution
+) -> None:
+    place = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
+    place["ScalableDimension"] = "ecs:service:DesiredCount"
+    for least, most in ((3, 9), (1, 2)):
+        bounds = {**place, "MinCapacity": least, "MaxCapacity": most}
+        drive.call("application-autoscaling", "RegisterScalableTarget", bounds)
+        drive.pass_time(120, step=20)
+        sync()
+    assert changes() == [
+        "The desired count went from 1 to 3, set by auto scaling.",
+        "The desired count went from 3 to 2, set by auto scaling.",
+    ]
+    assert [origin for origin, _ in origins()][1:] == ["AUTO_SCALED"]
+
+
+def test_where_auto_scaling_may_have_done_it_unseen_nobody_is_blamed(
+    drive: Drive, deployed: Execution
+) -> None:
+    cluster, now = SyncedCluster.objects.get(), database_now()
+    seen = SeenService.objects.get()
+    for scaling, lacking in (
+        (None, []),
+        ({"min": 1, "max": 9, "suspended": []}, [{"operation": "DescribeScalingActivities"}]),
+    ):
+        SeenEvent.objects.filter(kind=SeenEvent.Kind.COUNT).delete()
+        SeenEvent.objects.create(
+            seen=seen,
+            kind=SeenEvent.Kind.COUNT,
+            event="count",
+            before=1,
+            count=3,
+            at=now,
+            message="From 1 to 3.",
+        )
+        SeenService.objects.update(scaling=scaling)
+        cluster.lacking = lacking
+        with transaction.atomic():
+            tell_who_scaled(cluster, now)
+        assert changes() == ["From 1 to 3."]

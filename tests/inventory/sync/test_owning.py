@@ -1,0 +1,77 @@
+"""Whose an ECS service is, and who started a task, where a stage changes several or runs tasks."""
+
+import pytest
+
+from deployments.models import Infrastructure, Manifest, Service
+from inventory.models.instances import SeenService, ServiceInstance, SyncedCluster
+from inventory.sync.clusters import due, enter_new, follow_deployments
+from inventory.sync.queries import cluster_of
+from tests.deployments.driving import Drive
+from tests.deployments.test_rolling import SERVICE_FILE, TASK_FILE
+from tests.flow.conftest import DEPLOY, Write, job, write
+from tests.flow.test_slots import _parallel, _pipeline, _scale, worker
+from tests.inventory.sync.test_sync import sync
+from web.clock import database_now
+
+__all__ = ["worker", "write"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_an_ecs_service_that_one_branch_of_a_stage_changes_belongs_to_the_service_of_the_stage(
+    write: Write, drive: Drive, worker: str
+) -> None:
+    sync()
+    assert SeenService.objects.get(name=worker).service is None, "made outside, and nobody has deployed it"
+    ready = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 2))))
+    execution = ready.until_over(ready.start("1.28"))
+    assert execution.outcome == "COMPLETED", execution.failure
+    sync()
+    owners = SeenService.objects.order_by("name").values_list("name", "service", "infrastructure")
+    stage = execution.stages.get()
+    assert list(owners) == [(name, stage.service_id, stage.infrastructure_id) for name in ("myapp", worker)]
+
+
+def test_a_task_that_a_step_ran_by_itself_was_started_by_its_execution(write: Write, drive: Drive) -> None:
+    ready = write(_pipeline(job(drive, "migrate")))
+    execution = ready.until_over(ready.start("1.28"))
+    assert execution.status == "SUCCESS", execution.failure
+    sync()
+    ran = ServiceInstance.objects.get(seen=None)
+    assert (ran.origin, ran.execution) == ("EXECUTION", execution)
+
+
+def test_a_cluster_that_an_infrastructure_names_by_an_expression_is_followed_by_what_was_deployed_there(
+    drive: Drive,
+) -> None:
+    execution = drive.run("1.27")
+    expressions = {"region": "<+provisioner.region>", "cluster": "<+provisioner.cluster>"}
+    Infrastructure.objects.update(is_dynamic=True, **expressions)
+    assert enter_new(database_now()) == 0
+    assert execution.ended_at is not None
+    assert follow_deployments(execution.ended_at) == 1
+    cluster = SyncedCluster.objects.get()
+    assert cluster.cluster == "demo"
+    assert cluster_of(Infrastructure.objects.get()) == cluster
+    SyncedCluster.objects.update(due_at=None)
+    assert follow_deployments(execution.ended_at) == 1, "it was given up, and something was deployed since"
+    SyncedCluster.objects.update(due_at=database_now())
+    assert due(database_now(), 9) == [cluster.pk]
+    sync()
+    assert SeenService.objects.get().infrastructure == Infrastructure.objects.get()
+
+
+def test_who_only_named_an_ecs_service_and_changed_nothing_does_not_own_it(drive: Drive) -> None:
+    owner = drive.run("1.27").stages.get().service
+    other = Service.objects.get(identifier="canary_app")
+    yaml = drive.pipeline.yaml.replace("serviceRef: myapp", f"serviceRef: {other.identifier}")
+    assert yaml != drive.pipeline.yaml
+    for kind, file in (("EcsServiceDefinition", SERVICE_FILE), ("EcsTaskDefinition", TASK_FILE)):
+        Manifest.objects.filter(service=other, kind=kind).update(paths=[file])
+    drive.pipeline.yaml = yaml
+    drive.pipeline.save(update_fields=["yaml"])
+    drive.sandbox.fault("denied", service="ecs", operation="RegisterTaskDefinition")
+    execution = drive.run("1.28")
+    assert execution.status == "FAILED"
+    assert execution.stages.get().service == other
+    sync()
+    assert SeenService.objects.get(name="myapp").service == owner

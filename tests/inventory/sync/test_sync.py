@@ -1,0 +1,182 @@
+"""Sync shows what runs: services and tasks as AWS has them, who started them and why they stopped."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from aws.caller import Caller
+from aws.ecs import Ecs
+from aws.errors import Denied
+from delegates.doors import call_here
+from deployments.engine import quota
+from deployments.models import Execution, Infrastructure
+from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
+from inventory.sync.clusters import due, enter_new, follow_deployments
+from inventory.sync.syncing import go_on
+from tests.deployments.driving import Drive
+from web.clock import database_now
+
+
+def sync() -> SyncedCluster:
+    """One whole sync of the only cluster."""
+    # The story's clock is ahead: what it drew from AWS's quota is in the future of this one.
+    quota.forget()
+    enter_new(database_now())
+    SyncedCluster.objects.update(due_at=database_now())
+    (pk,) = due(database_now(), 10)
+    go_on(pk)
+    return SyncedCluster.objects.get(pk=pk)
+
+
+def test_what_an_execution_deployed_is_shown_with_its_images_and_who_started_it(drive: Drive) -> None:
+    execution = drive.run("1.27")
+    cluster = sync()
+    assert (cluster.failure, cluster.failures, cluster.reading) == ("", 0, None)
+    infrastructure = Infrastructure.objects.get()
+    seen = SeenService.objects.get()
+    assert (seen.service, seen.infrastructure, seen.status) == (
+        execution.stages.get().service,
+        infrastructure,
+        "ACTIVE",
+    )
+    instances = list(ServiceInstance.objects.all())
+    assert len(instances) == seen.desired == seen.running > 0
+    assert {(one.origin, one.execution) for one in instances} == {("EXECUTION", execution)}
+    assert {one.last_status for one in instances} == {"RUNNING"}
+    assert all(one.image.endswith(":1.27") and one.digest.startswith("sha256:") for one in instances)
+    assert SeenEvent.objects.filter(seen=seen, message__contains="has reached a steady state").exists()
+
+
+def test_a_task_that_stopped_is_kept_with_its_reason_and_its_successor_is_no_deployment(drive: Drive) -> None:
+    execution = drive.run("1.27")
+    sync()
+    lost = ServiceInstance.objects.order_by("pk").first()
+    assert lost is not None
+    drive.pass_time(120, step=10)
+    aws = Ecs(call_here(lost.cluster.connector, lost.cluster.region))
+    aws.stop_task(lost.cluster.cluster, lost.arn, "tried out")
+    drive.pass_time(120, step=10)
+    sync()
+    lost.refresh_from_db()
+    assert (lost.last_status, lost.stop_code) == ("STOPPED", "UserInitiated")
+    assert "tried out" in lost.stopped_reason
+    assert lost.stopped_at is not None
+    assert [one["exit_code"] for one in lost.containers] != [None]
+    successor = ServiceInstance.objects.latest("created_at")
+    assert (successor.origin, successor.execution) == ("REPLACED", execution)
+
+
+def test_what_a_rollback_brought_back_was_started_by_its_execution(drive: Drive) -> None:
+    drive.run("1.27")
+    failed = drive.run("crash")
+    assert failed.outcome == "ROLLED_BACK", drive.log(failed)
+    drive.pass_time(60, step=10)
+    sync()
+    running = ServiceInstance.objects.filter(stopped_at=None)
+    assert {(one.origin, one.execution) for one in running} == {("EXECUTION", failed)}
+    assert all(one.image.endswith(":1.27") for one in running)
+
+
+def test_a_sync_asks_no_more_than_the_sizes_of_pages_need(drive: Drive) -> None:
+    drive.run("1.27")
+    assert sync().calls == 6, (
+        "services: list, describe, what scales; tasks: list, describe; stopped ones: list"
+    )
+    assert sync().calls == 5, "what scales is known for some minutes"
+
+
+def test_tasks_that_auto_scaling_started_are_told_from_those_that_replace_others(drive: Drive) -> None:
+    execution = drive.run("1.27")
+    sync()
+    drive.pass_time(180, step=10)
+    place = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
+    place["ScalableDimension"] = "ecs:service:DesiredCount"
+    scaling = "application-autoscaling"
+    drive.call(scaling, "RegisterScalableTarget", {**place, "MinCapacity": 4, "MaxCapacity": 9})
+    drive.pass_time(120, step=10)
+    cluster = sync()
+    seen = SeenService.objects.get()
+    assert seen.scaling == {"min": 4, "max": 9, "suspended": []}
+    grown = ServiceInstance.objects.filter(origin="AUTO_SCALED")
+    before = ServiceInstance.objects.filter(origin="EXECUTION").count()
+    assert (grown.count(), before + grown.count()) == (4 - before, 4)
+    assert {one.execution for one in grown} == {execution}, "what they run is what it deployed"
+    told = SeenEvent.objects.get(kind=SeenEvent.Kind.SCALING)
+    assert (told.count, told.message) == (4, "Setting desired count to 4. minimum capacity was set to 4")
+    aws = Ecs(call_here(cluster.connector, cluster.region))
+    aws.stop_task("demo", ServiceInstance.objects.earliest("created_at").arn, "tried out")
+    drive.pass_time(120, step=10)
+    sync()
+    assert ServiceInstance.objects.latest("created_at").origin == "REPLACED"
+    assert grown.count() == 4 - before
+
+
+def test_a_task_on_a_machine_of_ones_own_tells_which_and_what_is_left_there(drive: Drive) -> None:
+    container = {"name": "app", "image": "nginx:1.27", "memory": 128, "cpu": 64, "essential": True}
+    family = {"family": "own", "requiresCompatibilities": ["EC2"], "containerDefinitions": [container]}
+    drive.call("ecs", "RegisterTaskDefinition", {**family, "networkMode": "bridge"})
+    wanted = {"cluster": "demo", "serviceName": "own", "taskDefinition": "own", "launchType": "EC2"}
+    drive.call("ecs", "CreateService", {**wanted, "desiredCount": 3})
+    drive.pass_time(60, step=10)
+    sync()
+    tasks = ServiceInstance.objects.select_related("container_instance").filter(launch_type="EC2")
+    machines = {one.container_instance for one in tasks}
+    assert tasks.count() == 3
+    for machine in machines:
+        assert machine is not None
+        assert (machine.ec2_instance[:2], machine.agent_connected, machine.status) == ("i-", True, "ACTIVE")
+        assert machine.zone.startswith("us-east-1")
+        assert None not in (machine.cpu, machine.cpu_left, machine.memory, machine.memory_left)
+        assert (machine.cpu or 0) - (machine.cpu_left or 0) == 64 * machine.running > 0
+    gone = {"cluster": "demo", "containerInstance": next(iter(machines)).arn, "force": True}  # type: ignore[union-attr]
+    drive.call("ecs", "DeregisterContainerInstance", gone)
+    drive.pass_time(60, step=10)
+    sync()
+    assert ServiceInstance.objects.filter(stop_code="TerminationNotice").exists()
+
+
+def test_what_a_policy_keeps_back_leaves_the_rest_of_the_picture_whole(drive: Drive) -> None:
+    drive.run("1.27")
+    refused = "DescribeScalableTargets"
+    quota.forget()
+    enter_new(database_now())
+    (pk,) = due(database_now(), 10)
+    asked = []
+
+    class Denying:
+        def __init__(self, live: Caller) -> None:
+            self.live = live
+
+        def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            asked.append(operation)
+            if operation == refused:
+                message = f"User: arn:aws:iam::1:user/a is not authorized to perform: {service}:{operation}"
+                raise Denied("AccessDeniedException", message, service, operation)
+            return self.live.call(service, operation, params)
+
+    for _ in range(2):
+        SyncedCluster.objects.update(due_at=database_now(), scaling_read_at=None)
+        go_on(pk, lambda connector, region: Denying(call_here(connector, region)))
+    cluster = SyncedCluster.objects.get()
+    assert (cluster.failure, ServiceInstance.objects.count() > 0) == ("", True)
+    assert [one["action"] for one in cluster.lacking] == [f"application-autoscaling:{refused}"]
+    assert asked.count(refused) == 1, "it is asked again in an hour"
+    SyncedCluster.objects.update(lacking=[{**cluster.lacking[0], "until": "2020-01-01T00:00:00+00:00"}])
+    assert sync().lacking == [], "allowed since"
+
+
+def test_the_end_of_a_deployment_has_the_cluster_looked_at_at_once(drive: Drive) -> None:
+    drive.run("1.27")
+    cluster = sync()
+    # The story's clock is ahead of the one that a sync goes by: the deployment has just ended.
+    ended = Execution.objects.latest("created_at").ended_at
+    assert ended is not None
+    SyncedCluster.objects.update(due_at=ended + timedelta(minutes=1))
+    assert follow_deployments(ended) == 1, "it ended after that sync"
+    SyncedCluster.objects.update(
+        due_at=ended + timedelta(minutes=1), synced_at=ended + timedelta(seconds=9), seconds=1
+    )
+    assert follow_deployments(ended + timedelta(seconds=10)) == 0, "a sync has begun since"
+    cluster.delete()
+    assert follow_deployments(ended + timedelta(seconds=10)) == 1, "no infrastructure names it yet"
+    assert due(ended + timedelta(seconds=10), 1)
