@@ -15,13 +15,13 @@ from delegates.pages.delegate import TABS
 from delegates.pages.tasks import FILTERS as TASK_FILTERS
 from deployments.models import Approval, Execution, Pipeline, Service, StageExecution
 from deployments.pages.executions import FILTERS
-from deployments.states import Status
 from inventory.dashboards.events import SINCE
 from inventory.dashboards.figures import RANGES
 from inventory.drift.pages.drift import CHOICES
 from inventory.models.drift import Comparison
 from inventory.models.instances import SeenEvent, ServiceInstance
 from rbac.models import AuditEntry, Scope, User
+from steps.states import Status
 from tests.routes import addresses
 from web.paging import Cursor
 

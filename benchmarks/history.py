@@ -23,8 +23,8 @@ from deployments.models import (
     StageExecution,
     StepExecution,
 )
-from deployments.states import CallState, Outcome, Status
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User, UserGroup
+from steps.states import CallState, Outcome, Status
 from tests.api.world import World, make_world
 from tests.fixtures.people import make_person, make_project
 

@@ -330,7 +330,7 @@ SPECTACULAR_SETTINGS = {
         "ConnectorKind": "connectors.models.Connector.Kind",
         "EnvironmentKind": "deployments.models.Environment.Kind",
         "ManifestKind": "deployments.models.Manifest.Kind",
-        "ExecutionStatus": "deployments.states.Status",
+        "ExecutionStatus": "steps.states.Status",
         "ApprovalStatus": "deployments.models.Approval.Status",
         "DelegateTokenStatus": "delegates.models.DelegateToken.Status",
         "Connectivity": "delegates.connectivity.Connectivity",

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
-from deployments.expressions import has_expression
 from deployments.pipelines import PipelineSpec
-from deployments.steps.approval import APPROVAL
 from deployments.targets import Missing
 from rbac.models import Scope, UserGroup
+from steps.expressions import has_expression
+from steps.kinds.approval import APPROVAL
 
 _ABOVE = {"account": 0, "org": 1}
 

@@ -14,8 +14,6 @@ from deployments.engine.lease import wake
 from deployments.engine.masking import secrets_of
 from deployments.log import NewLine, store
 from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
-from deployments.states import TERMINAL
-from deployments.steps.approval import UNIT
 from deployments.tasks import wake_soon
 from deployments.verdicts import tally
 from guards.limits import APPROVAL_COMMENT_CHARACTERS, APPROVAL_INPUT_CHARACTERS
@@ -24,6 +22,8 @@ from rbac.audit import record
 from rbac.busy import keep_from_archiving
 from rbac.models import User
 from rbac.policy import key_allows, require
+from steps.kinds.approval import UNIT
+from steps.states import TERMINAL
 from web.clock import database_now
 from web.problems import BadInput, Conflict
 

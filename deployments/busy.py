@@ -1,10 +1,10 @@
 """Says that executions are under way in a scope, which therefore cannot be archived."""
 
 from deployments.models import Execution
-from deployments.states import TERMINAL
 from rbac.busy import Work
 from rbac.models import Scope
 from rbac.policy import at_or_below
+from steps.states import TERMINAL
 
 NEXT_STEP = "Wait until they are over or abort them, then archive it."
 

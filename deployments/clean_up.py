@@ -10,13 +10,13 @@ from aws.errors import AwsError
 from connectors.aws_accounts import read_spec
 from connectors.downstream import refuse_lacking
 from delegates.doors import DoorClosed, call_here
-from deployments.actions.blue_green.traffic import CREATE
-from deployments.actions.clean_up.judging import Leftover, StageRoute, base_of, judge, see, unseen
 from deployments.downstream import needs_of_stage
 from deployments.models import Execution, Slot, StageExecution
 from deployments.operations import run_pipeline
 from rbac.models import User
 from rbac.policy import require
+from steps.actions.blue_green.traffic import CREATE
+from steps.actions.clean_up.judging import Leftover, StageRoute, base_of, judge, see, unseen
 from web.problems import BadInput, Conflict
 
 

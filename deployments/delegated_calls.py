@@ -14,13 +14,13 @@ from delegates import doors
 from delegates.lending import refuse_to_lend
 from delegates.models import Delegate, DelegateTask
 from delegates.owners import BAD_ANSWER, Answer, Payload
-from deployments.actions.work import LOST, RUN_TERRAFORM, SEND_REQUEST, SERVICE
 from deployments.engine import remote, revealing, work, work_answers
 from deployments.engine.masking import secrets_given, secrets_of, with_masks
 from deployments.engine.world import REAL, World
 from deployments.models import Call
 from deployments.regions import region_for
 from deployments.tasks import wake_soon
+from steps.actions.work import LOST, RUN_TERRAFORM, SEND_REQUEST, SERVICE
 
 # A look repeats its read for minutes; only changes of hands are of interest then.
 MOST_HANDS = 20

@@ -8,7 +8,6 @@ from django.db.models import QuerySet
 from connectors.downstream import Need, needs_of_connector, needs_of_files
 from connectors.models import Connector
 from deployments.artifact_sources import needs_of_source
-from deployments.expressions import has_expression
 from deployments.manifests.places import is_wanting
 from deployments.models import Artifact, Environment, Execution, StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec
@@ -19,6 +18,7 @@ from deployments.step_sources import files_of, sources_of
 from deployments.store_connectors import needs_of_stores
 from deployments.targets import Target, nearest_service
 from rbac.models import Scope
+from steps.expressions import has_expression
 
 _FILE_STORE = "FileStore"
 

@@ -17,11 +17,11 @@ from deployments.models import (
     StageExecution,
     StepExecution,
 )
-from deployments.states import ActionState, Status, UndoState
-from deployments.steps.base import takes_back
 from deployments.verdicts import approval_summary
 from deployments.waiting_lines import queue_of, waits_for_delegate
 from rbac.models import User
+from steps.kinds.base import takes_back
+from steps.states import ActionState, Status, UndoState
 
 
 def execution_document(execution: Execution, principal: User) -> dict[str, Any]:

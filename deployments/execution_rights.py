@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from deployments.models import (
     Execution,
 )
-from deployments.states import RETRYABLE
 from rbac.models import User
 from rbac.policy import permissions_at
+from steps.states import RETRYABLE
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from deployments.failure_strategies import AFTER_RETRIES, ENDS, ERRORS, REACTIONS
 from guards.limits import RETRIES
+from steps.failure_strategies import AFTER_RETRIES, ENDS, ERRORS, REACTIONS
 
 TIME_PATTERN = "^[1-9][0-9]{0,4}[smhd]$"
 _TIME = {"type": "string", "pattern": TIME_PATTERN}

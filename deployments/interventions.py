@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from deployments.actions.waiting import UNTIL
 from deployments.models import Interrupt, StepExecution
-from deployments.states import ActionState, Status
-from deployments.steps.approval import APPROVAL
+from steps.actions.waiting import UNTIL
+from steps.kinds.approval import APPROVAL
+from steps.states import ActionState, Status
 
 LATE = "Nothing waits for this decision any more."
 Kind = Interrupt.Kind

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.expressions import Later, named_in, resolve
-from deployments.steps.base import StepKind
+from steps.expressions import Later, named_in, resolve
+from steps.kinds.base import StepKind
 
 _STEPS = (("execution", "steps"), ("steps",))
 _LATE = ("artifact", "execution", "primary", "provisioner", "steps")

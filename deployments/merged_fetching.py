@@ -10,7 +10,6 @@ from delegates.doors import DoorClosed
 from delegates.errands import FETCH_FILES, SERVICE, SiteCaller, open_site
 from delegates.inquiries import files_by_delegate
 from delegates.models import Inquiry
-from deployments.actions.base import ActionFailed
 from deployments.engine.fetching import brought_in
 from deployments.manifests.places import beside, is_wanting
 from deployments.models import Infrastructure
@@ -18,6 +17,7 @@ from deployments.overriding import Overridden, Row
 from deployments.store_connectors import settled
 from deployments.variables import expressions
 from rbac.models import Scope, User
+from steps.actions.base import ActionFailed
 
 
 class _StillAsked(Exception):

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from deployments.expressions import BadExpressionError, is_path, named_in, value_at
 from deployments.knowledge.words import DIGEST, FIXED
 from deployments.late import Fault, is_late
 from deployments.secret_places import hidden_inputs, hidden_problem
-from deployments.steps.base import StepKind
-from deployments.steps.outputs import known_within
+from steps.expressions import BadExpressionError, is_path, named_in, value_at
+from steps.kinds.base import StepKind
+from steps.kinds.outputs import known_within
 
 # What a pipeline does not say: services, environments and what is laid over them have these.
 _OPEN = ("env.variables", "service.variables", "serviceVariables", "variables", "secrets", "input")

@@ -7,8 +7,8 @@ from typing import Final
 from django.db.models import Q
 
 from deployments.models import Execution, Pipeline
-from deployments.states import TERMINAL, Status
 from rbac.policy import Place
+from steps.states import TERMINAL, Status
 from web.clock import database_now
 from web.news import Audience, Shown, Subject, at_places, in_scopes
 from web.news.subjects import keys_of

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from deployments.models import Approval, Execution, StepExecution
-from deployments.states import Outcome, Status
 from guards.masks import Mask
 from notifications.facts import Event, Fact
 from notifications.outbox import notify, wanted_events
+from steps.states import Outcome, Status
 from web.page_paths import get_page_path
 
 _ENDED: Final = {

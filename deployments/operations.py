@@ -26,12 +26,12 @@ from deployments.models import (
 )
 from deployments.outlines import outlined
 from deployments.run_requests import RunRequest, checked_run, targets_of
-from deployments.states import RETRYABLE, CallState, Outcome, Status
 from deployments.tasks import wake_soon
 from rbac.audit import record
 from rbac.busy import keep_from_archiving
 from rbac.models import User
 from rbac.policy import require
+from steps.states import RETRYABLE, CallState, Outcome, Status
 from web.news import changed
 from web.problems import BadInput, Conflict
 

@@ -6,26 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployments import late
-from deployments.actions.naming import secret_problem
-from deployments.conditions import BadConditionError, read_condition
-from deployments.expressions import has_expression, named_in
 from deployments.inputs import variable_faults
 from deployments.late import Earlier
 from deployments.manifests.document import Document, values_of
 from deployments.nameable import Nameable
 from deployments.nesting import MOST_DEPTH, PARALLEL, Leaf, Nested, Path, flattened
-from deployments.provisioner_outputs import (
-    is_provided,
-    known_outputs,
-    needs_place,
-    path_problem,
-    provisioner_types,
-)
 from deployments.secret_places import misplaced_secrets
 from deployments.step_sources import shape_faults
-from deployments.steps.base import NAME_OF_MADE, BadStepError, step_kind
-from deployments.steps.outputs import all_outputs
-from deployments.strategies.base import known_strategies
+from steps.conditions import BadConditionError, read_condition
+from steps.expressions import has_expression, named_in
+from steps.kinds.base import NAME_OF_MADE, BadStepError, step_kind
+from steps.kinds.outputs import all_outputs
+from steps.provisioner_outputs import is_provided, known_outputs, needs_place, path_problem, provisioner_types
+from steps.strategies.base import known_strategies
+from steps.variables import secret_problem
 
 
 @dataclass(frozen=True)

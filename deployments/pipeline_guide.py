@@ -10,10 +10,10 @@ from deployments.manifests.places import PLACE_FIELDS
 from deployments.models import Environment, Infrastructure, Service
 from deployments.pipeline_schema import PIPELINE_SCHEMA, STEPS
 from deployments.step_sources import step_stores
-from deployments.steps.base import StepKind, known_steps, plain_type
-from deployments.strategies.base import known_strategies
 from rbac.models import Scope
 from rbac.policy import Principal, visible_to
+from steps.kinds.base import StepKind, known_steps, plain_type
+from steps.strategies.base import known_strategies
 
 MOST_NAMES = 200
 _STAGE = "pipeline.stages.stage.spec"

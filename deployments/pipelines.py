@@ -7,17 +7,17 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-import deployments.steps
-import deployments.strategies  # noqa: F401 - registers every strategy
-from deployments.failure_strategies import seconds_of, strategies_from
+import steps.kinds
+import steps.strategies  # noqa: F401 - registers every strategy
 from deployments.inputs import Variable, read_variables
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.nesting import Leaf, Nested, Path
 from deployments.pipeline_checks import Problem, nested_steps, problem, problems_of, provisioner_steps
 from deployments.pipeline_schema import PIPELINE_SCHEMA
 from deployments.pipeline_words import in_words, unknown_keys
-from deployments.steps.base import Unit, step_kind
 from guards.limits import NAME_CHARACTERS
+from steps.failure_strategies import seconds_of, strategies_from
+from steps.kinds.base import Unit, step_kind
 
 # After what a step runs that says nothing: forward after success, and a rollback whatever was before it.
 SUCCESS, ALL = "Success", "All"

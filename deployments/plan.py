@@ -5,9 +5,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from deployments import artifact_sources, provisioning, step_manifests
-from deployments.actions.base import Action
-from deployments.conditions import read_condition
-from deployments.expressions import BadExpressionError, value_at
 from deployments.inputs import defaults
 from deployments.late import has_late, late_in, named_where
 from deployments.models import ActionRun, Artifact, Execution, StageExecution, StepExecution, StepGroup
@@ -15,12 +12,15 @@ from deployments.pipelines import GroupSpec, PipelineSpec, StageSpec, StepSpec
 from deployments.replaying import bring_back, own_of
 from deployments.secret_places import hidden_problem
 from deployments.step_manifests import with_kept
-from deployments.steps.base import BadStepError, step_kind
 from deployments.store_connectors import settled
 from deployments.targets import Missing, Target
 from deployments.variables import expressions
 from rbac.models import Scope
 from rbac.policy import Principal
+from steps.actions.base import Action
+from steps.conditions import read_condition
+from steps.expressions import BadExpressionError, value_at
+from steps.kinds.base import BadStepError, step_kind
 
 
 class CannotPlanError(ValueError):

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connectors.files import FileMissing, read_files, split_reference
-from deployments.actions.terraform.configuration import CONFIGURATION
 from deployments.kept_texts import opened
 from deployments.manifests.stores import StoreError
 from deployments.step_sources import INLINE
 from rbac.models import Scope
+from steps.actions.terraform.configuration import CONFIGURATION
 
 # Kinds of what steps bring that are no manifests: files as they are, and as many as there are.
 PROGRAMS = (CONFIGURATION,)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from aws.regions import regions
-from deployments.conditions import read_condition
-from deployments.expressions import BadExpressionError, has_expression, is_path, named_in, resolve
 from deployments.late import PLACE
 from deployments.models import Infrastructure
 from deployments.pipelines import StageSpec
-from deployments.provisioner_outputs import is_provided, known_outputs, path_problem, provisioner_types
+from steps.conditions import read_condition
+from steps.expressions import BadExpressionError, has_expression, is_path, named_in, resolve
+from steps.provisioner_outputs import is_provided, known_outputs, path_problem, provisioner_types
 
 CLUSTER: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z"
 NOT_A_CLUSTER = "A cluster's name has letters, digits, - and _, 255 at most; an ARN is not a name."

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from delegates.doors import DoorClosed
-from deployments.expressions import has_expression
 from deployments.models import StageExecution, StepExecution
+from steps.expressions import has_expression
 
 NO_CLUSTER = (
     "The cluster is not known before the infrastructure is provisioned: steps that need it belong under "

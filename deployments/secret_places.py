@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from deployments.actions.naming import SECRET, expressions_in, is_secret, secret_in, secret_problem
-from deployments.actions.terraform.configuration import CONFIGURATION
 from deployments.late import Fault
 from deployments.manifests.document import values_of
 from deployments.nesting import Path
-from deployments.steps.base import StepKind
+from steps.actions.terraform.configuration import CONFIGURATION
+from steps.kinds.base import StepKind
+from steps.variables import SECRET, expressions_in, is_secret, secret_in, secret_problem
 
 
 def misplaced_secrets(

@@ -8,8 +8,8 @@ import yaml
 
 from deployments.catalog import ManifestSpec
 from deployments.models import Manifest
-from deployments.steps.base import step_kind
-from deployments.strategies.base import known_strategies
+from steps.kinds.base import step_kind
+from steps.strategies.base import known_strategies
 
 _CAPITAL = re.compile(r"(?=[A-Z])")
 

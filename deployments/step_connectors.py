@@ -9,11 +9,11 @@ from connectors.queries import find_connector
 from connectors.uses import Thing, Uses, uses
 from deployments.models import StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
-from deployments.steps.base import BadStepError, step_kind
 from deployments.targets import Missing
 from deployments.uses import by_pipelines
 from rbac.models import Scope
 from rbac.policy import Principal
+from steps.kinds.base import BadStepError, step_kind
 
 Named = tuple[str, str]
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from connectors.files import FileMissing, owner_of
-from deployments.expressions import has_expression, resolve
 from deployments.kept_texts import put_away
 from deployments.late import filled_in, late_in
 from deployments.manifests.check import check_manifest
@@ -15,10 +14,11 @@ from deployments.manifests.templates import STACK_TEMPLATE
 from deployments.models import StageExecution
 from deployments.program_files import is_program, texts_of
 from deployments.step_sources import Fault, named_sources
-from deployments.steps.base import BadStepError, step_kind
 from deployments.store_connectors import connector_of, settled
 from rbac.models import Scope
 from rbac.policy import Principal, can
+from steps.expressions import has_expression, resolve
+from steps.kinds.base import BadStepError, step_kind
 
 FROZEN = "frozen"
 

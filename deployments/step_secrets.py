@@ -9,11 +9,11 @@ from connectors.secrets import SecretMissing, find_secret
 from connectors.uses import Thing, Uses, uses
 from deployments.models import StageExecution
 from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
-from deployments.steps.base import step_kind
 from deployments.targets import Missing
 from deployments.uses import by_pipelines
 from rbac.models import Scope
 from rbac.policy import Principal
+from steps.kinds.base import step_kind
 
 
 def secrets_of_step(type_: str, spec: Mapping[str, Any]) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.actions.terraform.configuration import CONFIGURATION
 from deployments.manifests.places import REMOTE, clean_place, place_problem
 from deployments.manifests.stores import TASK_DEFINITION_ARN, store_names
-from deployments.steps.base import BadStepError, StepKind, step_kind
+from steps.actions.terraform.configuration import CONFIGURATION
+from steps.kinds.base import BadStepError, StepKind, step_kind
 
 INLINE = "Inline"
 

@@ -8,10 +8,10 @@ from deployments import provisioning
 from deployments.models import Environment, Infrastructure, Service
 from deployments.overriding import Overridden, overridden
 from deployments.pipelines import PipelineSpec, StageSpec, StepSpec
-from deployments.steps.base import step_kind
 from deployments.store_connectors import named_connectors
 from deployments.variables import effective
 from rbac.models import Scope
+from steps.kinds.base import step_kind
 
 _OF_PLACE = ("environment__scope", "connector__scope", "connector__secret__scope")
 

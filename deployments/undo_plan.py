@@ -4,11 +4,11 @@ from typing import Any
 
 from django.db.models import F
 
-from deployments.actions.base import Action, UnknownActionError, load_action
 from deployments.engine.memories import EarlierStep
 from deployments.models import ActionRun, Call, Execution, StageExecution, StepExecution
-from deployments.states import TERMINAL, ActionState, CallState, Status, UndoState
-from deployments.steps.base import takes_back
+from steps.actions.base import Action, UnknownActionError, load_action
+from steps.kinds.base import takes_back
+from steps.states import TERMINAL, ActionState, CallState, Status, UndoState
 
 Written = dict[int, set[str]]
 _NO_CHANGE = (ActionState.WAITING, ActionState.SKIPPED, ActionState.UNDONE)

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from deployments.models import Call, Execution, Slot, SlotClaim, StageExecution
-from deployments.states import TERMINAL, CallState
+from steps.states import TERMINAL, CallState
 
 _SLOT_OF_CLAIM = Slot.objects.filter(key=OuterRef("key"), stage=OuterRef("stage"))
 

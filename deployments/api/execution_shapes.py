@@ -7,7 +7,7 @@ from rest_framework import serializers
 from deployments.api.approvals import ApprovalSummary
 from deployments.interventions import DECISIONS
 from deployments.models import Execution
-from deployments.states import CallState, Outcome, Status
+from steps.states import CallState, Outcome, Status
 
 
 class Failure(serializers.Serializer[Any]):

@@ -15,8 +15,8 @@ from deployments.api.execution_shapes import CallDocument, ExecutionDocument, Ex
 from deployments.execution_documents import call_document, execution_document
 from deployments.interventions import DECISIONS
 from deployments.models import Call, Execution, Pipeline
-from deployments.states import Status
 from deployments.undo_plan import undo_plan
+from steps.states import Status
 from web.asked import number_in
 from web.problems import BadInput
 from web.rest import ORG, PAGED, PROJECT, Route, narrowed

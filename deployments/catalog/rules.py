@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db.models import F
 
-from deployments.actions.naming import secret_problem
 from deployments.models import (
     Environment,
     FreezeWindow,
@@ -17,9 +16,10 @@ from deployments.models import (
     ServiceOverride,
 )
 from guards.limits import VALUE_CHARACTERS, VARIABLES
+from steps.variables import secret_problem
 from web.problems import ChangedMeanwhile
 
-# What an expression can name: see deployments/expressions.py.
+# What an expression can name: see steps/expressions.py.
 VARIABLE_NAME = re.compile(r"[A-Za-z_$][\w$-]{0,127}", re.ASCII)
 
 Versioned = Service | Environment | Infrastructure | Pipeline | ServiceOverride | FreezeWindow | InputSet

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deployments.expressions import has_expression
-from deployments.steps.columns import Column
+from steps.expressions import has_expression
+from steps.kinds.columns import Column
 
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _YES_NO = {True: "true", False: "false"}

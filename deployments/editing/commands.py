@@ -10,7 +10,7 @@ from deployments.editing.forms import write_form
 from deployments.editing.places import GONE, Path, body_of, found, kind_of, path_from, path_text
 from deployments.editing.provisioners import drop_provisioner, set_provisioner
 from deployments.editing.targets import choose_place
-from deployments.steps.base import known_steps
+from steps.kinds.base import known_steps
 
 SHOW, APPLY, CLOSE, CHOOSE_PLACE = "show", "apply", "close", "choose-place"
 

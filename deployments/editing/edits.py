@@ -23,8 +23,8 @@ from deployments.editing.places import (
     provisioner_path,
     stage_path,
 )
-from deployments.steps.base import known_steps
-from deployments.strategies.base import known_strategies
+from steps.kinds.base import known_steps
+from steps.strategies.base import known_strategies
 
 _LISTS = tuple((name,) for name in SECTIONS)
 

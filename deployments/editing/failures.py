@@ -7,9 +7,9 @@ from typing import Any
 from deployments.editing.cells import read_cell, shown_cell
 from deployments.editing.tables import CellErrors, Cells
 from deployments.failure_schema import TIME_PATTERN
-from deployments.failure_strategies import AFTER_RETRIES, ENDS, ERRORS, REACTIONS
-from deployments.steps.columns import Column
 from guards.limits import RETRIES
+from steps.failure_strategies import AFTER_RETRIES, ENDS, ERRORS, REACTIONS
+from steps.kinds.columns import Column
 
 RETRY, ASK = "Retry", "ManualIntervention"
 _TIME = "Write a time such as 90s, 30m, 2h or 1d."

@@ -22,11 +22,11 @@ from deployments.editing.tables import (
     rows_of,
 )
 from deployments.editing.variable_rows import VariableRows
-from deployments.expressions import has_expression
-from deployments.steps.base import StepKind, plain_type
-from deployments.steps.columns import Column
 from guards.fault import Refused
 from guards.yaml import read_yaml
+from steps.expressions import has_expression
+from steps.kinds.base import StepKind, plain_type
+from steps.kinds.columns import Column
 
 SPEC = "spec."
 _YES_NO = {True: "true", False: "false"}

@@ -13,7 +13,7 @@ from deployments.editing.targets import Nearby, chosen_from, target_fields, writ
 from deployments.editing.variable_rows import VariableRows
 from deployments.failure_schema import TIME_PATTERN
 from deployments.pipeline_schema import IDENTIFIER_PATTERN
-from deployments.steps.base import StepKind, known_steps
+from steps.kinds.base import StepKind, known_steps
 
 _NO_IDENTIFIER = "Use letters, digits, _ and $, and no digit first; 128 at most."
 # What a `when` calls the state of what went before.

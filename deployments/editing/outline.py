@@ -18,9 +18,9 @@ from deployments.editing.places import (
     provisioner_path,
 )
 from deployments.editing.provisioners import provisions
-from deployments.provisioner_outputs import needs_place
-from deployments.steps.base import known_steps
-from deployments.strategies.base import known_strategies
+from steps.kinds.base import known_steps
+from steps.provisioner_outputs import needs_place
+from steps.strategies.base import known_strategies
 
 _TITLES = {"steps": "Steps", "rollbackSteps": "Rollback steps"}
 _PROVISIONER_TITLES = {"steps": "Provisioner", "rollbackSteps": "Rollback steps of the provisioner"}

@@ -7,7 +7,7 @@ from deployments.editing.cells import read_cell, shown_cell
 from deployments.editing.tables import CellErrors, Cells
 from deployments.manifests.places import GIT, S3
 from deployments.step_sources import INLINE, step_stores
-from deployments.steps.columns import Column
+from steps.kinds.columns import Column
 
 _FILE = Column(
     "file", "text", "/folder/file.yaml in the file store, folder/file.yaml elsewhere.", is_needed=True

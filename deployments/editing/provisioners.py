@@ -15,7 +15,7 @@ from deployments.editing.places import (
     provisioner_items,
     provisioner_path,
 )
-from deployments.steps.base import known_steps
+from steps.kinds.base import known_steps
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from deployments.editing.cells import read_cell, shown_cell
 from deployments.editing.controls import BLANK, FieldRow, StepField, label_of
 from deployments.editing.draft import same
-from deployments.steps.columns import Column
+from steps.kinds.columns import Column
 
 ROWS = ".rows"
 Cells = Mapping[str, str]

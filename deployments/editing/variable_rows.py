@@ -5,10 +5,10 @@ from typing import Any
 
 from deployments.editing.cells import read_cell, shown_cell
 from deployments.editing.tables import CellErrors, Cells, laid_over, numbered, unchanged
-from deployments.expressions import is_path
 from deployments.inputs import NUMBER, STRING, TYPES, Variable, spoken, variable_faults
-from deployments.steps.columns import Column
 from guards.limits import NAME_CHARACTERS
+from steps.expressions import is_path
+from steps.kinds.columns import Column
 
 _ASKED = "<+input>"
 _PLAIN = Variable("", NUMBER)

@@ -1,13 +1,13 @@
 """A step that is tried again: its next attempt, or a new run where it was undone; inside a commit."""
 
-from deployments.actions.base import known_actions
 from deployments.engine import filling, stages_back
 from deployments.engine.approvals import withdraw
 from deployments.engine.flow import AFTER_FAILURE, ENDED_BADLY, flow_of
 from deployments.engine.shared import Shared
 from deployments.models import ActionRun, Call, StageExecution, StepExecution
-from deployments.states import ActionState, CallState, Status
-from deployments.steps.approval import APPROVAL
+from steps.actions.base import known_actions
+from steps.kinds.approval import APPROVAL
+from steps.states import ActionState, CallState, Status
 
 _HAPPENED = (CallState.ANSWERED, CallState.SENT, CallState.UNKNOWN)
 _UNDONE = (ActionState.UNDONE, ActionState.NOT_RESTORED)

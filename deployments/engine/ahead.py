@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aws.caller import Caller
 from delegates.doors import DoorClosed
-from deployments.actions.work import READ_AWS, SERVICE
 from deployments.engine.flow import flow_of
 from deployments.engine.world import Door
 from deployments.models import StageExecution, StepExecution
-from deployments.states import Status
+from steps.actions.work import READ_AWS, SERVICE
+from steps.states import Status
 
 if TYPE_CHECKING:
     from deployments.engine.rollout import EngineRollout

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from django.db.models import QuerySet
 
-from deployments.actions.asked import ApprovalState, AskedApproval
-from deployments.actions.base import ActionFailed
 from deployments.approval_news import approvals_changed
 from deployments.approver_groups import find_groups, no_such_group
 from deployments.engine.ahead import Ahead
@@ -15,10 +13,12 @@ from deployments.engine.shared import Shared
 from deployments.engine.standing import settle
 from deployments.models import Approval, StepExecution
 from deployments.notifying import tell_approval
-from deployments.states import Status
 from deployments.verdicts import Tally, tally
 from rbac.audit import record
 from rbac.models import User, UserGroup
+from steps.actions.asked import ApprovalState, AskedApproval
+from steps.actions.base import ActionFailed
+from steps.states import Status
 
 if TYPE_CHECKING:
     from deployments.engine.rollout import EngineRollout

@@ -12,7 +12,7 @@ from deployments.engine.telling import say
 from deployments.engine.turning import begin_rollback, stop
 from deployments.models import Execution, Interrupt, StageExecution, StepExecution
 from deployments.notifying import tell_rollback
-from deployments.states import TERMINAL, Outcome, Status
+from steps.states import TERMINAL, Outcome, Status
 
 
 def take_up(rows: ExecutionRows) -> None:

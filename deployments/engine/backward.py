@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-from deployments import conditions
 from deployments.engine import judging, reacting, stages_back
 from deployments.engine.checklist import verify
 from deployments.engine.leaving import give_up, leave_rest
@@ -12,7 +11,8 @@ from deployments.engine.telling import say
 from deployments.engine.undo_rows import UNIT, next_undo, partners
 from deployments.engine.undoing import take_back
 from deployments.models import ActionRun, StepExecution
-from deployments.states import Outcome, Status
+from steps import conditions
+from steps.states import Outcome, Status
 
 KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
 

@@ -2,15 +2,15 @@
 
 from datetime import timedelta
 
-from deployments import conditions
-from deployments.actions.base import ActionFailed
 from deployments.engine import failing, filling, judging
 from deployments.engine.shared import Shared
-from deployments.expressions import BadExpressionError
 from deployments.late import filled_in
 from deployments.models import ActionRun, StepExecution
-from deployments.states import ActionState, Status
-from deployments.steps.base import BadStepError, step_kind
+from steps import conditions
+from steps.actions.base import ActionFailed
+from steps.expressions import BadExpressionError
+from steps.kinds.base import BadStepError, step_kind
+from steps.states import ActionState, Status
 
 
 class _CannotBegin(Exception):

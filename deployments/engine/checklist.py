@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from deployments.actions.base import Action, Check, Rollout, known_actions
 from deployments.engine.running import Failed, Finished, Wait, run
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.engine.undo_rows import UNIT, partners, phase_of
 from deployments.models import ActionRun, CheckedItem, StepExecution
-from deployments.states import ActionState, Status
+from steps.actions.base import Action, Check, Rollout, known_actions
+from steps.states import ActionState, Status
 
 
 def verify(shared: Shared, step: StepExecution) -> timedelta | None:

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from deployments.actions.base import known_actions
 from deployments.engine import reacting
 from deployments.engine.again import next_attempt
 from deployments.engine.leaving import leave, leave_rest
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.engine.undo_rows import next_undo
-from deployments.failure_strategies import Reaction, error_type, reaction_to
 from deployments.interventions import LATE, choices_of
 from deployments.models import Interrupt, StepExecution
-from deployments.states import ActionState, Outcome, Status
+from steps.actions.base import known_actions
+from steps.failure_strategies import Reaction, error_type, reaction_to
+from steps.states import ActionState, Outcome, Status
 
 _REACTIONS = {
     Interrupt.Kind.IGNORE: "Ignore",

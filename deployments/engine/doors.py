@@ -13,7 +13,7 @@ from delegates.models import DelegateTask
 from delegates.operations.tasks import PATIENCE, submit_task
 from deployments.engine import recent_reads
 from deployments.models import Call, StepExecution
-from deployments.states import TERMINAL
+from steps.states import TERMINAL
 from web.clock import database_now
 
 # The name under which `delegated.CallOwner` hears of the tasks.

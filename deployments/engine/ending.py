@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from deployments.actions.base import known_actions
 from deployments.engine import slots
 from deployments.engine.flow import ENDED_BADLY
 from deployments.engine.running import Failed, Finished, Wait, run
@@ -11,7 +10,8 @@ from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.models import ActionRun
 from deployments.notifying import tell_end
-from deployments.states import TERMINAL, ActionState, Status
+from steps.actions.base import known_actions
+from steps.states import TERMINAL, ActionState, Status
 
 OVER = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
 

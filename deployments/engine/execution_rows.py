@@ -30,8 +30,8 @@ from deployments.models import (
     StepExecution,
     StepGroup,
 )
-from deployments.states import TERMINAL, CallState
 from guards.masks import Mask
+from steps.states import TERMINAL, CallState
 
 Section = StepExecution.Section
 # What a call that was written before may change by: its parameters are encrypted, and stay as they are.

@@ -1,6 +1,5 @@
 """What happens when a step fails or is aborted: what is said, and what is done about it."""
 
-from deployments.actions.base import ActionFailed
 from deployments.engine import slots
 from deployments.engine.flow import ENDED_BADLY
 from deployments.engine.reacting import react
@@ -8,9 +7,10 @@ from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.engine.turning import begin_rollback, set_ending, skip_later, stop
 from deployments.engine.work import stop_work
-from deployments.failure_strategies import error_type, reaction_to
 from deployments.models import ActionRun, StepExecution
-from deployments.states import TERMINAL, ActionState, Outcome, Status
+from steps.actions.base import ActionFailed
+from steps.failure_strategies import error_type, reaction_to
+from steps.states import TERMINAL, ActionState, Outcome, Status
 
 
 def fail(shared: Shared, step: StepExecution, row: ActionRun | None, failure: ActionFailed) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 from aws.errors import Undelivered
 from connectors.files import FileMissing, StoredFile, read_files
 from delegates.site_steps import step_after
-from deployments.actions.base import ActionFailed
-from deployments.expressions import BadExpressionError, resolve
 from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
 from deployments.manifests.places import COMMIT, GIT, beside, is_wanting, paths_of, pinned, ref_of, words_of
 from deployments.manifests.stores import is_in_file_store
 from deployments.replaying import NOT_KEPT, words_for
 from guards.limits import KEPT_FILES_BYTES
 from rbac.models import Scope
+from steps.actions.base import ActionFailed
+from steps.expressions import BadExpressionError, resolve
 
 # How many files one line of the log lists.
 MOST_FILES = 10

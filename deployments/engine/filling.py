@@ -3,11 +3,11 @@
 from typing import Any
 
 from deployments import provisioning
-from deployments.actions.base import ActionFailed
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
-from deployments.expressions import BadExpressionError, resolve
 from deployments.models import Slot, StageExecution, StepExecution
+from steps.actions.base import ActionFailed
+from steps.expressions import BadExpressionError, resolve
 
 _CODE = "PLACE_NOT_KNOWN"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from deployments.models import StageExecution, StepExecution, StepGroup
-from deployments.states import TERMINAL, Status
+from steps.states import TERMINAL, Status
 
 ENDED_BADLY = (Status.FAILED, Status.EXPIRED, Status.APPROVAL_REJECTED)
 AFTER_FAILURE = ("Failure", "All")

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from deployments import conditions
-from deployments.actions.base import Action, ActionFailed, Rollout, known_actions
 from deployments.engine import beginning, failing, judging, reacting, slots, turning
 from deployments.engine.again import next_attempt
 from deployments.engine.approvals import show_waiting
@@ -15,8 +13,10 @@ from deployments.engine.shared import Shared
 from deployments.engine.taking import take_turn
 from deployments.engine.telling import say
 from deployments.models import ActionRun, StepExecution
-from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
-from deployments.steps.base import known_steps
+from steps import conditions
+from steps.actions.base import Action, ActionFailed, Rollout, known_actions
+from steps.kinds.base import known_steps
+from steps.states import TERMINAL, ActionState, Outcome, Status, UndoState
 
 # For what follows in a step whose last look found it done.
 AFTER_LAST_LOOK = timedelta(minutes=1)

@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
-from deployments.actions.work import changes
 from deployments.engine import quota
 from deployments.engine.failpoints import failpoint
 from deployments.engine.interrupts import is_abort_waiting
@@ -28,7 +27,8 @@ from deployments.engine.turns import (
     Trouble,
 )
 from deployments.models import Call
-from deployments.states import CallState
+from steps.actions.work import changes
+from steps.states import CallState
 
 READS_LAST = timedelta(seconds=20)
 """How long what was read may wait for the write that rests on it."""

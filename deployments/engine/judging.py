@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from deployments.conditions import UnclearConditionError, read_condition
 from deployments.engine.flow import ENDED_BADLY, Node
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.models import ActionRun, StepExecution, StepGroup
-from deployments.states import ActionState, Status
+from steps.conditions import UnclearConditionError, read_condition
+from steps.states import ActionState, Status
 
 _FAILED = (*ENDED_BADLY, Status.ABORTED)
 LONGEST_REASON = 512

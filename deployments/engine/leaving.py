@@ -2,14 +2,14 @@
 
 from datetime import timedelta
 
-from deployments.actions.base import NotOurs, known_actions
 from deployments.engine import reacting
 from deployments.engine.running import load
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.engine.undo_rows import TRIES, UNIT, open_rows, partners, writes_of
 from deployments.models import ActionRun, Execution, StepExecution
-from deployments.states import ActionState, CallState, Outcome, UndoState
+from steps.actions.base import NotOurs, known_actions
+from steps.states import ActionState, CallState, Outcome, UndoState
 
 DECIDE_WITHIN = timedelta(hours=1)
 

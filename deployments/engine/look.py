@@ -15,7 +15,7 @@ from deployments.engine.shared import Shared, Snapshot
 from deployments.engine.world import REAL, World
 from deployments.log import compact
 from deployments.models import Execution
-from deployments.states import Status
+from steps.states import Status
 
 # People's requests are read at the start of a pass, before each write, and this often in between.
 CHECK_INTERRUPTS_SECONDS = 2

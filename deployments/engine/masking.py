@@ -11,9 +11,9 @@ from django.db.models import Q
 from connectors.secrets import SecretMissing, find_secret
 from delegates.owners import Payload
 from deployments.models import StageExecution, StepExecution
-from deployments.steps.base import known_steps, step_kind
 from guards.masks import Mask
 from rbac.models import Scope
+from steps.kinds.base import known_steps, step_kind
 
 HIDDEN = "•••"
 _VALUES_UNDER = ("environment", "environmentFiles", "files", "hcl", "headers", "inputs")

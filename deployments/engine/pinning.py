@@ -6,9 +6,9 @@ from typing import Any
 from aws.errors import NotFound, Undelivered
 from delegates.images import digest_of, every_tag
 from delegates.site_steps import step_after
-from deployments.actions.base import ActionFailed
-from deployments.actions.work import FIND_DIGEST, LIST_TAGS
 from deployments.artifact_sources import newest
+from steps.actions.base import ActionFailed
+from steps.actions.work import FIND_DIGEST, LIST_TAGS
 
 Errand = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Does an errand by its name. Raises `AwsError`."""

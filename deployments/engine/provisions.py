@@ -9,8 +9,8 @@ from uuid import UUID, uuid5
 from django.core.exceptions import ValidationError
 
 from aws.errors import Undelivered
-from deployments.actions.provisions import Applied, Planned
 from deployments.models import AppliedConfiguration, Execution, KeptPlan, StepExecution
+from steps.actions.provisions import Applied, Planned
 
 KEPT = timedelta(days=7)
 _NAMES = UUID("0b1f6f0e-3f0c-4c53-8f0c-6a3a4b1c2d5e")

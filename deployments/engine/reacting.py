@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from deployments.actions.approval import EXPIRED, REJECTED
 from deployments.engine.flow import flow_of
 from deployments.engine.shared import Shared
 from deployments.engine.standing import settle
 from deployments.engine.telling import say
 from deployments.engine.turning import always, begin_rollback, end, set_ending, stop, stop_beside
-from deployments.failure_strategies import DEFAULT, Reaction
 from deployments.models import StepExecution
 from deployments.notifying import tell_intervention
-from deployments.states import TERMINAL, ActionState, Status
-from deployments.steps.base import known_steps
+from steps.actions.approval import EXPIRED, REJECTED
+from steps.failure_strategies import DEFAULT, Reaction
+from steps.kinds.base import known_steps
+from steps.states import TERMINAL, ActionState, Status
 
 FOR_A_PERSON = timedelta(seconds=60)
 # Whose failure is told where nothing else has failed: a branch may wait while another is decided about.

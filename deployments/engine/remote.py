@@ -8,8 +8,6 @@ from uuid import UUID
 from django.db import transaction
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, from_record
-from deployments.actions.base import known_actions
-from deployments.actions.work import SERVICE
 from deployments.engine import quota
 from deployments.engine.interrupts import is_abort_waiting
 from deployments.engine.journaled import Journaled
@@ -19,7 +17,9 @@ from deployments.engine.turns import InterruptWaiting, NeedsAdoption, Parked, Tr
 from deployments.engine.world import RemoteDoor, World
 from deployments.models import Call
 from deployments.regions import known_region
-from deployments.states import CallState
+from steps.actions.base import known_actions
+from steps.actions.work import SERVICE
+from steps.states import CallState
 
 PARKED = timedelta(seconds=15)
 ANSWER_WITHIN = timedelta(seconds=60)

@@ -7,9 +7,9 @@ from typing import Any
 from aws import cloudformation
 from aws.errors import Undelivered
 from connectors.secrets import SecretMissing, find_secret
-from deployments.actions.naming import secret_in
 from deployments.engine.world import Door
 from rbac.models import Scope
+from steps.variables import secret_in
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,6 @@ from functools import cached_property
 from typing import Any, cast
 
 from aws.sts import Sts
-from deployments.actions.asked import ApprovalState, AskedApproval
-from deployments.actions.base import ActionFailed, Earlier, Seen
-from deployments.actions.verbs import Verbs
-from deployments.actions.work import SERVICE, Work, changes
 from deployments.engine import quota, revealing, sources
 from deployments.engine.ahead import Ahead, ahead_of, way_of
 from deployments.engine.approvals import Desk
@@ -33,7 +29,11 @@ from deployments.engine.world import Door, RemoteDoor, World
 from deployments.log import NewLine
 from deployments.models import ActionRun, Call, StepExecution
 from deployments.regions import NO_CLUSTER, known_region
-from deployments.states import CallState, Status
+from steps.actions.asked import ApprovalState, AskedApproval
+from steps.actions.base import ActionFailed, Earlier, Seen
+from steps.actions.verbs import Verbs
+from steps.actions.work import SERVICE, Work, changes
+from steps.states import CallState, Status
 
 REPLAYED = ("start", "undo")
 # Beside one outcome nobody reads more.

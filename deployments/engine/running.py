@@ -6,19 +6,6 @@ from datetime import datetime, timedelta
 
 from aws.errors import AwsError, Denied, Undelivered
 from delegates.doors import DoorClosed
-from deployments.actions.base import (
-    Action,
-    ActionFailed,
-    AskAgain,
-    CallRecord,
-    DidNot,
-    Happened,
-    NobodyKnows,
-    Rollout,
-    UnknownActionError,
-    Verdict,
-    load_action,
-)
 from deployments.engine import reacting, slots, sources
 from deployments.engine.rollout import EngineRollout
 from deployments.engine.schedule import turn_after, wait_since
@@ -34,7 +21,20 @@ from deployments.engine.turns import (
     Trouble,
 )
 from deployments.models import ActionRun, Call, StepExecution
-from deployments.states import TERMINAL, CallState, Status
+from steps.actions.base import (
+    Action,
+    ActionFailed,
+    AskAgain,
+    CallRecord,
+    DidNot,
+    Happened,
+    NobodyKnows,
+    Rollout,
+    UnknownActionError,
+    Verdict,
+    load_action,
+)
+from steps.states import TERMINAL, CallState, Status
 
 SOON = timedelta(seconds=2)
 LONGEST_TROUBLE = 30

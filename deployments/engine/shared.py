@@ -9,7 +9,6 @@ from django.db.models import Model
 
 from connectors.models import Connector
 from delegates.doors import door_key
-from deployments.actions.base import Seen
 from deployments.engine.branches import Turns
 from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.lease import Lease
@@ -21,6 +20,7 @@ from deployments.models import AwsEvent, Execution, SlotClaim, StageExecution, S
 from deployments.regions import region_for
 from deployments.step_manifests import FROZEN, with_kept
 from guards.masks import Mask
+from steps.actions.base import Seen
 
 
 @dataclass

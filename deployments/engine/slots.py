@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from deployments.actions.base import ActionFailed
 from deployments.engine.lease import wake
 from deployments.engine.shared import Shared, slot_key
 from deployments.engine.standing import settle
 from deployments.engine.turns import SlotWanted
 from deployments.models import Slot, SlotClaim, StageExecution, StepExecution
-from deployments.states import TERMINAL, Status
 from deployments.waiting_lines import ahead_of, waiting_claims
+from steps.actions.base import ActionFailed
+from steps.states import TERMINAL, Status
 
 WAIT = timedelta(seconds=15)
 BESIDE, CROSSED = "SERVICE_CHANGED_BESIDE", "SERVICES_CROSSED"

@@ -1,13 +1,9 @@
 """The manifests of a stage: fetched from their stores, expressions filled in, checked before any write."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from deployments.actions.base import ActionFailed
-from deployments.actions.naming import as_text
-from deployments.actions.supplies import Loaded, Source, Template
-from deployments.expressions import BadExpressionError, resolve, value_at
 from deployments.kept_texts import opened
 from deployments.manifests.check import ManifestProblem, check_manifest, check_together
 from deployments.manifests.document import BadDocument, Document
@@ -18,7 +14,32 @@ from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, fetch,
 from deployments.manifests.stores.arn import arn_problem
 from deployments.manifests.templates import with_values
 from deployments.models import Execution, StageExecution, StepExecution
-from deployments.provisioner_outputs import provided
+from steps.actions.base import ActionFailed
+from steps.actions.supplies import Loaded, Source, Template
+from steps.expressions import BadExpressionError, resolve, value_at
+from steps.kinds.base import known_steps
+from steps.states import Status
+from steps.variables import as_text
+
+
+def provided(stage: StageExecution, steps: Iterable[StepExecution]) -> dict[str, Any]:
+    """What `<+provisioner.NAME>` comes to in a stage: the outputs of its provisioning steps that succeeded.
+
+    Where two have one of the same name, the later step's counts.
+    """
+    found: dict[str, Any] = {}
+    mine = [one for one in steps if one.stage_id == stage.pk and makes_infrastructure(one)]
+    for step in sorted(mine, key=lambda one: one.position):
+        if step.status == Status.SUCCESS:
+            found |= step.known_outputs
+    return found
+
+
+def makes_infrastructure(step: StepExecution) -> bool:
+    """Whether a step is one that goes forward and makes infrastructure."""
+    kind = known_steps().get(step.type)
+    return kind is not None and kind.provisions and step.section == StepExecution.Section.EXECUTION
+
 
 MOST_PROBLEMS = 20
 NEEDS_DEFINITION = (SERVICE_DEFINITION, RUN_TASK_REQUEST)

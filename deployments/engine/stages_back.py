@@ -7,7 +7,7 @@ from deployments.engine.flow import flow_of
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.models import ActionRun, Execution, Interrupt, StageExecution, StepExecution
-from deployments.states import ActionState, Status
+from steps.states import ActionState, Status
 
 _ROLLBACK = StepExecution.Section.ROLLBACK
 _ABOUT_ALL = (Interrupt.Kind.ROLL_BACK, Interrupt.Kind.RETRY)

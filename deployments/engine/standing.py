@@ -2,7 +2,7 @@
 
 from deployments.engine.shared import Shared
 from deployments.models import StepExecution
-from deployments.states import Status
+from steps.states import Status
 
 # What needs a person is said before what goes on by itself.
 _SAID_FIRST = (Status.INTERVENTION_WAITING, Status.APPROVAL_WAITING, Status.INPUT_WAITING)

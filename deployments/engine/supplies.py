@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deployments.actions.supplies import Loaded, Source, Template
-from deployments.actions.work import FETCH_FILES, SERVICE
 from deployments.engine import fetching, pinning, sources
 from deployments.models import StepExecution
 from deployments.program_files import texts_by_path
 from deployments.step_manifests import frozen_sources
+from steps.actions.supplies import Loaded, Source, Template
+from steps.actions.work import FETCH_FILES, SERVICE
 
 if TYPE_CHECKING:
     from deployments.engine.rollout import EngineRollout

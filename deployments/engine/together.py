@@ -11,12 +11,12 @@ from aws.errors import AwsError
 from aws.paging import in_batches
 from aws.types import EcsService
 from delegates.doors import DoorClosed
-from deployments.actions.base import Seen
 from deployments.engine import quota, recent_reads
 from deployments.engine.parking import group_of, quota_of, sight_of
 from deployments.engine.shared import Snapshot
 from deployments.engine.world import Door, World
 from deployments.models import Execution, StageExecution
+from steps.actions.base import Seen
 
 
 @dataclass(frozen=True)

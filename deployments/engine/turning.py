@@ -2,7 +2,6 @@
 
 from django.db.models import QuerySet
 
-from deployments.actions.base import known_actions
 from deployments.engine.approvals import withdraw
 from deployments.engine.flow import ENDED_BADLY, runs_after_failure
 from deployments.engine.shared import Shared
@@ -10,7 +9,8 @@ from deployments.engine.telling import say
 from deployments.engine.work import stop_work
 from deployments.models import ActionRun, StepExecution
 from deployments.notifying import tell_rollback
-from deployments.states import TERMINAL, ActionState, Status
+from steps.actions.base import known_actions
+from steps.states import TERMINAL, ActionState, Status
 
 
 def begin_rollback(shared: Shared, *, ending: Status) -> None:

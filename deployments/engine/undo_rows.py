@@ -2,8 +2,8 @@
 
 from deployments.engine.shared import Shared
 from deployments.models import ActionRun, Call, StepExecution
-from deployments.states import ActionState, UndoState
-from deployments.steps.base import takes_back
+from steps.kinds.base import takes_back
+from steps.states import ActionState, UndoState
 
 TRIES = 3
 UNIT = "Rollback"

@@ -2,14 +2,14 @@
 
 from datetime import timedelta
 
-from deployments.actions.base import Action, ActionFailed, AskFirst, NotOurs, Rollout
 from deployments.engine.leaving import give_up, leave_alone
 from deployments.engine.running import CLUSTER_NOT_FOUND, Failed, Finished, Wait, load, park, run
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.engine.undo_rows import TRIES, UNIT, phase_of, writes_of
 from deployments.models import ActionRun, Call, StepExecution
-from deployments.states import ActionState, CallState, UndoState
+from steps.actions.base import Action, ActionFailed, AskFirst, NotOurs, Rollout
+from steps.states import ActionState, CallState, UndoState
 
 
 def take_back(shared: Shared, step: StepExecution, row: ActionRun) -> timedelta | None:

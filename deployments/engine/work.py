@@ -20,7 +20,12 @@ from delegates.operations.tasks import stop_task, submit_task
 from delegates.owners import Payload
 from delegates.terraform_cloud import OPERATIONS
 from delegates.work import do_here, sealed
-from deployments.actions.work import (
+from deployments.engine.doors import OWNER, Selectors, deadline_of, selectors_for
+from deployments.engine.provisions import kept_plan
+from deployments.engine.work_answers import error_of, result_of
+from deployments.models import Call, StageExecution, StepExecution
+from rbac.models import Scope
+from steps.actions.work import (
     ASK_TERRAFORM,
     FETCH_FILES,
     FIND_DIGEST,
@@ -33,12 +38,7 @@ from deployments.actions.work import (
     SERVICE,
     changes,
 )
-from deployments.engine.doors import OWNER, Selectors, deadline_of, selectors_for
-from deployments.engine.provisions import kept_plan
-from deployments.engine.work_answers import error_of, result_of
-from deployments.models import Call, StageExecution, StepExecution
-from deployments.states import CallState
-from rbac.models import Scope
+from steps.states import CallState
 from web.clock import database_now
 
 _KINDS = {

@@ -11,11 +11,8 @@ from delegates.errands import (
 )
 from delegates.owners import BAD_ANSWER, Payload
 from delegates.terraform_cloud import OPERATIONS, error_of_terraform
-from deployments.actions.work import (
-    SEND_REQUEST,
-    SERVICE,
-)
 from guards.masks import Mask
+from steps.actions.work import SEND_REQUEST, SERVICE
 
 
 class Ended(Protocol):

@@ -10,10 +10,10 @@ from deployments.editing.rendering import scalar_text
 from deployments.forms.resources import InScope
 from deployments.models import Infrastructure, Service
 from deployments.starters import new_pipeline
-from deployments.strategies.base import known_strategies
 from guards.limits import SPEC_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal, visible_to
+from steps.strategies.base import known_strategies
 from web.page_forms import PageForm, ScopeField
 from web.problems import Problem
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from deployments.expressions import is_path
 from guards.limits import KNOWN_VALUE_CHARACTERS
+from steps.expressions import is_path
 
 STARS = "****"
 LONGEST_SEARCH = 200

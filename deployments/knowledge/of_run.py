@@ -5,16 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deployments.engine.masking import HIDDEN, secrets_of
-from deployments.engine.sources import artifact_values
+from deployments.engine.sources import artifact_values, makes_infrastructure
 from deployments.knowledge.names import AFTER_LAST, STARS, Choice, Known, State, leaves, secret, step_title
 from deployments.knowledge.sources import about_of, source_of, unseen_roots
 from deployments.late import PLACE
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
-from deployments.provisioner_outputs import makes_infrastructure
-from deployments.states import TERMINAL, Status
-from deployments.steps.outputs import outputs_of
 from guards.masks import Mask
 from rbac.policy import NotVisible, Principal
+from steps.kinds.outputs import outputs_of
+from steps.states import TERMINAL, Status
 
 
 @dataclass(frozen=True)

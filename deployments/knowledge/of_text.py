@@ -21,12 +21,12 @@ from deployments.knowledge.words import DIGEST, FIXED
 from deployments.manifests.document import BadDocument, Document, parse
 from deployments.models import Environment, Infrastructure, Pipeline, Service
 from deployments.overriding import overridden
-from deployments.provisioner_outputs import provisioner_types
-from deployments.steps.outputs import known_within, outputs_of
-from deployments.strategies.base import known_strategies
 from deployments.targets import nearest, nearest_service
 from rbac.models import Scope
 from rbac.policy import NotVisible, Principal, can
+from steps.kinds.outputs import known_within, outputs_of
+from steps.provisioner_outputs import provisioner_types
+from steps.strategies.base import known_strategies
 
 SECRET_TYPE = "Secret"  # noqa: S105 - a type of variable
 

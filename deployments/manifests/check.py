@@ -9,11 +9,11 @@ from aws.problems import Path, ShapeProblem, place_of
 from aws.rules import together
 from aws.shapes import input_shape
 from aws.validation import fitted, problems, without_nulls
-from deployments.actions.naming import secret_problem
 from deployments.manifests.deployable import blue_green_problems, strategy_problems
 from deployments.manifests.document import Document, values_of
 from deployments.manifests.fitting import fitted_values
 from deployments.manifests.kinds import KINDS, SERVICE_DEFINITION, Kind, wrapper_of
+from steps.variables import secret_problem
 
 CLEAN_UP = "Clean up, in the editor, does that"
 # How the command line and copied answers spell what belongs in deploymentConfiguration (T11).

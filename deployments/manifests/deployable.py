@@ -5,7 +5,7 @@ from typing import Any
 
 from aws.problems import ShapeProblem
 from aws.walk import is_expression
-from deployments.expressions import named_in
+from steps.expressions import named_in
 
 TARGET_GROUP = "targetGroupArn"
 

@@ -6,10 +6,10 @@ from typing import Final
 
 import yaml
 
-from deployments.expressions import has_expression
 from deployments.manifests.document import BadDocument, Document
 from guards.limits import SPEC_DEPTH, TEMPLATE_BYTES
 from guards.text import size_fault, text_fault
+from steps.expressions import has_expression
 
 STACK_TEMPLATE = "CloudFormationTemplate"
 _EVENTS: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -14,8 +14,8 @@ from connectors.models import Connector
 from deployments.models.pipelines import Pipeline
 from deployments.models.places import Infrastructure
 from deployments.models.services import Service
-from deployments.states import TERMINAL, ActionState, Outcome, Status, UndoState
 from rbac.models import Scope
+from steps.states import TERMINAL, ActionState, Outcome, Status, UndoState
 
 
 class Execution(models.Model):

@@ -8,8 +8,8 @@ from django.db import models
 from connectors.encryption import EncryptedTextField
 from delegates.models import DelegateTask
 from deployments.models.executions import ActionRun, Execution, StepExecution
-from deployments.states import CallState
 from rbac.models import Scope
+from steps.states import CallState
 
 
 class Call(models.Model):

@@ -12,8 +12,8 @@ from deployments import freezes, operations, queries
 from deployments.execution_documents import execution_document
 from deployments.models import Execution
 from deployments.onboarding import way_to_first_run
-from deployments.states import TERMINAL, Status
 from rbac.policy import can
+from steps.states import TERMINAL, Status
 from web.lists import topics_here
 from web.pages import PageRequest, get_visible, page
 from web.paging import keyset

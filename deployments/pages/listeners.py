@@ -11,9 +11,9 @@ from django.views.decorators.http import require_safe
 from connectors.models import Connector
 from delegates.inquiries import seen_by_connector
 from delegates.models import Inquiry
-from deployments.expressions import has_expression
 from deployments.models import Infrastructure
 from rbac.policy import visible_to
+from steps.expressions import has_expression
 from web.pages import PageRequest, page
 from web.problems import Problem
 

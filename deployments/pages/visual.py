@@ -20,10 +20,10 @@ from deployments.editing.targets import Nearby
 from deployments.models import Infrastructure, Service
 from deployments.pages.stage_places import CREATE_PLACE, create_place, place_form
 from deployments.pipeline_guide import MOST_NAMES
-from deployments.strategies.base import known_strategies
 from guards.limits import SPEC_BYTES
 from rbac.models import Scope
 from rbac.policy import Principal, scopes_where, visible_to
+from steps.strategies.base import known_strategies
 from web.pages import PageRequest, page
 
 VIEW: Final = "core_pipeline_view"

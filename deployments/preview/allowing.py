@@ -8,8 +8,8 @@ from aws.permissions import actions_for
 from aws.preview import PreviewCaller, PreviewStopped
 from aws.sts import Sts
 from delegates.doors import DoorClosed
-from deployments.actions.work import SERVICE
 from deployments.preview.running import PreviewedStep
+from steps.actions.work import SERVICE
 
 _WORST_FIRST = (Decision.DENIED, Decision.UNKNOWN, Decision.ALLOWED)
 

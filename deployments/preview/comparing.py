@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from aws.errors import NotFound
-from deployments.actions.known_service import GONE
-from deployments.actions.plain_definition import plain
 from deployments.engine.masking import HIDDEN
 from deployments.preview.running import PreviewedStep
+from steps.actions.known_service import GONE
+from steps.actions.plain_definition import plain
 from web.text_diff import Diff, diff
 
 _VALUES = ("environment", "environmentFiles")

@@ -10,13 +10,13 @@ from aws.iam import Decision
 from aws.permissions import actions_for
 from aws.policies import Policy, policies_for, purpose_of, title_of
 from aws.preview import PlannedCall, PreviewStopped
-from deployments.actions.work import SERVICE
 from deployments.engine.masking import preview as masked
 from deployments.preview.allowing import decided
 from deployments.preview.comparing import compared, live_definition
 from deployments.preview.running import Failure, PreviewedStep
 from deployments.preview.words import sentence_of
 from guards.masks import Mask
+from steps.actions.work import SERVICE
 from web.text_diff import Diff
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deployments.actions.base import Action
 from deployments.engine.sources import known_values
-from deployments.expressions import BadExpressionError
 from deployments.late import filled_in
 from deployments.models import StepExecution
 from deployments.plan import PlannedStep
 from deployments.preview.memories import StageMemory
-from deployments.steps.base import BadStepError, step_kind
+from steps.actions.base import Action
+from steps.expressions import BadExpressionError
+from steps.kinds.base import BadStepError, step_kind
 
 
 class OnlyInARun(Exception):

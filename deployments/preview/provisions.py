@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from deployments.actions.provisions import Planned
 from deployments.engine.provisions import EngineProvisions
+from steps.actions.provisions import Planned
 
 
 class PreviewProvisions(EngineProvisions):

@@ -7,7 +7,6 @@ from typing import Any
 
 from aws.caller import Caller
 from aws.preview import Budget, PreviewCaller
-from deployments.actions.base import UnknownActionError, load_action
 from deployments.engine.ahead import Would
 from deployments.engine.flow import flow_of
 from deployments.engine.masking import secrets_of
@@ -19,9 +18,10 @@ from deployments.preview.memories import StageMemory, StepMemory
 from deployments.preview.running import Failure, PreviewedStep, act_all, is_settled
 from deployments.preview.whether import Outlook, Verdict, has_failed
 from deployments.regions import known_region
-from deployments.states import Status
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
 from guards.masks import Mask
+from steps.actions.base import UnknownActionError, load_action
+from steps.states import Status
 
 
 def run_remaining(asking: StepExecution, ways: list[tuple[StageExecution, Caller]]) -> tuple[Would, str]:

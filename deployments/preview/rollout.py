@@ -7,14 +7,9 @@ from typing import Any
 
 from aws.preview import PreviewCaller
 from aws.sts import Sts
-from deployments.actions.asked import ApprovalState, AskedApproval
-from deployments.actions.base import ActionFailed, Earlier, Seen
-from deployments.actions.verbs import Verbs
-from deployments.actions.work import Work
 from deployments.engine import sources
 from deployments.engine.flow import are_beside
 from deployments.engine.slots import changed_beside
-from deployments.expressions import BadExpressionError, value_at
 from deployments.models import StepExecution, StepGroup
 from deployments.preview.memories import StageMemory, StepMemory
 from deployments.preview.provisions import PreviewProvisions
@@ -22,6 +17,11 @@ from deployments.preview.supplies import PreviewSupplies
 from deployments.preview.work import PlannedWork
 from deployments.regions import NO_CLUSTER, known_region
 from deployments.step_manifests import frozen_sources
+from steps.actions.asked import ApprovalState, AskedApproval
+from steps.actions.base import ActionFailed, Earlier, Seen
+from steps.actions.verbs import Verbs
+from steps.actions.work import Work
+from steps.expressions import BadExpressionError, value_at
 from web.clock import database_now
 
 

@@ -10,7 +10,6 @@ from aws.errors import AwsError, Denied
 from aws.preview import Budget, OnlyPlanned, PlannedCall, PreviewCaller, PreviewStopped
 from delegates.doors import DoorClosed, door_key
 from deployments import plan
-from deployments.actions.base import Action, ActionFailed
 from deployments.engine.masking import secrets_of
 from deployments.models import Execution, Pipeline, StageExecution, StepExecution
 from deployments.preview.late import OnlyInARun, actions_now
@@ -21,6 +20,7 @@ from deployments.preview.work import WorkPlanned
 from deployments.run_requests import RunRequest
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
 from guards.masks import Mask
+from steps.actions.base import Action, ActionFailed
 
 OpenDoor = Callable[[StepExecution], Caller]
 """The way to AWS of a step. Raises `DoorClosed`."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deployments.actions.supplies import Loaded, Source, Template
-from deployments.actions.work import FETCH_FILES, SERVICE
 from deployments.engine import fetching, pinning, sources
 from deployments.preview.memories import StageMemory
 from deployments.program_files import texts_by_path
+from steps.actions.supplies import Loaded, Source, Template
+from steps.actions.work import FETCH_FILES, SERVICE
 
 
 class PreviewSupplies:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deployments.conditions import UnclearConditionError, read_condition
 from deployments.engine.flow import ENDED_BADLY
 from deployments.engine.sources import known_values
 from deployments.late import late_in
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
-from deployments.states import Status
+from steps.conditions import UnclearConditionError, read_condition
+from steps.states import Status
 
 
 @dataclass(frozen=True)

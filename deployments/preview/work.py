@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from aws.preview import PlannedCall, PreviewStopped
-from deployments.actions.work import FETCH_FILES
 from deployments.engine.work import WorkHere, open_work
 from deployments.models import StepExecution
+from steps.actions.work import FETCH_FILES
 
 if TYPE_CHECKING:
     from deployments.preview.memories import StageMemory

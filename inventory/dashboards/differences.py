@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 from deployments.models import Call, StageExecution
-from deployments.states import CallState
+from steps.states import CallState
 from web.text_diff import Diff, diff
 
 REGISTER: Final = "RegisterTaskDefinition"

@@ -27,7 +27,7 @@ from django.db.models import (
 )
 
 from deployments.models import Execution
-from deployments.states import TERMINAL, Outcome, Status
+from steps.states import TERMINAL, Outcome, Status
 
 RANGES: Final = (7, 14, 30, 90)
 USUAL_RANGE: Final = 14

@@ -5,10 +5,10 @@ from typing import Final
 from django.db.models import QuerySet
 
 from deployments.models import Service, StageExecution
-from deployments.states import TERMINAL, Outcome
 from inventory.models.instances import SeenEvent
 from rbac.models import User
 from rbac.policy import Principal, visible_below, visible_to
+from steps.states import TERMINAL, Outcome
 
 VIEW: Final = "core_pipeline_view"
 MOST_ACTIVE: Final = 10

@@ -2,8 +2,8 @@
 
 from deployments.models import Execution, StageExecution
 from deployments.operations import run_pipeline
-from deployments.states import Status
 from rbac.models import User
+from steps.states import Status
 from web.problems import Conflict
 
 

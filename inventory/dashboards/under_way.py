@@ -9,11 +9,11 @@ from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
 from delegates.queries.away import Presence, presence
 from delegates.queries.delegates import usable_or_below
 from deployments.models import Approval, Execution, StageExecution
-from deployments.states import TERMINAL, Status
 from inventory.dashboards.figures import failed_or_rolled_back
 from inventory.models.drift import Comparison
 from rbac.models import Scope, User
 from rbac.policy import visible_below
+from steps.states import TERMINAL, Status
 
 VIEW: Final = "core_pipeline_view"
 VIEW_ENVIRONMENT: Final = "core_environment_view"

@@ -13,9 +13,9 @@ from channels.db import database_sync_to_async
 from django.db.models import Count, Max
 
 from deployments.models import StageExecution
-from deployments.states import TERMINAL
 from inventory.models.instances import SeenService, ServiceInstance
 from inventory.sync.looks import NOTED_EVERY, note_watched
+from steps.states import TERMINAL
 from web.clock import database_now
 
 LOOK_EVERY_SECONDS = 2

@@ -14,9 +14,9 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import RowNumber
 
 from deployments.models import ActionRun, Execution, Slot, SlotClaim, StepExecution
-from deployments.states import ActionState, Status
 from inventory.models.instances import SyncedCluster
 from inventory.sync.owning import keys_of
+from steps.states import ActionState, Status
 
 DEPLOYING: Final = ("EcsRollingDeploy", "EcsBlueGreenCreateService")
 SCALES: Final = "EcsScale"

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from aws.types import tags_from_aws
-from deployments.actions.scaling.state import POLICIES, TARGETS
 from deployments.models import Execution, Memory
 from inventory.drift.changes import Change, Changes
 from inventory.drift.documents.comparing import Documents
@@ -20,6 +19,7 @@ from inventory.drift.documents.shape import (
 )
 from inventory.models.drift import Adoption
 from inventory.models.instances import SeenService, SyncedCluster
+from steps.actions.scaling.state import POLICIES, TARGETS
 
 _TASK_DEFINITION_MEMORY: Final = "task definition"
 _SERVICE_DEFINITION_MEMORY: Final = "service definition"

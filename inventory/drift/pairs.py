@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from deployments.actions.blue_green.traffic import groups_of
 from inventory.drift.documents.readback import base_name, is_of_a_pair, partner_name
 from inventory.drift.traffic.fitting import Pair
 from inventory.models.instances import SeenService
+from steps.actions.blue_green.traffic import groups_of
 
 
 def is_half(seen: SeenService) -> bool:

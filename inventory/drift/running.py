@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from aws.types import EcsService, tags_from_aws
-from deployments.actions.service_fields import with_deployment_fields
 from inventory.drift.documents.comparing import Documents
 from inventory.models.instances import SeenService
+from steps.actions.service_fields import with_deployment_fields
 
 
 def running_documents(

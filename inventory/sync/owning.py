@@ -11,8 +11,8 @@ from django.db.models import Exists, Max, OuterRef, Q
 
 from deployments.engine.shared import slot_key
 from deployments.models import Call, SlotClaim, StageExecution
-from deployments.states import CallState
 from inventory.models.instances import SyncedCluster
+from steps.states import CallState
 
 WRITES = ("CreateService", "UpdateService", "DeleteService")
 Known = Mapping[str, tuple[int | None, int | None]]

@@ -10,8 +10,8 @@ from django.db.models import Q
 
 from deployments.engine.recent_reads import NEVER, SERVICES, TARGETS
 from deployments.models import Call, Execution, StageExecution
-from deployments.states import CallState, Status
 from inventory.models.instances import SyncedCluster
+from steps.states import CallState, Status
 
 TAGS: Final = "tags"
 # Longer than any recent read is kept, and than whole syncs are apart.

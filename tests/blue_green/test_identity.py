@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.actions.base import ActionFailed
-from deployments.actions.blue_green.identity import Candidate, Family, Pair, identify
+from steps.actions.base import ActionFailed
+from steps.actions.blue_green.identity import Candidate, Family, Pair, identify
 
 ONE, TWO = "target1", "target2"
 A = Family.of("a")

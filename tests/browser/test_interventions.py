@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from deployments.actions.clean_up.judging import Leftover
 from deployments.models import Call, Execution, Interrupt, Memory, StepExecution
+from steps.actions.clean_up.judging import Leftover
 from tests.browser.conftest import Visit
 from tests.browser.test_accessibility import violations
 

@@ -10,12 +10,12 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.models import Execution, StageExecution
-from deployments.states import Outcome, Status
 from inventory.dashboards.task_map import MOST_DRAWN
 from inventory.models.drift import Comparison
 from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from inventory.sync.keeping.usage import window
 from rbac.models import Scope, User
+from steps.states import Outcome, Status
 from tests.api.world import World, make_world
 from tests.browser.test_accessibility import violations
 from tests.inventory.dashboards.test_targets import GROUP, target

@@ -9,8 +9,8 @@ from django.test import RequestFactory
 
 from deployments import queries
 from deployments.models import Execution
-from deployments.states import Status
 from rbac.models import Scope, User
+from steps.states import Status
 from tests.api.world import World, make_world
 from web.paging import Cursor, keyset
 

@@ -11,8 +11,8 @@ from deployments.models import Execution, Pipeline
 from deployments.pipeline_guide import full_schema
 from deployments.pipelines import read_pipeline
 from deployments.starters import new_pipeline
-from deployments.strategies.base import known_strategies
 from rbac.models import Scope, User
+from steps.strategies.base import known_strategies
 from tests.api.world import PIPELINE, World, make_world
 
 Browse = Callable[[User], Client]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deployments.actions.naming import Environment
-from deployments.expressions import BadExpressionError, is_path, named_in, paths, resolve, value_at
 from deployments.knowledge.names import leaves
+from steps.expressions import BadExpressionError, is_path, named_in, paths, resolve, value_at
+from steps.variables import Environment
 from tests.lanes import examples
 
 NAMES = st.from_regex(r"[A-Za-z_$][A-Za-z0-9_$-]{0,6}", fullmatch=True)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from deployments.expressions import BadExpressionError, resolve
 from guards.limits import EXPRESSION_CHARACTERS, EXPRESSIONS_RESULT
+from steps.expressions import BadExpressionError, resolve
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 

@@ -8,7 +8,7 @@ from deployments.editing.outline import outline
 from deployments.editing.provisioners import provisioner_of, provisioners
 from deployments.pipelines import read_pipeline
 from deployments.starters import new_pipeline
-from deployments.steps.base import known_steps
+from steps.kinds.base import known_steps
 
 STAGE = "pipeline.stages.0"
 MADE = f"{STAGE}.stage.spec.environment.provisioner.steps"

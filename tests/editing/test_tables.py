@@ -12,8 +12,8 @@ from deployments.editing.own_manifests import OwnManifest
 from deployments.editing.places import path_from
 from deployments.editing.tables import CellErrors
 from deployments.editing.targets import Nearby
-from deployments.failure_strategies import ERRORS
 from deployments.pipelines import read_pipeline
+from steps.failure_strategies import ERRORS
 
 STEP = "pipeline.stages.0.stage.spec.execution.steps.0"
 TEXT = """\

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from deployments.conditions import BadConditionError, Condition, UnclearConditionError, read_condition
-from deployments.expressions import named_in
 from guards.limits import CONDITION_CHARACTERS
+from steps.conditions import BadConditionError, Condition, UnclearConditionError, read_condition
+from steps.expressions import named_in
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 

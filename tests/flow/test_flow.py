@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from deployments.engine.flow import Flow
 from deployments.models import StepExecution, StepGroup
-from deployments.states import TERMINAL, Status
+from steps.states import TERMINAL, Status
 from tests.lanes import examples
 
 STATUSES = st.sampled_from([Status.QUEUED, Status.RUNNING, Status.SUCCESS, Status.SKIPPED, Status.FAILED])

@@ -9,8 +9,8 @@ from django.test import Client
 
 from deployments.models import Environment, Execution, Pipeline, StepExecution
 from deployments.operations import run_pipeline
-from deployments.states import Status
 from rbac.models import Role, RoleAssignment, Scope, User
+from steps.states import Status
 from tests.api.world import make_world
 from tests.fixtures.people import make_person
 from tests.flow.conftest import stage_text

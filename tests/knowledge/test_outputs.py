@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import deployments.actions
+import steps.actions
 from deployments.late import faults
-from deployments.steps.base import known_steps
-from deployments.steps.outputs import all_outputs, outputs_of
+from steps.kinds.base import known_steps
+from steps.kinds.outputs import all_outputs, outputs_of
 
-ACTIONS = Path(deployments.actions.__path__[0])
+ACTIONS = Path(steps.actions.__path__[0])
 
 
 def _learned() -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from aws.types import EcsService
-from deployments.actions.judgement import Ours, Verdict, is_certain, judge, was_rolled_back_by_aws
+from steps.actions.judgement import Ours, Verdict, is_certain, judge, was_rolled_back_by_aws
 
 BEGUN = datetime(2026, 11, 23, 12, tzinfo=UTC)
 CREATED = "2026-11-01T00:00:00+00:00"

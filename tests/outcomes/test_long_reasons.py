@@ -1,7 +1,7 @@
 """Reasons of stopped tasks that are longer than AWS ever writes them."""
 
 from aws.types import EcsTask
-from deployments.actions.causes import cause_of
+from steps.actions.causes import cause_of
 from tests.fixtures.patience import within_cpu
 
 

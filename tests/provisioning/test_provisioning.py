@@ -2,10 +2,10 @@
 
 import pytest
 
-from deployments.actions.provision_script import OUTPUT_PATH
 from deployments.knowledge.of_run import Run
 from deployments.models import Call, Execution, SlotClaim, StageExecution, StepExecution
 from deployments.operations import retry_execution, roll_back_execution
+from steps.actions.provision_script import OUTPUT_PATH
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text
 from tests.provisioning.conftest import OUTPUTS, Place, making, script_step, staged, writing

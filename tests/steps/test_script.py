@@ -13,8 +13,8 @@ from delegates.owners import Answer
 from deployments.authoring import PipelineNotRunnable
 from deployments.models import Call, Execution, StepExecution
 from deployments.operations import abort_execution
-from deployments.states import CallState
 from rbac.models import Scope, User
+from steps.states import CallState
 from tests.deployments.driving import Drive
 from tests.fixtures.gates import Gate
 from tests.flow.conftest import Write, pipeline_text, stage_text

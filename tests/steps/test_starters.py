@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.steps.base import known_steps
+from steps.kinds.base import known_steps
 
 OURS = (
     "CreateStack",

@@ -10,7 +10,7 @@ from connectors.models import FileNode
 from deployments.engine.failpoints import set_hook
 from deployments.engine.lease import LEASE
 from deployments.models import Call, Execution, StepExecution
-from deployments.states import TERMINAL
+from steps.states import TERMINAL
 from tests.deployments.driving import Drive
 from tests.deployments.simulator.schedule import Death
 from tests.strategies.account_state import State, differences, state_of

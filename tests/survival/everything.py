@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from delegates.models import DelegateTask
 from deployments.log import all_lines
 from deployments.models import Approval, ApprovalDecision, Execution, Interrupt, Slot, StepExecution
-from deployments.states import TERMINAL
 from rbac.models import AuditEntry
+from steps.states import TERMINAL
 from tests.flow.conftest import pipeline_text, stage_text
 from tests.steps.conftest import Site
 

@@ -18,10 +18,10 @@ from django.utils import timezone
 from config.urls import websocket_urlpatterns
 from deployments.models import Execution, Pipeline
 from deployments.news import EXECUTIONS, execution_looks
-from deployments.states import Status
 from rbac.changes import access_changed
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User
 from rbac.policy import Principal
+from steps.states import Status
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import session_of
 from web.news import changed

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aws.shapes import parameters_of
-from deployments.actions.blue_green.traffic import groups_of
 from inventory.drift.documents.comparing import Documents
 from inventory.drift.documents.shape import (
     DEFAULTS,
@@ -16,6 +15,7 @@ from inventory.drift.documents.shape import (
     TASK_DEFINITION,
     is_tag_of_a_program,
 )
+from steps.actions.blue_green.traffic import groups_of
 
 _MADE_BY: Final = {
     TASK_DEFINITION: ("ecs", "RegisterTaskDefinition"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aws.types import tags_from_aws
-from deployments.actions.blue_green.identity import BLUE, GREEN, TAG
+from steps.actions.blue_green.identity import BLUE, GREEN, TAG
 
 Json = Mapping[str, Any]
 _EXPRESSION = "<+"

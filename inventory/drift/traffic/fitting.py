@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from deployments.actions.blue_green.routes import Route, condition_words, group_name
 from guards.limits import ADOPTION_ROUTES
 from inventory.drift.traffic.reading import TrafficReading
+from steps.actions.blue_green.routes import Route, condition_words, group_name
 
 PARTNERS, ALIKE, POSSIBLE, ASKED = range(4)
 """How sure it is that a rule is the stage: it leads to the other of the pair; it takes the same requests

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
 from aws.elb_types import Listener, LoadBalancer, Rule, TargetGroup, weights_of
-from deployments.actions.blue_green.routes import Route
 from guards.limits import ADOPTION_GROUPS
 from guards.text import clean
+from steps.actions.blue_green.routes import Route
 
 SERVICE: Final = "elbv2"
 # What DescribeTargetGroups and DescribeLoadBalancers take in one call.

@@ -12,10 +12,10 @@ from uuid import UUID
 from django.db.models import Q
 
 from deployments.models import Call, Execution, SlotClaim
-from deployments.states import CallState
 from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from inventory.sync import lacking
 from inventory.sync.owning import keys_of
+from steps.states import CallState
 
 Origin, Kind = ServiceInstance.Origin, SeenEvent.Kind
 # ECS starts tasks a moment after the desired count was set, or later where it finds no room at once.

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from deployments.actions import base as actions
-from deployments.actions.base import (
+from deployments.models import Execution, SlotClaim, StepExecution
+from steps.actions import base as actions
+from steps.actions.base import (
     Action,
     ActionFailed,
     AskAgain,
@@ -19,11 +20,10 @@ from deployments.actions.base import (
     Rollout,
     Verdict,
 )
-from deployments.actions.timing import is_old_enough_to_deny
-from deployments.models import Execution, SlotClaim, StepExecution
-from deployments.states import TERMINAL, Status
-from deployments.steps import base as steps
-from deployments.steps.base import Plan, StepKind, unit
+from steps.actions.timing import is_old_enough_to_deny
+from steps.kinds import base as steps
+from steps.kinds.base import Plan, StepKind, unit
+from steps.states import TERMINAL, Status
 from tests.flow.conftest import DEPLOY, pipeline_text, stage_text
 
 TYPE, UNDO = "SimulatedStamp", "SimulatedUnstamp"

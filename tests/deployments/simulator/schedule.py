@@ -15,7 +15,7 @@ from deployments.engine.lease import wake
 from deployments.engine.look import look
 from deployments.engine.world import World
 from deployments.models import Call, Execution, Interrupt
-from deployments.states import CallState
+from steps.states import CallState
 from tests.deployments.simulator.fake_ecs import FakeEcs
 
 LONGEST = timedelta(hours=3)

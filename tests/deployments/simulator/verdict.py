@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from deployments.engine.quota import Limit, limit_of
 from deployments.log import all_lines
 from deployments.models import ActionRun, CheckedItem, Execution, Memory, Slot
-from deployments.states import ActionState
+from steps.states import ActionState
 from tests.deployments.simulator.schedule import Schedule
 
 # A call is paid for before its row is written and before the group's message arrives.

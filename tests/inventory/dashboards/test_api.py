@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from deployments.models import Execution
-from deployments.states import Outcome, Status
+from steps.states import Outcome, Status
 from tests.api.world import CANARY, World
 
 pytestmark = pytest.mark.django_db

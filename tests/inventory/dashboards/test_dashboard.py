@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from deployments.models import Call, Execution, StageExecution
-from deployments.states import CallState, Outcome, Status
 from inventory.dashboards.differences import difference
 from inventory.models.instances import SeenService, ServiceInstance
 from rbac.models import Scope
+from steps.states import CallState, Outcome, Status
 from tests.api.world import World
 from tests.deployments.driving import Drive
 from tests.fixtures.people import make_person

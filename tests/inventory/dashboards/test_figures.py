@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from deployments.models import Execution, Pipeline
-from deployments.states import Outcome, Status
 from inventory.dashboards.figures import failed_or_rolled_back, figures
 from rbac.models import Scope
+from steps.states import Outcome, Status
 
 pytestmark = pytest.mark.django_db
 

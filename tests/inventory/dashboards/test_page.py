@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from deployments.models import Execution
-from deployments.states import Outcome, Status
 from rbac.models import User
+from steps.states import Outcome, Status
 from tests.api.world import World
 
 pytestmark = pytest.mark.django_db

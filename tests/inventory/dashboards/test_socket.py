@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 
 from config.urls import websocket_urlpatterns
 from deployments.models import StageExecution
-from deployments.states import Status
 from inventory.dashboards.watching import looks_of
 from inventory.models.instances import SeenService, ServiceInstance
 from rbac.models import User
+from steps.states import Status
 from tests.api.world import World
 from tests.fixtures.sockets import session_of
 

@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from deployments.models import Execution
-from deployments.states import Status
 from rbac.models import Scope
+from steps.states import Status
 from tests.api.world import World
 from tests.delegates.making import make_delegate, make_instance
 

@@ -15,11 +15,11 @@ from deployments.engine.doors import open_door
 from deployments.engine.parking import group_of
 from deployments.engine.world import World
 from deployments.models import Call, Execution
-from deployments.states import CallState
 from inventory.drift import clusters as drift_clusters
 from inventory.drift import looking
 from inventory.models.instances import SeenService, ServiceInstance, SyncedCluster
 from inventory.sync import clusters, syncing
+from steps.states import CallState
 from tests.deployments.driving import Drive
 from web import clock
 from web.clock import database_now

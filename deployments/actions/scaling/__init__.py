@@ -1,6 +1,0 @@
-"""The actions that keep auto scaling and a deployment from fighting each other (P07, N06)."""
-
-from deployments.actions.scaling.attach import AttachAutoScaling
-from deployments.actions.scaling.suspend import DetachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
-
-__all__ = ["AttachAutoScaling", "DetachAutoScaling", "ResumeAutoScaling", "SuspendAutoScaling"]

@@ -1,0 +1,221 @@
+"""The actions that find, from live traffic, the target groups of a blue/green deployment (N08, R231)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aws.elb_types import LoadBalancer
+from aws.errors import NotFound
+from steps.actions.base import Action, ActionFailed, Rollout, action
+from steps.actions.blue_green.routes import Route, require_forward
+from steps.actions.blue_green.traffic import ListenerPair, Traffic, is_of, live_routes
+from steps.actions.manifests import SERVICE_DEFINITION
+
+NOT_KNOWN_YET = "arn:aws:elasticloadbalancing:::targetgroup/not-known-yet/"
+
+
+def expression_name(number: int) -> str:
+    """What a service definition calls the target group of the first, second, third pair of listeners."""
+    return "targetGroupArn" if number == 1 else f"targetGroupArn{number}"
+
+
+@action
+@dataclass(frozen=True)
+class HoldBlueGreenService(Action):
+    """Queue for the pair of ECS services before anything is read of them: others may be swapping now.
+
+    `pairs` is how many pairs of listeners the step has.
+    """
+
+    pairs: int = 1
+
+    @property
+    def title(self) -> str:
+        return "Wait for the turn of this ECS service"
+
+    def start(self, rollout: Rollout) -> None:
+        if not rollout.supplies.sources(SERVICE_DEFINITION):
+            return
+        # Only the name matters yet, and whether the expression is there at all.
+        unknown = {expression_name(number): f"{NOT_KNOWN_YET}{number}" for number in range(1, self.pairs + 1)}
+        rollout.learn(**unknown)
+        definition = rollout.supplies.load(SERVICE_DEFINITION).value
+        balancers = definition.get("loadBalancers", ())
+        if not any(one.get("targetGroupArn") in unknown.values() for one in balancers):
+            raise ActionFailed(
+                "TARGET_GROUP_EXPRESSION_MISSING",
+                "The service definition names no target group with <+targetGroupArn>. Write "
+                "`targetGroupArn: <+targetGroupArn>` under loadBalancers, with containerName and "
+                "containerPort: a fixed target group would be the one of production every second time.",
+            )
+        rollout.take_slot(definition["serviceName"])
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """The two rules of one pair as a step names them; without a rule ARN the default rule is meant (T13)."""
+
+    load_balancer: str
+    prod_listener: str
+    prod_rule: str
+    stage_listener: str
+    stage_rule: str
+
+
+@action
+@dataclass(frozen=True)
+class FindTargetGroups(Action):
+    """Read where the prod rules and the stage rules send traffic now; found once, never again.
+
+    `pairs` are `Listeners`, as mappings.
+    """
+
+    pairs: list[dict[str, str]]
+
+    @property
+    def title(self) -> str:
+        return "Find the target groups from live traffic"
+
+    def start(self, rollout: Rollout) -> None:
+        traffic = Traffic(tuple(_pair(rollout, Listeners(**one)) for one in self.pairs))
+        _refuse_odd_pairs(traffic)
+        _refuse_live_group(rollout, traffic)
+        rollout.remember("traffic", [pair.to_memory() for pair in traffic.pairs])
+        rollout.learn(
+            **{expression_name(number): pair.stage_group for number, pair in enumerate(traffic.pairs, 1)}
+        )
+        for pair in traffic.pairs:
+            _tell(rollout, pair)
+        if traffic.is_shared:
+            rollout.log(
+                "Prod and Stage Listener Rules forward to the same Target Group: the new version receives "
+                "production traffic as soon as it is healthy, before the swap",
+                "warning",
+            )
+        rollout.log("")
+
+
+def _pair(rollout: Rollout, named: Listeners) -> ListenerPair:
+    balancer = _balancer(rollout, named.load_balancer)
+    prod = _read(rollout, balancer, "Prod", named.prod_listener, named.prod_rule)
+    stage = _read(rollout, balancer, "Stage", named.stage_listener, named.stage_rule)
+    (found,) = rollout.elb.target_groups([stage.first_group])
+    return ListenerPair(
+        prod=prod,
+        stage=stage,
+        stage_group=stage.first_group,
+        port=found.port,
+        has_weights=balancer.type == "application",
+        balancer=balancer.arn,
+    )
+
+
+def _balancer(rollout: Rollout, name: str) -> LoadBalancer:
+    try:
+        return rollout.elb.load_balancer(name)
+    except NotFound as missing:
+        raise ActionFailed(
+            "LOAD_BALANCER_NOT_FOUND",
+            f"There is no load balancer {name} in this region of the connector's account. "
+            "Check loadBalancer and the region of the infrastructure; where the connector goes through a "
+            "delegate, check that the delegate reaches the load balancer.",
+        ) from missing
+
+
+def _read(rollout: Rollout, balancer: LoadBalancer, which: str, listener_arn: str, rule_arn: str) -> Route:
+    try:
+        listener = rollout.elb.listener(listener_arn)
+        if listener.load_balancer != balancer.arn:
+            raise _elsewhere(which, "Listener", listener_arn, balancer.name)
+        if balancer.type != "application":
+            route = Route(listener_arn, listener.port, "", True, [], listener.actions)
+        else:
+            route = _read_rule(rollout, which, listener.port, listener_arn, rule_arn)
+    except NotFound as missing:
+        raise ActionFailed(
+            "LISTENER_NOT_FOUND", f"{missing.sentence} Check the {which} Listener."
+        ) from missing
+    require_forward(route, which)
+    return route
+
+
+def _read_rule(rollout: Rollout, which: str, port: int, listener: str, rule_arn: str) -> Route:
+    if rule_arn and not _is_rule_of(rule_arn, listener):
+        raise _elsewhere(which, "Listener Rule", rule_arn, f"the {which} Listener {listener}")
+    if rule_arn:
+        rule = rollout.elb.rule(rule_arn)
+    else:
+        rule = next(one for one in rollout.elb.rules(listener) if one.is_default)
+    return Route(listener, port, rule.arn, rule.is_default, rule.conditions, rule.actions)
+
+
+def _is_rule_of(rule: str, listener: str) -> bool:
+    return rule.rpartition("/")[0] == listener.replace(":listener/", ":listener-rule/")
+
+
+def _elsewhere(which: str, what: str, arn: str, owner: str) -> ActionFailed:
+    return ActionFailed(
+        "LISTENER_NOT_FOUND",
+        f"The {which} {what} {arn} does not belong to {owner}. Choose one of those that {owner} has.",
+    )
+
+
+def _refuse_odd_pairs(traffic: Traffic) -> None:
+    """One group behind both rules is a way to work; a group that gets a part of production is not (N08)."""
+    prod = traffic.prod_groups
+    hit = next((group for group in traffic.stage_groups if group in prod), "")
+    is_whole = all(pair.is_shared and len(pair.prod.groups) == 1 for pair in traffic.pairs)
+    if hit and not is_whole:
+        raise ActionFailed(
+            "STAGE_RECEIVES_PRODUCTION",
+            f"The first target group of the Stage Listener Rule, {hit}, is one of several that receive "
+            f"production traffic ({', '.join(prod)}). Slipway does not deploy into it: let the stage "
+            "rule forward to a target group of its own.",
+        )
+    routes = [route for _, route in traffic.routes()]
+    twice = next((one for one in routes if routes.count(one) > 1), None)
+    if twice is not None and not traffic.is_shared:
+        raise ActionFailed(
+            "LISTENER_RULE_TWICE",
+            f"Rule {twice.name} of {twice.listener} is named as prod rule and as stage rule. Name two.",
+        )
+
+
+def _refuse_live_group(rollout: Rollout, traffic: Traffic) -> None:
+    """Another rule than these may lead to the group that would be deployed into (N08)."""
+    if traffic.is_shared:
+        return
+    routes = live_routes(rollout, traffic)
+    live = {group: route.words() for route in routes for group in route.groups}
+    _tell_other_rules(rollout, traffic, routes)
+    hit = next((group for group in traffic.stage_groups if group in live), "")
+    if hit:
+        raise ActionFailed(
+            "STAGE_RECEIVES_PRODUCTION",
+            f"The target group of the Stage Listener Rule, {hit}, receives other traffic "
+            f"too: the {live[hit]} forwards to it. Slipway does not deploy into it: let that "
+            "rule forward to the target group of the prod rule, or give it one of its own.",
+        )
+
+
+def _tell_other_rules(rollout: Rollout, traffic: Traffic, routes: Sequence[Route]) -> None:
+    """Name the rules that lead to the old version too, and that no swap of this release moves."""
+    for route in routes:
+        shared = [group for group in route.groups if group in traffic.prod_groups]
+        if shared and not is_of(route, traffic.pairs):
+            rollout.note(
+                f"The {route.words()} of {route.listener} forwards to {', '.join(shared)} too, and this "
+                "release does not move it: it goes on leading to the old version. Add it to moreListeners "
+                "of the step."
+            )
+
+
+def _tell(rollout: Rollout, pair: ListenerPair) -> None:
+    prod, stage = pair.prod, pair.stage
+    rollout.log(f"Prod Listener {prod.listener}: {prod.words()} forwards to {_listed(prod.groups)}")
+    rollout.log(f"Stage Listener {stage.listener}: {stage.words()} forwards to {_listed(stage.groups)}")
+    rollout.log(f"Target Group of the new version: {pair.stage_group}")
+
+
+def _listed(groups: Sequence[Any]) -> str:
+    return ", ".join(str(one) for one in groups)

@@ -1,0 +1,175 @@
+"""What the steps of a blue/green deployment share: which rules, which groups, who receives production."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from aws.elb_types import Listener
+from aws.types import EcsService
+from steps.actions.base import ActionFailed, Earlier, Rollout
+from steps.actions.blue_green.routes import Route, read_route
+
+CREATE = "EcsBlueGreenCreateService"
+
+
+@dataclass(frozen=True)
+class ListenerPair:
+    """Where a prod rule and the stage rule beside it sent traffic when the deployment began.
+
+    `port` is that of `stage_group`, the target group that the new version is registered in.
+    """
+
+    prod: Route
+    stage: Route
+    stage_group: str
+    port: int
+    has_weights: bool
+    balancer: str
+
+    @classmethod
+    def from_memory(cls, kept: Mapping[str, Any]) -> Self:
+        routes = {name: Route.from_memory(kept[name]) for name in ("prod", "stage")}
+        return cls(**{**kept, **routes})
+
+    def to_memory(self) -> dict[str, Any]:
+        kept = {"stage_group": self.stage_group, "port": self.port, "has_weights": self.has_weights}
+        routes = {"prod": self.prod.to_memory(), "stage": self.stage.to_memory()}
+        return {**kept, **routes, "balancer": self.balancer}
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one target group stands behind both rules: then there is nothing to swap (R248)."""
+        return self.stage_group in self.prod.groups
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All pairs of rules that a release swaps together: at least one, the first named by the step itself."""
+
+    pairs: tuple[ListenerPair, ...]
+
+    @property
+    def prod_groups(self) -> list[str]:
+        """The target groups that received production when the deployment began."""
+        return list(dict.fromkeys(group for pair in self.pairs for group in pair.prod.groups))
+
+    @property
+    def stage_groups(self) -> list[str]:
+        """The target groups that the new version is registered in."""
+        return list(dict.fromkeys(pair.stage_group for pair in self.pairs))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there is nothing to swap; the pairs are either all so or none."""
+        return self.pairs[0].is_shared
+
+    @property
+    def prods(self) -> list[ListenerPair]:
+        """The pairs, one for each prod rule."""
+        return list({_key(pair.prod): pair for pair in self.pairs}.values())
+
+    @property
+    def stages(self) -> list[ListenerPair]:
+        """The pairs, one for each stage rule: several prod rules may have one in common."""
+        return list({_key(pair.stage): pair for pair in self.pairs}.values())
+
+    def moves(self) -> Iterator[tuple[str, Route, dict[str, int]]]:
+        """Every rule once, as Prod or Stage, with the groups a swap gives it: production moves first."""
+        yield from (("Prod", pair.prod, {pair.stage_group: 1}) for pair in self.prods)
+        yield from (("Stage", pair.stage, pair.prod.receiving) for pair in self.stages)
+
+    def routes(self) -> list[tuple[str, Route]]:
+        """Every rule once, with what it is."""
+        return [(which, route) for which, route, _ in self.moves()]
+
+
+def _key(route: Route) -> tuple[str, str]:
+    return route.listener, route.rule
+
+
+def traffic_of(rollout: Rollout | Earlier) -> Traffic:
+    """What was remembered of the traffic, by this step or an earlier one."""
+    return Traffic(tuple(ListenerPair.from_memory(one) for one in rollout.recall("traffic")))
+
+
+def groups_of(raw: Mapping[str, Any]) -> list[str]:
+    """The target groups that an ECS service, as AWS shows it, registers its tasks in."""
+    return [one["targetGroupArn"] for one in raw.get("loadBalancers", ()) if one.get("targetGroupArn")]
+
+
+def healthy_count(rollout: Rollout, group: str) -> int:
+    """How many targets of a group are healthy now."""
+    return sum(1 for target in rollout.elb.target_health(group) if target.state == "healthy")
+
+
+def live_groups(rollout: Rollout, traffic: Traffic) -> dict[str, str]:
+    """The groups that any rule of the load balancers but the stage rules feeds, and that rule in words.
+
+    What is not known to be stage is production.
+    """
+    return {group: route.words() for route in live_routes(rollout, traffic) for group in route.groups}
+
+
+def live_routes(rollout: Rollout, traffic: Traffic) -> list[Route]:
+    """Every rule of the load balancers but the stage rules."""
+    stages = {_key(pair.stage) for pair in traffic.pairs} - {_key(pair.prod) for pair in traffic.pairs}
+    return [
+        route
+        for balancer, has_weights in {pair.balancer: pair.has_weights for pair in traffic.pairs}.items()
+        for listener in rollout.elb.listeners(balancer)
+        for route in _routes_of(rollout, listener, has_weights)
+        if _key(route) not in stages
+    ]
+
+
+def is_of(route: Route, pairs: Sequence[ListenerPair]) -> bool:
+    """Whether a rule is the prod rule of one of these pairs."""
+    return _key(route) in {_key(pair.prod) for pair in pairs}
+
+
+def _routes_of(rollout: Rollout, listener: Listener, has_weights: bool) -> list[Route]:
+    if not has_weights:
+        return [Route(listener.arn, listener.port, "", True, [], listener.actions)]
+    return [
+        Route(listener.arn, listener.port, rule.arn, rule.is_default, rule.conditions, rule.actions)
+        for rule in rollout.elb.rules(listener.arn)
+    ]
+
+
+def other_rule_to(rollout: Rollout, service: EcsService) -> str:
+    """The rule, in words, that still leads to a service that the prod rules have left; empty if none does."""
+    traffic = traffic_of(rollout)
+    groups = groups_of(service.raw)
+    if traffic.is_shared or any(
+        set(groups) & set(read_route(rollout, pair.prod).groups) for pair in traffic.prods
+    ):
+        return ""
+    live = live_groups(rollout, traffic)
+    return next((live[group] for group in groups if group in live), "")
+
+
+def refuse_production(rollout: Rollout, service: EcsService, doing: str) -> None:
+    """Stop hard where `service` receives production traffic at this moment (N08).
+
+    With one target group behind both rules only tasks tell: a service without any receives nothing.
+    """
+    traffic = traffic_of(rollout)
+    live = live_groups(rollout, traffic)
+    hit = [group for group in groups_of(service.raw) if group in live]
+    if not hit or (service.running == 0 and service.desired == 0):
+        return
+    if traffic.is_shared and not _would_leave_nothing(rollout, service):
+        return
+    raise ActionFailed(
+        "RECEIVES_PRODUCTION",
+        f"Service {service.name} receives production traffic: the {live[hit[0]]} forwards to {hit[0]}, "
+        f"where its {service.running} tasks are registered. Slipway refuses {doing}. Check which ECS service "
+        "is live, correct the listener rules or the BG_VERSION tags in AWS, and run the pipeline again.",
+    )
+
+
+def _would_leave_nothing(rollout: Rollout, service: EcsService) -> bool:
+    """Whether no other ECS service of these deployments has running tasks."""
+    names: Sequence[str] = [name for name in rollout.recall("pair")["names"] if name != service.name]
+    others = rollout.ecs.describe_services(rollout.cluster, names)
+    return not any(one.is_active and one.running for one in others)

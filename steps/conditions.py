@@ -1,0 +1,319 @@
+"""Conditions such as `<+env.type> == "Production"`: read into values, then asked; no text is ever run."""
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from guards.limits import CONDITION_CHARACTERS, CONDITION_DEPTH
+from steps.expressions import BadExpressionError, value_at
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<path><\+[^<>]*>)
+      | (?P<text>"(?:[^"\\]|\\["\\])*"|'(?:[^'\\]|\\['\\])*')
+      | (?P<number>-?\d{1,18}(?:\.\d{1,18})?)(?![\w.])
+      | (?P<word>\.?[A-Za-z]+)
+      | (?P<sign>==|!=|<=|>=|&&|\|\||[<>!()\[\],])
+    )""",
+    re.VERBOSE,
+)
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_TEXT_TESTS: dict[str, Callable[[str, str], bool]] = {
+    "contains": lambda text, part: part in text,
+    "startsWith": lambda text, part: text.startswith(part),
+    "endsWith": lambda text, part: text.endswith(part),
+}
+_COMPARISONS = ("==", "!=", *_ORDERS, "in", *_TEXT_TESTS)
+_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
+_NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?")
+_SHOWN = 60
+
+
+class BadConditionError(ValueError):
+    """A condition cannot be read; `column` counts from 1."""
+
+    def __init__(self, message: str, column: int) -> None:
+        super().__init__(f"{message} (column {column})")
+        self.message = message
+        self.column = column
+
+
+class UnclearConditionError(ValueError):
+    """A condition has no answer: it names what is not known, or compares what cannot be compared."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition that was read; `paths` is what its expressions name."""
+
+    text: str
+    paths: tuple[str, ...]
+    _root: "_Node" = field(repr=False)
+
+    def holds(self, known: Mapping[str, Any]) -> bool:
+        """Whether it is true of these values. Raises `UnclearConditionError`."""
+        return _truth(self._root.value(known))
+
+
+def read_condition(text: str) -> Condition:
+    """Read a condition. Raises `BadConditionError`."""
+    if len(text) > CONDITION_CHARACTERS:
+        raise BadConditionError(f"A condition may have {CONDITION_CHARACTERS} at most.", 1)
+    reader = _Reader(list(_tokens(text)), len(text) + 1)
+    root = reader.either(0)
+    reader.end()
+    return Condition(text, tuple(dict.fromkeys(reader.paths)), root)
+
+
+# --- what a condition is made of ------------------------------------------------------------------
+
+
+class _Node:
+    def value(self, known: Mapping[str, Any]) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _Literal(_Node):
+    said: Any
+
+    def value(self, known: Mapping[str, Any]) -> Any:
+        return self.said
+
+
+@dataclass(frozen=True)
+class _Path(_Node):
+    path: str
+
+    def value(self, known: Mapping[str, Any]) -> Any:
+        try:
+            return value_at(self.path, known)
+        except BadExpressionError as bad:
+            raise UnclearConditionError(bad.message) from bad
+
+
+@dataclass(frozen=True)
+class _List(_Node):
+    items: tuple[_Node, ...]
+
+    def value(self, known: Mapping[str, Any]) -> Any:
+        return [item.value(known) for item in self.items]
+
+
+@dataclass(frozen=True)
+class _Not(_Node):
+    inner: _Node
+
+    def value(self, known: Mapping[str, Any]) -> Any:
+        return not _truth(self.inner.value(known))
+
+
+@dataclass(frozen=True)
+class _Joined(_Node):
+    """Parts joined by `&&` or `||`; what cannot change the answer is not looked at."""
+
+    is_all: bool
+    parts: tuple[_Node, ...]
+
+    def value(self, known: Mapping[str, Any]) -> Any:
+        truths = (_truth(part.value(known)) for part in self.parts)
+        return all(truths) if self.is_all else any(truths)
+
+
+@dataclass(frozen=True)
+class _Compared(_Node):
+    sign: str
+    left: _Node
+    right: _Node
+
+    def value(self, known: Mapping[str, Any]) -> Any:
+        left, right = self.left.value(known), self.right.value(known)
+        if self.sign in ("==", "!="):
+            return _same(left, right) == (self.sign == "==")
+        if self.sign in _ORDERS:
+            return _ORDERS[self.sign](_number(left, self.sign), _number(right, self.sign))
+        if self.sign == "in":
+            return _is_in(left, right)
+        return _TEXT_TESTS[self.sign](_text(left, self.sign), _text(right, self.sign))
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return bool(value == "true")
+    raise UnclearConditionError(f"{_shown(value)} is neither true nor false: compare it with something.")
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Texts that read as a number or as true are compared as such with one: inputs are often texts."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, bool) and isinstance(other, str):
+            return other == ("true" if one else "false")
+        if _is_number(one) and isinstance(other, str):
+            return bool(_NUMBER.fullmatch(other)) and float(other) == one
+    if isinstance(left, bool) != isinstance(right, bool):
+        return False
+    return bool(left == right)
+
+
+def _is_in(left: Any, right: Any) -> bool:
+    if isinstance(right, list):
+        return any(_same(left, one) for one in right)
+    if isinstance(right, str):
+        return any(_same(left, one.strip()) for one in right.split(","))
+    raise UnclearConditionError(f"{_shown(right)} is not a list: write in ['a', 'b'].")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(value: Any, sign: str) -> float:
+    if _is_number(value):
+        return float(value)
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value)
+    raise UnclearConditionError(f"{_shown(value)} is not a number, and {sign} compares numbers.")
+
+
+def _text(value: Any, sign: str) -> str:
+    if isinstance(value, str) or _is_number(value):
+        return str(value)
+    raise UnclearConditionError(f"{_shown(value)} is not a text, and {sign} looks into texts.")
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:_SHOWN]
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    column: int
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        found = _TOKEN.match(text, at)
+        if found is None:
+            column = at + len(text[at:]) - len(text[at:].lstrip()) + 1
+            raise BadConditionError(f"{text[column - 1 : column + 9]!r} cannot be read.", column)
+        kind = found.lastgroup or ""
+        yield _Token(kind, found[kind], found.start(kind) + 1)
+        at = found.end()
+
+
+class _Reader:
+    """Reads tokens from the loosest binding, `||`, to the tightest."""
+
+    def __init__(self, tokens: list[_Token], end: int) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._end = end
+        self.paths: list[str] = []
+
+    def either(self, depth: int) -> _Node:
+        return self._joined("||", self._both, depth)
+
+    def end(self) -> None:
+        if self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            raise BadConditionError(
+                f"{token.text!r} does not belong here: join two with && or ||.", token.column
+            )
+
+    def _both(self, depth: int) -> _Node:
+        return self._joined("&&", self._one, depth)
+
+    def _joined(self, sign: str, part: Callable[[int], _Node], depth: int) -> _Node:
+        parts = [part(depth)]
+        while self._take(sign):
+            parts.append(part(depth))
+        return parts[0] if len(parts) == 1 else _Joined(sign == "&&", tuple(parts))
+
+    def _one(self, depth: int) -> _Node:
+        turns = 0
+        while self._take("!"):
+            turns += 1
+        found = self._compared(depth)
+        return found if turns == 0 else _Not(found) if turns % 2 else _Not(_Not(found))
+
+    def _compared(self, depth: int) -> _Node:
+        left = self._operand(depth)
+        sign = next((one for one in _COMPARISONS if self._take(one)), None)
+        if sign is not None:
+            return _Compared(sign, left, self._operand(depth))
+        method = next((one for one in _TEXT_TESTS if self._take(f".{one}")), None)
+        if method is None:
+            return left
+        self._expect("(")
+        right = self._operand(depth)
+        self._expect(")")
+        return _Compared(method, left, right)
+
+    def _operand(self, depth: int) -> _Node:
+        if depth > CONDITION_DEPTH:
+            raise BadConditionError(f"A condition may have {CONDITION_DEPTH} at most.", self._column)
+        if self._take("("):
+            inner = self.either(depth + 1)
+            self._expect(")")
+            return inner
+        if self._take("["):
+            return self._list(depth)
+        if self._at == len(self._tokens):
+            raise BadConditionError("A value is missing here.", self._end)
+        self._at += 1
+        return self._single(self._tokens[self._at - 1])
+
+    def _single(self, token: _Token) -> _Node:
+        if token.kind == "path":
+            return self._path(token)
+        if token.kind == "text":
+            return _Literal(re.sub(r"\\(.)", r"\1", token.text[1:-1]))
+        if token.kind == "number":
+            return _Literal(float(token.text) if "." in token.text else int(token.text))
+        if token.text in _WORDS:
+            return _Literal(_WORDS[token.text])
+        raise BadConditionError(
+            f"{token.text!r} is not a value: write texts in quotes, and names as <+path.to.value>.",
+            token.column,
+        )
+
+    def _path(self, token: _Token) -> _Node:
+        path = token.text[2:-1].strip()
+        self.paths.append(path)
+        return _Path(path)
+
+    def _list(self, depth: int) -> _Node:
+        items: list[_Node] = []
+        while not self._take("]"):
+            if items:
+                self._expect(",")
+            items.append(self._operand(depth + 1))
+        return _List(tuple(items))
+
+    @property
+    def _column(self) -> int:
+        return self._tokens[self._at].column if self._at < len(self._tokens) else self._end
+
+    def _take(self, text: str) -> bool:
+        is_next = self._at < len(self._tokens) and self._tokens[self._at].text == text
+        self._at += is_next
+        return is_next
+
+    def _expect(self, text: str) -> None:
+        if not self._take(text):
+            raise BadConditionError(f"{text!r} is missing here.", self._column)

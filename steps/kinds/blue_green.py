@@ -1,0 +1,199 @@
+"""The blue/green deployment, its swap and its rollback (R224-R251)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from guards.limits import DOWNSIZE_DELAY_SECONDS, LISTENER_PAIRS
+from steps.actions.blue_green.create import CreateStageService
+from steps.actions.blue_green.downsize import DownsizeOldService, WaitBeforeDownsizing
+from steps.actions.blue_green.green import RemoveGreenService
+from steps.actions.blue_green.pair import CheckBlueGreenManifests, RememberPair
+from steps.actions.blue_green.scaling import OLD_SERVICE, AttachAutoScalingInSwap, ResumeUnlessSwapped
+from steps.actions.blue_green.steady import WaitForStageService
+from steps.actions.blue_green.swap import LookBeforeSwap, RememberTraffic, SwapTraffic, WaitForHealthyTargets
+from steps.actions.blue_green.tags import CorrectBlueTag, TagStageService, TagSwappedServices
+from steps.actions.blue_green.target_groups import FindTargetGroups, HoldBlueGreenService
+from steps.actions.fail_fast import FailFast
+from steps.actions.manifests import FetchManifests
+from steps.actions.scaling import AttachAutoScaling, DetachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
+from steps.actions.task_definition import RegisterTaskDefinition
+from steps.kinds.base import BadStepError, Plan, step, unit
+
+
+@dataclass(frozen=True)
+class EcsBlueGreenCreateServiceSpec:
+    """Which listeners and rules, and how the stage service comes about (R232).
+
+    Without a rule ARN the listener's default rule is meant (T13). `loadBalancer` is a name or an ARN.
+    `moreListeners` are further pairs that are swapped together, such as those of HTTPS; each has the same
+    five keys, and the load balancer of the step where it names none.
+    """
+
+    loadBalancer: str
+    prodListener: str
+    stageListener: str
+    prodListenerRuleArn: str = ""
+    stageListenerRuleArn: str = ""
+    moreListeners: list[dict[str, Any]] = field(default_factory=list)
+    allowDifferentTargetGroupPort: bool = False
+    sameAsAlreadyRunningInstances: bool = False
+    enableAutoScalingInSwapStep: bool = False
+    updateGreenService: bool = False
+    isTrafficShift: bool = False
+    failFast: FailFast = field(default_factory=FailFast)
+
+    def __post_init__(self) -> None:
+        if self.isTrafficShift is True:
+            raise BadStepError(
+                "EcsBlueGreenCreateService cannot shift traffic by parts; remove isTrafficShift and let "
+                "EcsBlueGreenSwapTargetGroups swap all of it"
+            )
+        if not isinstance(self.moreListeners, list):
+            return  # It is an expression still.
+        if len(self.moreListeners) >= LISTENER_PAIRS:
+            raise BadStepError(
+                f"EcsBlueGreenCreateService swaps at most {LISTENER_PAIRS} pairs of listeners: ECS registers "
+                f"a service in no more; moreListeners has {len(self.moreListeners)} beside the first"
+            )
+        for number, one in enumerate(self.moreListeners, start=1):
+            if problem := _pair_problem(one):
+                raise BadStepError(f"EcsBlueGreenCreateService: moreListeners {number} {problem}")
+
+    @property
+    def is_one_rule(self) -> bool:
+        """Whether production and stage are one and the same rule of one listener (R235)."""
+        prod = (self.prodListener, self.prodListenerRuleArn)
+        return prod == (self.stageListener, self.stageListenerRuleArn)
+
+    @property
+    def pairs(self) -> list[dict[str, str]]:
+        """Every pair of listeners, the step's own first, as the action that reads them takes it."""
+        own = {key: getattr(self, key) for key in _LISTENER_KEYS}
+        named = [own, *({"loadBalancer": self.loadBalancer, **one} for one in self.moreListeners)]
+        return [{to: str(one.get(key, "")) for key, to in _LISTENER_KEYS.items()} for one in named]
+
+
+_LISTENER_KEYS = {
+    "loadBalancer": "load_balancer",
+    "prodListener": "prod_listener",
+    "prodListenerRuleArn": "prod_rule",
+    "stageListener": "stage_listener",
+    "stageListenerRuleArn": "stage_rule",
+}
+
+
+def _pair_problem(one: Any) -> str:
+    """What is wrong with one of the further pairs of listeners; nothing if it is good."""
+    if not isinstance(one, Mapping):
+        return "is not a mapping with prodListener and stageListener"
+    if unknown := sorted(set(one) - set(_LISTENER_KEYS)):
+        return f"has {', '.join(map(repr, unknown))}, and may have {', '.join(_LISTENER_KEYS)}"
+    missing = [key for key in ("prodListener", "stageListener") if not one.get(key)]
+    if missing:
+        return f"lacks {' and '.join(missing)}"
+    wrong = next((key for key, value in one.items() if not isinstance(value, str)), "")
+    return f"has a {wrong} that is no text" if wrong else ""
+
+
+@dataclass(frozen=True)
+class EcsBlueGreenSwapTargetGroupsSpec:
+    """What happens to the old service after the swap (R244)."""
+
+    doNotDownsizeOldService: bool = False
+    downsizeOldServiceDelayInSecs: int = 0
+
+    def __post_init__(self) -> None:
+        delay = self.downsizeOldServiceDelayInSecs
+        if isinstance(delay, int) and not 0 <= delay <= DOWNSIZE_DELAY_SECONDS:
+            raise BadStepError(
+                "downsizeOldServiceDelayInSecs of EcsBlueGreenSwapTargetGroups is from 0 to "
+                f"{DOWNSIZE_DELAY_SECONDS}, not {delay}"
+            )
+
+    @property
+    def seconds_on_purpose(self) -> int:
+        """The delay, unless the old service stays as it is."""
+        return 0 if self.doNotDownsizeOldService else self.downsizeOldServiceDelayInSecs
+
+
+@dataclass(frozen=True)
+class EcsBlueGreenRollbackSpec:
+    """A blue/green rollback has nothing to choose."""
+
+
+@step(
+    "EcsBlueGreenCreateService",
+    title="ECS Blue Green Create Service",
+    spec=EcsBlueGreenCreateServiceSpec,
+    undone_by="EcsBlueGreenRollback",
+    timeout_minutes=30,
+)
+def ecs_blue_green_create_service(spec: EcsBlueGreenCreateServiceSpec) -> Plan:
+    """Start the new version beside the live one, where only the stage listener leads to it."""
+    update = spec.updateGreenService
+    yield unit(
+        "Fetch manifests",
+        HoldBlueGreenService(pairs=len(spec.pairs)),
+        FindTargetGroups(pairs=spec.pairs),
+        FetchManifests(),
+        CheckBlueGreenManifests(may_differ=spec.allowDifferentTargetGroupPort),
+    )
+    yield unit(
+        "Prepare rollback data",
+        RememberPair(scaling_in_swap=spec.enableAutoScalingInSwapStep),
+        CorrectBlueTag(),
+    )
+    yield unit(
+        "Deploy",
+        RegisterTaskDefinition(),
+        *((DetachAutoScaling(of=OLD_SERVICE),) if spec.is_one_rule else ()),
+        SuspendAutoScaling() if update else RemoveGreenService(),
+        CreateStageService(update=update, keep_count=spec.sameAsAlreadyRunningInstances),
+        WaitForStageService(update=update, fail_fast=spec.failFast),
+        TagStageService(update=update),
+        *(() if spec.enableAutoScalingInSwapStep else (AttachAutoScaling(activate=True),)),
+        *((ResumeAutoScaling(),) if update else ()),
+    )
+
+
+@step(
+    "EcsBlueGreenSwapTargetGroups",
+    title="ECS Blue Green Swap Target",
+    spec=EcsBlueGreenSwapTargetGroupsSpec,
+    undone_by="EcsBlueGreenRollback",
+    timeout_minutes=30,
+)
+def ecs_blue_green_swap_target_groups(spec: EcsBlueGreenSwapTargetGroupsSpec) -> Plan:
+    """Send production traffic to the new version, then let the old version's tasks go."""
+    yield unit("Prepare rollback data", RememberTraffic(), WaitForHealthyTargets())
+    # Undone in the reverse order: traffic goes back before the old service's scaling goes on (R216).
+    yield unit(
+        "Swap target groups",
+        DetachAutoScaling(of=OLD_SERVICE),
+        LookBeforeSwap(),
+        SwapTraffic(),
+        ResumeUnlessSwapped(),
+        TagSwappedServices(),
+        AttachAutoScalingInSwap(),
+    )
+    if spec.doNotDownsizeOldService:
+        return
+    delay = spec.downsizeOldServiceDelayInSecs
+    yield unit(
+        "Downsize old service",
+        *((WaitBeforeDownsizing(seconds=delay),) if delay else ()),
+        DownsizeOldService(),
+    )
+
+
+@step(
+    "EcsBlueGreenRollback",
+    title="ECS Blue Green Rollback",
+    spec=EcsBlueGreenRollbackSpec,
+    undoes=("EcsBlueGreenSwapTargetGroups", "EcsBlueGreenCreateService"),
+    timeout_minutes=30,
+)
+def ecs_blue_green_rollback(spec: EcsBlueGreenRollbackSpec) -> Plan:
+    """Where swap and create are undone: the old tasks first, then traffic, then the new tasks."""
+    yield from ()

@@ -1,0 +1,21 @@
+"""The step that deletes an ECS service which a deployment left behind (P05)."""
+
+from dataclasses import dataclass
+
+from steps.actions.clean_up.delete import DeleteLeftover
+from steps.kinds.base import Plan, step, unit
+
+
+@dataclass(frozen=True)
+class EcsCleanUpSpec:
+    """Which ECS service, and which listener and rule lead to versions that are only tried out."""
+
+    service: str
+    stageListener: str = ""
+    stageListenerRuleArn: str = ""
+
+
+@step("EcsCleanUp", title="ECS Clean Up", spec=EcsCleanUpSpec, timeout_minutes=30)
+def ecs_clean_up(spec: EcsCleanUpSpec) -> Plan:
+    """Delete one leftover. It is looked at again first: what receives production traffic stays."""
+    yield unit("Clean up", DeleteLeftover(spec.service, spec.stageListener, spec.stageListenerRuleArn))

@@ -1,0 +1,124 @@
+"""The step that sends an HTTP request and judges its answer."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from guards.addresses import PRIVATE_TOO
+from guards.places import url_problem
+from steps.actions.request import SendRequest
+from steps.conditions import BadConditionError, read_condition
+from steps.expressions import has_expression
+from steps.kinds.base import BadStepError, Plan, about, step, unit
+from steps.kinds.columns import Column
+from steps.variables import VARIABLE, as_text, secrets_named_in
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+SHOWN = 60
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+
+
+@dataclass(frozen=True)
+class HttpSpec:
+    """The request, and what must be true of its answer: `<+httpResponseCode> == 200`.
+
+    An assertion and outputs may name `<+httpResponseCode>`, `<+httpResponseBody>`, and what is in a JSON
+    object as `<+json.path.to.value>`.
+    """
+
+    url: str = field(metadata=about("Such as https://example.com/health; expressions may stand in it."))
+    method: str = field(default="GET", metadata=about("", *METHODS))
+    headers: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about(
+            'A secret is written <+secrets.getValue("account.token")>.',
+            columns=(Column("key", is_needed=True), Column("value")),
+        ),
+    )
+    requestBody: str = ""
+    assertion: str = field(
+        default="",
+        metadata=about(
+            "What must be true of the answer, such as <+httpResponseCode> == 200 && <+json.state> == "
+            '"green". Without one, anything from 400 on is a failure.'
+        ),
+    )
+    inputVariables: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about("Not needed: write expressions where they belong.", is_rare=True),
+    )
+    outputVariables: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about(
+            "What later steps can name, such as <+json.build.number> of a JSON answer.",
+            columns=(Column("name", is_needed=True), Column("value")),
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        if problem := next(self._problems(), ""):
+            raise BadStepError(f"Http: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        if not has_expression(self.url) and (problem := url_problem(self.url, PRIVATE_TOO)):
+            yield f"url: {problem}"
+        if self.method.upper() not in METHODS:
+            yield f"method is one of {', '.join(METHODS)}, not {self.method[:SHOWN]!r}"
+        yield from (problem for one in self.headers if (problem := _header_problem(one)))
+        if self.inputVariables:
+            yield "inputVariables are not needed: write the expressions into url, headers or requestBody"
+        if any(
+            not isinstance(one, Mapping) or not VARIABLE.match(str(one.get("name", "")))
+            for one in self.outputVariables
+        ):
+            yield "each output variable has a name of letters, digits and _, and a value"
+        yield from _assertion_problems(self.assertion)
+
+    @property
+    def secret_references(self) -> tuple[str, ...]:
+        """The secrets that the request carries."""
+        return tuple(dict.fromkeys(secrets_named_in(*(str(one.get("value", "")) for one in self.headers))))
+
+
+def _header_problem(one: Any) -> str:
+    if not isinstance(one, Mapping) or not set(one) <= {"key", "value"} or not one.get("key"):
+        return "each header has key and value"
+    key = str(one["key"])
+    if not _HEADER.fullmatch(key):
+        return f"{key[:SHOWN]!r} is not the name of a header"
+    return ""
+
+
+def _assertion_problems(text: str) -> Iterator[str]:
+    try:
+        if text:
+            read_condition(text)
+    except BadConditionError as bad:
+        yield f"assertion: {bad}"
+
+
+@step(
+    "Http",
+    title="HTTP request",
+    spec=HttpSpec,
+    timeout_minutes=5,
+    scripts=("url", "headers", "requestBody", "assertion", "outputVariables"),
+    secrets=("headers.*.value",),
+    goes_to_delegates=True,
+    starter={"url": "https://example.com/", "method": "GET", "assertion": "<+httpResponseCode> == 200"},
+)
+def http(spec: HttpSpec) -> Plan:
+    """Send the request once. What no answer came to is not sent again unless it only asks."""
+    yield unit(
+        "Request",
+        SendRequest(
+            spec.url,
+            spec.method.upper(),
+            [[str(one["key"]), as_text(one.get("value", ""))] for one in spec.headers],
+            spec.requestBody,
+            spec.assertion,
+            [[str(one["name"]), as_text(one.get("value", ""))] for one in spec.outputVariables],
+        ),
+    )

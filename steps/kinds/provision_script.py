@@ -1,0 +1,84 @@
+"""The step that makes infrastructure by a script of people's own (R186)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from steps.actions.provision_script import RunProvisionerScript
+from steps.expressions import is_path
+from steps.kinds.base import BadStepError, Plan, about, step, unit
+from steps.kinds.scripted import SECRETS, SHELLS, VARIABLE_TYPES, Scripted, variable_columns
+
+# R189, with the names that the reference maps to region and cluster.
+MAKE_CLUSTER = """\
+# An example: a cluster of its own. The delegate needs the AWS CLI.
+# Write what the infrastructure needs as JSON: cluster_name is known as provisioner.cluster_name then.
+region="us-east-1"
+cluster="my-cluster"
+aws ecs create-cluster --cluster-name "$cluster" --region "$region"
+printf '{"region_name": "%s", "cluster_name": "%s"}' "$region" "$cluster" > "$PROVISIONER_OUTPUT_PATH"
+"""
+
+
+@dataclass(frozen=True)
+class ShellScriptProvisionSpec(Scripted):
+    """The script, what it sees as its environment, and which of the outputs that it writes are secrets.
+
+    The script stands in `script`, or under `source.spec.script` with `source.type: Inline`.
+    """
+
+    shell: str = field(default="Bash", metadata=about("", *SHELLS))
+    script: str = field(
+        default="",
+        metadata=about(
+            "Runs at a delegate and writes a JSON object to the file $PROVISIONER_OUTPUT_PATH: its keys are "
+            "outputs, <+provisioner.NAME>. Run again, it should find what it has made. An expression becomes "
+            "a variable: write it within double quotes."
+        ),
+    )
+    source: dict[str, Any] = field(
+        default_factory=dict,
+        metadata=about("Instead of script: type: Inline, spec: {script: …}.", is_rare=True),
+    )
+    environmentVariables: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about(
+            "What the script finds in its environment. Of a Secret the value is its identifier, such as "
+            "account.token.",
+            columns=variable_columns(*VARIABLE_TYPES),
+        ),
+    )
+    secretOutputs: list[str] = field(
+        default_factory=list,
+        metadata=about("The outputs that are secrets: nobody sees what they come to.", is_rare=True),
+    )
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        if problem := next(self._problems(), ""):
+            raise BadStepError(f"ShellScriptProvision: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        yield from self.script_problems()
+        for one in self.secretOutputs:
+            if not isinstance(one, str) or not is_path(one) or "." in one:
+                yield f"secretOutputs: {one!r} is no name of an output"
+
+
+@step(
+    "ShellScriptProvision",
+    title="Shell Script Provision",
+    spec=ShellScriptProvisionSpec,
+    timeout_minutes=30,
+    scripts=("script", "source", "environmentVariables"),
+    secrets=SECRETS,
+    goes_to_delegates=True,
+    starter={"shell": "Bash", "script": MAKE_CLUSTER},
+    provisions=True,
+)
+def shell_script_provision(spec: ShellScriptProvisionSpec) -> Plan:
+    """Run the script in a folder of its own and hand on what it writes to $PROVISIONER_OUTPUT_PATH."""
+    yield unit(
+        "Provision",
+        RunProvisionerScript(spec.text, spec.interpreter, spec.variables, list(spec.secretOutputs)),
+    )

@@ -1,0 +1,64 @@
+"""The rolling deployment and its rollback (R190-R217)."""
+
+from dataclasses import dataclass, field
+
+from steps.actions.after_blue_green import TAKEN_OVER, TakeOverFromPair
+from steps.actions.fail_fast import FailFast
+from steps.actions.manifests import FetchManifests
+from steps.actions.scaling import AttachAutoScaling, DetachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
+from steps.actions.service import CreateOrUpdateService, RememberService
+from steps.actions.service_tags import TagService
+from steps.actions.steady_state import WaitForSteadyState
+from steps.actions.task_definition import RegisterTaskDefinition
+from steps.kinds.base import Plan, step, unit
+
+
+@dataclass(frozen=True)
+class EcsRollingDeploySpec:
+    """What a pipeline may say of a rolling deployment (R208, R209)."""
+
+    forceNewDeployment: bool | None = None
+    sameAsAlreadyRunningInstances: bool = False
+    failFast: FailFast = field(default_factory=FailFast)
+
+
+@dataclass(frozen=True)
+class EcsRollingRollbackSpec:
+    """A rolling rollback has nothing to choose."""
+
+
+@step(
+    "EcsRollingDeploy",
+    title="ECS Rolling Deploy",
+    spec=EcsRollingDeploySpec,
+    undone_by="EcsRollingRollback",
+    timeout_minutes=30,
+)
+def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
+    """Replace the ECS service's tasks with the new version, as fast as its percentages allow."""
+    yield unit("Fetch manifests", FetchManifests())
+    yield unit("Prepare rollback data", RememberService())
+    yield unit(
+        "Deploy",
+        RegisterTaskDefinition(compares=True),
+        SuspendAutoScaling(),
+        CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
+        TagService(),
+        WaitForSteadyState(fail_fast=spec.failFast),
+        DetachAutoScaling(of=TAKEN_OVER),
+        TakeOverFromPair(),
+        AttachAutoScaling(),
+        ResumeAutoScaling(),
+    )
+
+
+@step(
+    "EcsRollingRollback",
+    title="ECS Rolling Rollback",
+    spec=EcsRollingRollbackSpec,
+    undoes=("EcsRollingDeploy",),
+    timeout_minutes=30,
+)
+def ecs_rolling_rollback(spec: EcsRollingRollbackSpec) -> Plan:
+    """The place where the undos of a rolling deployment run, newest first; it has no actions of its own."""
+    yield from ()

@@ -1,0 +1,57 @@
+"""Running ECS tasks that end by themselves, such as a migration or a batch job (R252-R255)."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from steps.actions.manifests import TASK_DEFINITION
+from steps.actions.run_task import (
+    FetchRunTask,
+    FindLeftTasks,
+    RegisterTaskToRun,
+    RunTasks,
+    StopEarlierTasks,
+    StopLeftTasks,
+    WaitForTasks,
+)
+from steps.actions.run_task.fetch import RUN_TASK_REQUEST
+from steps.kinds.base import BadStepError, Plan, step, unit
+
+
+@dataclass(frozen=True)
+class EcsRunTaskSpec:
+    """What to run: a task definition of the step's own or the ARN of a registered one, and the request.
+
+    `skipSteadyStateCheck` true: the tasks are started and nobody waits for them (T03).
+    """
+
+    runTaskRequestDefinition: dict[str, Any]
+    taskDefinition: dict[str, Any] = field(default_factory=dict)
+    taskDefinitionArn: str = ""
+    skipSteadyStateCheck: bool = False
+
+    def __post_init__(self) -> None:
+        """Exactly one of the two ways to name a task definition; raises `BadStepError`."""
+        if bool(self.taskDefinition) == bool(self.taskDefinitionArn):
+            raise BadStepError("EcsRunTask needs either taskDefinition or taskDefinitionArn under spec")
+
+
+@step(
+    "EcsRunTask",
+    title="ECS Run Task",
+    spec=EcsRunTaskSpec,
+    timeout_minutes=30,
+    manifests={"taskDefinition": TASK_DEFINITION, "runTaskRequestDefinition": RUN_TASK_REQUEST},
+)
+def ecs_run_task(spec: EcsRunTaskSpec) -> Plan:
+    """Run the tasks, follow them to their end, and leave none behind however the step ends."""
+    arn = spec.taskDefinitionArn
+    yield unit("Fetch manifests", FetchRunTask(definition_arn=arn))
+    yield unit(
+        "Run task",
+        StopEarlierTasks(),
+        *(() if arn else (RegisterTaskToRun(),)),
+        RunTasks(hands_over=spec.skipSteadyStateCheck),
+        *(() if spec.skipSteadyStateCheck else (WaitForTasks(),)),
+        FindLeftTasks(),
+        StopLeftTasks(registered=not arn),
+    )

@@ -1,0 +1,260 @@
+"""The steps that provision with Terraform or Terragrunt: plan, apply, destroy, rollback (R186, R187)."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from guards.limits import NAME_CHARACTERS, SPEC_BYTES
+from steps.actions.terraform import ApplyTerraform, DestroyTerraform, PlanTerraform
+from steps.actions.terraform.base import FROM_APPLY, FROM_PLAN, INLINE
+from steps.actions.terraform.configuration import CONFIGURATION, TERRAFORM, TERRAGRUNT, TITLES, Asked, listed
+from steps.expressions import has_expression
+from steps.kinds.base import BadStepError, Plan, about, step, unit
+from steps.kinds.columns import Column
+from steps.variables import SECRET, TEXT, secrets_named_in, variable_problem
+
+_TYPES: tuple[str, ...] = (TEXT, "Number", SECRET)
+_VARIABLE = (
+    Column("name", is_needed=True),
+    Column("type", "choice", choices=_TYPES, default=TEXT),
+    Column("value"),
+)
+_SCRIPTS = ("variables", "environmentVariables", "varFileContent", "backendConfig")
+_IDENTIFIER = (
+    "Names what is made, in this scope: an apply, its rollback and a later destroy mean the same by it."
+)
+_FILES = (
+    "The configuration: several files or folders. It must name a backend other than local, for no delegate "
+    "keeps a state."
+)
+_FOLDER = (
+    "The folder among those files to run in; where nothing is said, the highest that holds a configuration."
+)
+_VARIABLES = (
+    "The variables of the configuration. Of a Secret the value is its identifier, such as account.token."
+)
+_ENVIRONMENT = "What the program and its providers find in their environment, such as credentials."
+_VAR_FILE = "The text of a variable file: name = value in each line. No secrets: they go among variables."
+_VAR_FILES = "Variable files among the files of the configuration, such as env/dev.tfvars."
+_BACKEND = 'Settings of the backend: name = "value" in each line. No secrets: they go into the environment.'
+STARTER = {
+    "provisionerIdentifier": "infrastructure",
+    "configFiles": {
+        "type": "Inline",
+        "spec": {
+            "content": 'terraform {\n  backend "s3" {}\n}\n\nvariable "name" {}\n\n'
+            'output "cluster_name" {\n  value = var.name\n}\n'
+        },
+    },
+    "variables": [{"name": "name", "type": TEXT, "value": "<+env.identifier>-cluster"}],
+    "backendConfig": 'bucket = "my-states"\nkey    = "<+env.identifier>"\nregion = "eu-west-1"\n',
+}
+
+
+_INLINE_ONLY: tuple[str, ...] = (INLINE,)
+
+
+@dataclass(frozen=True)
+class _Configured:
+    """What the steps share: whose infrastructure, and by which configuration."""
+
+    # Without annotations, so that they are no fields of a step.
+    type = ""
+    ways = _INLINE_ONLY
+
+    provisionerIdentifier: str = field(metadata=about(_IDENTIFIER))
+    configFiles: dict[str, Any] = field(default_factory=dict, metadata=about(_FILES))
+    folderPath: str = field(default="", metadata=about(_FOLDER))
+    workspace: str = field(default="", metadata=about("Made where it is not there yet.", is_rare=True))
+    variables: list[dict[str, Any]] = field(
+        default_factory=list, metadata=about(_VARIABLES, columns=_VARIABLE)
+    )
+    varFiles: list[str] = field(default_factory=list, metadata=about(_VAR_FILES, is_rare=True))
+    varFileContent: str = field(default="", metadata=about(_VAR_FILE, is_rare=True))
+    backendConfig: str = field(default="", metadata=about(_BACKEND))
+    environmentVariables: list[dict[str, Any]] = field(
+        default_factory=list, metadata=about(_ENVIRONMENT, columns=_VARIABLE)
+    )
+    targets: list[str] = field(
+        default_factory=list,
+        metadata=about("Only these resources, such as aws_ecs_cluster.main.", is_rare=True),
+    )
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        if problem := next(self._problems(), ""):
+            raise BadStepError(f"{self.type}: {problem}")
+
+    @property
+    def way(self) -> str:
+        """Where the configuration comes from."""
+        return INLINE
+
+    def _problems(self) -> Iterator[str]:
+        if not 0 < len(self.provisionerIdentifier) <= NAME_CHARACTERS:
+            yield f"provisionerIdentifier has 1 to {NAME_CHARACTERS}"
+        if self.way not in self.ways and not has_expression(self.way):
+            yield f"configuration is one of {', '.join(self.ways)}, not {self.way!r}"
+        if self.way == INLINE and not self.configFiles:
+            yield "it needs configFiles under spec: a store, and the files in it"
+        if self.way != INLINE and (said := [name for name in _OWN if getattr(self, name)]):
+            yield f"with {self.way} it takes everything from there: remove {', '.join(said)}"
+        yield from self._problems_of_lists()
+        yield from self._problems_of_texts()
+
+    def _problems_of_lists(self) -> Iterator[str]:
+        for what, variables in (
+            ("variable", self.variables),
+            ("environment variable", self.environmentVariables),
+        ):
+            if found := variable_problem(variables, what, _TYPES):
+                yield found
+        for name in ("targets", "varFiles"):
+            said = getattr(self, name)
+            if not all(isinstance(one, str) and one and not one.startswith("-") for one in said):
+                yield f"{name} is a list of texts, none of which begins with a dash"
+
+    def _problems_of_texts(self) -> Iterator[str]:
+        for name in ("varFileContent", "backendConfig"):
+            if secrets_named_in(getattr(self, name)):
+                yield f"{name} is written into a file: give secrets as variables, or in environmentVariables"
+            if len(getattr(self, name).encode()) > SPEC_BYTES:
+                yield f"{name} is larger than {SPEC_BYTES}"
+
+    @property
+    def secret_references(self) -> tuple[str, ...]:
+        """The secrets that the program gets."""
+        given = [*self.variables, *self.environmentVariables]
+        own = [str(one.get("value", "")) for one in given if one.get("type") == SECRET]
+        return tuple(dict.fromkeys([*own, *secrets_named_in(*(str(one.get("value", "")) for one in given))]))
+
+    def asked(self) -> dict[str, Any]:
+        """What the action keeps of it."""
+        return asdict(
+            Asked(
+                self.folderPath,
+                self.workspace,
+                listed(self.variables, TEXT),
+                listed(self.environmentVariables, TEXT),
+                self.varFiles,
+                self.varFileContent,
+                self.backendConfig,
+                self.targets,
+            )
+        )
+
+
+_OWN = tuple(name for name in _Configured.__dataclass_fields__ if name != "provisionerIdentifier")
+
+
+def _enter(program: str) -> None:
+    """Register the four steps of one program."""
+    title = TITLES[program]
+    name = title
+
+    @dataclass(frozen=True)
+    class PlanSpec(_Configured):
+        """What to plan: to apply the configuration, or to destroy what it made."""
+
+        type = f"{name}Plan"
+        command: str = field(default="Apply", metadata=about("What the plan is for.", "Apply", "Destroy"))
+
+    @dataclass(frozen=True)
+    class ApplySpec(_Configured):
+        """What to apply: a configuration, or the plan that an earlier step made."""
+
+        type = f"{name}Apply"
+        ways = (INLINE, FROM_PLAN)
+        configuration: str = field(
+            default=INLINE,
+            metadata=about(
+                "InheritFromPlan applies what was planned, and approved, before.", INLINE, FROM_PLAN
+            ),
+        )
+
+        @property
+        def way(self) -> str:
+            return self.configuration
+
+    @dataclass(frozen=True)
+    class DestroySpec(_Configured):
+        """What to destroy: all that a configuration made, by itself, by a plan, or as it was applied last."""
+
+        type = f"{name}Destroy"
+        ways = (INLINE, FROM_PLAN, FROM_APPLY)
+        configuration: str = field(
+            default=INLINE,
+            metadata=about(
+                "InheritFromApply takes what was applied last, InheritFromPlan a plan to destroy.",
+                INLINE,
+                FROM_PLAN,
+                FROM_APPLY,
+            ),
+        )
+
+        @property
+        def way(self) -> str:
+            return self.configuration
+
+    shared: dict[str, Any] = {
+        "manifests": {"configFiles": CONFIGURATION},
+        "scripts": _SCRIPTS,
+        "secrets": ("variables.*.value", "environmentVariables.*.value"),
+        "goes_to_delegates": True,
+    }
+
+    @step(f"{name}Plan", title=f"{title} Plan", spec=PlanSpec, starter=STARTER, **shared)
+    def plan(spec: PlanSpec) -> Plan:
+        """Show what an apply would do, and keep the plan for a step that applies it."""
+        destroys = spec.command == "Destroy"
+        yield unit(
+            "Plan",
+            PlanTerraform(spec.provisionerIdentifier, program, INLINE, spec.asked(), destroys=destroys),
+        )
+
+    @step(
+        f"{name}Apply",
+        title=f"{title} Apply",
+        spec=ApplySpec,
+        starter=STARTER,
+        undone_by=f"{name}Rollback",
+        provisions=True,
+        **shared,
+    )
+    def apply(spec: ApplySpec) -> Plan:
+        """Make the infrastructure as the configuration says; its outputs are those of the step."""
+        yield unit(
+            "Apply", ApplyTerraform(spec.provisionerIdentifier, program, spec.configuration, spec.asked())
+        )
+
+    @step(f"{name}Destroy", title=f"{title} Destroy", spec=DestroySpec, starter=STARTER, **shared)
+    def destroy(spec: DestroySpec) -> Plan:
+        """Destroy all that the configuration has made."""
+        yield unit(
+            "Destroy", DestroyTerraform(spec.provisionerIdentifier, program, spec.configuration, spec.asked())
+        )
+
+    @step(
+        f"{name}Rollback",
+        title=f"{title} Rollback",
+        spec=RollbackSpec,
+        undoes=(f"{name}Apply",),
+        goes_to_delegates=True,
+    )
+    def rollback(spec: RollbackSpec) -> Plan:
+        """Apply what was applied before, or destroy what was made where there was nothing."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class RollbackSpec:
+    """It undoes the applies of its stage by the same program, the newest first."""
+
+    provisionerIdentifier: str = field(
+        default="",
+        metadata=about("Only what was applied under this name; without it every apply.", is_rare=True),
+    )
+
+
+for _program in (TERRAFORM, TERRAGRUNT):
+    _enter(_program)

@@ -1,0 +1,273 @@
+"""The steps that let Terraform Cloud run Terraform in a workspace (R186)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from steps.actions.base import Action
+from steps.actions.terraform_cloud.confirm import ConfirmTerraformCloudRun
+from steps.actions.terraform_cloud.create import CreateTerraformCloudRun
+from steps.actions.terraform_cloud.end import EndTerraformCloudRun
+from steps.actions.terraform_cloud.outputs import ReadTerraformCloudOutputs
+from steps.actions.terraform_cloud.override import OverrideTerraformCloudPolicies
+from steps.actions.terraform_cloud.pick import STEP, PickTerraformCloudRun
+from steps.expressions import has_expression
+from steps.kinds.base import BadStepError, Plan, about, step, unit
+from steps.kinds.columns import Column
+from steps.variables import SECRET, TEXT, as_text, secret_in, secrets_named_in, variable_problem
+
+ROLLBACK = "TerraformCloudRollback"
+REFRESH, PLAN_ONLY, APPLY_ALL, DESTROY_ALL, PLAN, APPLY = RUN_TYPES = (
+    "RefreshState",
+    "PlanOnly",
+    "PlanAndApply",
+    "PlanAndDestroy",
+    "Plan",
+    "Apply",
+)
+HCL = "Hcl"
+TYPES = (TEXT, SECRET, HCL)
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,90}\Z")
+_CONNECTOR = re.compile(r"(?:account\.|org\.)?[A-Za-z_][\w$-]{0,127}\Z", re.ASCII)
+_TARGET = re.compile(r"[^\x00-\x1f\"]{1,300}\Z")
+_VERSION = re.compile(r"[\w.+-]{0,40}\Z", re.ASCII)
+MOST_MESSAGE = 300
+
+
+@dataclass(frozen=True)
+class TerraformCloudRunSpec:
+    """Which workspace, and what its run is to do.
+
+    The fields may stand below `spec` as well, beside `runType`.
+    """
+
+    runType: str = field(
+        default=APPLY_ALL,
+        metadata=about(
+            "PlanOnly changes nothing. Plan leaves the run for a later step of type Apply.", *RUN_TYPES
+        ),
+    )
+    connectorRef: str = field(
+        default="", metadata=about("The connector to Terraform Cloud: name, org.name or account.name.")
+    )
+    organization: str = field(default="", metadata=about("Its name in Terraform Cloud."))
+    workspace: str = field(default="", metadata=about("Its name, or its id, which begins with ws-."))
+    runMessage: str = field(default="", metadata=about("What the run is for, as its page there shows it."))
+    planType: str = field(
+        default="Apply", metadata=about("What PlanOnly and Plan are a plan of.", "Apply", "Destroy")
+    )
+    variables: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=about(
+            "Of this run alone. Of a Secret the value is its identifier, such as account.token; of Hcl an "
+            'expression, such as ["a", "b"].',
+            columns=(
+                Column("name", is_needed=True),
+                Column("type", "choice", choices=TYPES, default=TEXT),
+                Column("value"),
+            ),
+        ),
+    )
+    targets: list[str] = field(
+        default_factory=list, metadata=about("Only these resources, such as aws_ecs_cluster.main.")
+    )
+    discardPendingRuns: bool = field(
+        default=False, metadata=about("Discard runs of the workspace that wait for somebody's confirmation.")
+    )
+    overridePolicies: bool = field(
+        default=False, metadata=about("Override soft mandatory policies that the run breaks.")
+    )
+    provisionerIdentifier: str = field(
+        default="", metadata=about("A name by which a step of type Apply finds its plan.")
+    )
+    runId: str = field(
+        default="",
+        metadata=about("Of Apply: the run, such as <+steps.plan.output.runId>. Empty: the last plan's."),
+    )
+    terraformVersion: str = field(default="", metadata=about("Of PlanOnly alone.", is_rare=True))
+    exportTerraformPlanJson: bool = field(default=False, metadata=about("", is_rare=True))
+    spec: dict[str, Any] = field(
+        default_factory=dict, metadata=about("Instead of the fields beside it.", is_rare=True)
+    )
+
+    def __post_init__(self) -> None:
+        """Raises `BadStepError`."""
+        if problem := next(self._problems(), ""):
+            raise BadStepError(f"{STEP}: {problem}")
+
+    @property
+    def whole(self) -> "TerraformCloudRunSpec":
+        """The same with the fields that stand below `spec` beside the others."""
+        return replace(self, **{"spec": {}, **self.spec}) if self.spec else self
+
+    def _problems(self) -> Iterator[str]:
+        if self.spec:
+            yield from self._nested_problems()
+            return
+        if self.runType not in RUN_TYPES:
+            yield f"runType is one of {', '.join(RUN_TYPES)}, not {self.runType[:60]!r}"
+        if self.planType not in ("Apply", "Destroy"):
+            yield f"planType is Apply or Destroy, not {self.planType[:60]!r}"
+        yield from self._place_problems()
+        yield from self._run_problems()
+
+    def _run_problems(self) -> Iterator[str]:
+        if problem := variable_problem(self.variables, "variable", TYPES):
+            yield problem
+        if any(not isinstance(one, str) or not _TARGET.match(one) for one in self.targets):
+            yield "targets is a list of addresses of resources, such as aws_ecs_cluster.main"
+        if len(self.runMessage) > MOST_MESSAGE:
+            yield f"runMessage has {MOST_MESSAGE} characters at most"
+        if self.terraformVersion and self.runType != PLAN_ONLY:
+            yield "terraformVersion can be chosen for PlanOnly alone: others use the workspace's"
+        if not _VERSION.match(self.terraformVersion) and not has_expression(self.terraformVersion):
+            yield "terraformVersion is a version such as 1.11.0"
+
+    def _nested_problems(self) -> Iterator[str]:
+        known = {one.name for one in fields(self)} - {"spec"}
+        for name, value in self.spec.items():
+            if name not in known:
+                yield f"spec has no field {name}; it has {', '.join(sorted(known))}"
+                return
+            wanted = type(getattr(self, name))
+            if not isinstance(value, wanted) and not (isinstance(value, str) and has_expression(value)):
+                yield f"{name} under spec is of the wrong type"
+                return
+        if self.whole.spec:
+            yield "spec stands below spec"
+
+    def _place_problems(self) -> Iterator[str]:
+        if not self.connectorRef:
+            yield "it needs connectorRef, a connector to Terraform Cloud"
+        elif not _CONNECTOR.match(self.connectorRef):
+            # Who may use it is asked when the pipeline is saved and run, so that it has to be known then.
+            yield f"connectorRef is no reference of a connector: {self.connectorRef[:60]!r}"
+        if self.runType == APPLY:
+            return
+        if not self.workspace:
+            yield "it needs workspace, its name or its id"
+        if (
+            not self.organization
+            and not self.workspace.startswith("ws-")
+            and not has_expression(self.workspace)
+        ):
+            yield "it needs organization, unless workspace is an id"
+        for name in ("organization", "workspace", "runId"):
+            value = getattr(self, name)
+            if value and not has_expression(value) and not _NAME.match(value):
+                yield f"{name} has letters, digits, - and _, not {value[:60]!r}"
+
+    @property
+    def secret_references(self) -> tuple[str, ...]:
+        """The secrets that are variables of the run."""
+        listed = self.whole.variables
+        values = [(one.get("type"), as_text(one.get("value", ""))) for one in listed]
+        own = [value for kind, value in values if kind == SECRET and not secret_in(value)]
+        return tuple(dict.fromkeys([*own, *secrets_named_in(*(value for _, value in values))]))
+
+    @property
+    def connector_references(self) -> tuple[tuple[str, str], ...]:
+        """The connector that the step uses, with the kind that it must be of."""
+        return ((self.whole.connectorRef, "TerraformCloud"),)
+
+
+@dataclass(frozen=True)
+class TerraformCloudRollbackSpec:
+    """What is put back is what the steps of the stage have done."""
+
+    provisionerIdentifier: str = field(default="", metadata=about("", is_rare=True))
+    runMessage: str = field(default="", metadata=about("", is_rare=True))
+    discardPendingRuns: bool = field(default=False, metadata=about("", is_rare=True))
+    overridePolicies: bool = field(default=False, metadata=about("", is_rare=True))
+    spec: dict[str, Any] = field(default_factory=dict, metadata=about("", is_rare=True))
+
+
+@step(
+    STEP,
+    title="Terraform Cloud Run",
+    spec=TerraformCloudRunSpec,
+    undone_by=ROLLBACK,
+    timeout_minutes=60,
+    # Secrets that variables name go their own way, to Terraform Cloud alone.
+    scripts=("variables", "spec"),
+    secrets=("variables.*.value",),
+    starter={
+        "runType": APPLY_ALL,
+        "connectorRef": "terraform",
+        "organization": "acme",
+        "workspace": "network",
+    },
+    provisions=True,
+)
+def terraform_cloud_run(spec: TerraformCloudRunSpec) -> Plan:
+    """Plan in the workspace, and apply what was planned; the outputs of its state are those of the step."""
+    said = spec.whole
+    connector = said.connectorRef
+    if said.runType == APPLY:
+        yield unit("Plan", PickTerraformCloudRun(connector, said.runId, said.provisionerIdentifier))
+    else:
+        yield unit("Plan", *_planning(said))
+    if said.runType in (APPLY_ALL, DESTROY_ALL, REFRESH, APPLY):
+        yield unit("Apply", ConfirmTerraformCloudRun(connector))
+    if said.runType in (APPLY_ALL, REFRESH, APPLY):
+        yield unit("Outputs", ReadTerraformCloudOutputs(connector))
+    yield unit("End", EndTerraformCloudRun(connector, keeps=said.runType == PLAN))
+
+
+@step(
+    ROLLBACK,
+    title="Terraform Cloud Rollback",
+    spec=TerraformCloudRollbackSpec,
+    undoes=(STEP,),
+    timeout_minutes=60,
+    provisions=True,
+)
+def terraform_cloud_rollback(spec: TerraformCloudRollbackSpec) -> Plan:
+    """Apply again what was applied before, or destroy what the run made where there was nothing."""
+    yield from ()
+
+
+def _planning(said: TerraformCloudRunSpec) -> Iterator[Action]:
+    texts, hcl, secrets = _variables(said.variables)
+    is_open = said.runType in (PLAN_ONLY, PLAN) and said.planType == "Destroy"
+    yield CreateTerraformCloudRun(
+        said.connectorRef,
+        said.organization,
+        said.workspace,
+        said.runMessage,
+        is_destroy=said.runType == DESTROY_ALL or is_open,
+        plan_only=said.runType == PLAN_ONLY,
+        refresh_only=said.runType == REFRESH,
+        discards_pending=said.discardPendingRuns,
+        overrides_policies=said.overridePolicies,
+        targets=list(said.targets),
+        texts=texts,
+        hcl=hcl,
+        secrets=secrets,
+        terraform_version=said.terraformVersion,
+        provisioner=said.provisionerIdentifier,
+    )
+    if said.overridePolicies and said.runType != PLAN_ONLY:
+        yield OverrideTerraformCloudPolicies(said.connectorRef)
+
+
+def _variables(
+    listed: list[Mapping[str, Any]] | list[dict[str, Any]],
+) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Texts, expressions of HCL, and references of secrets, each by name."""
+    texts: dict[str, str] = {}
+    hcl: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    for one in listed:
+        name, kind, value = str(one["name"]), one.get("type", TEXT), one.get("value", "")
+        text = as_text(value)
+        if reference := secret_in(text):
+            secrets[name] = reference
+        elif kind == SECRET:
+            secrets[name] = text
+        elif kind == HCL or not isinstance(value, str):
+            hcl[name] = text
+        else:
+            texts[name] = text
+    return texts, hcl, secrets
