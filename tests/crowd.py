@@ -35,7 +35,7 @@ from rbac.models import User, UserGroup
 from tests.api.world import World
 from tests.routes import newest
 
-OURS = ("rbac", "connectors", "notifications", "delegates", "deployments", "instances", "drift", "ops")
+OURS = ("rbac", "connectors", "notifications", "delegates", "deployments", "inventory", "ops")
 # Above every number that a test asks for, as of a version that does not exist.
 UNUSED = 1000
 # Tables with one row, whatever happens.
