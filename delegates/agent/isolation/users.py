@@ -2,15 +2,13 @@
 
 import contextlib
 import random
-import shutil
 import socket
-import stat
 import threading
 from collections.abc import Iterator
-from os import DirEntry, lstat, scandir, unlink
 from pathlib import Path
 
 from delegates.agent.isolation.levels import CannotIsolate
+from delegates.agent.isolation.removing import remove_owned
 
 # The image of the agent has names for the first range; the second is for rootless containers, which map few.
 RANGES = (range(200_000, 201_000), range(60_000, 61_000))
@@ -71,25 +69,5 @@ def mapped_range() -> range:
 def remove_files_of(user: int, folders: tuple[str, ...] = SHARED_FOLDERS) -> None:
     """Delete what a user left where every user may write: the next task with this user must not find it."""
     for folder in folders:
-        with contextlib.suppress(OSError):
-            _remove_below(folder, user)
-
-
-def _remove_below(folder: str, user: int) -> None:
-    with scandir(folder) as entries:
-        for entry in list(entries):
-            with contextlib.suppress(OSError):
-                _remove(entry, user)
-
-
-def _remove(entry: "DirEntry[str]", user: int) -> None:
-    status = lstat(entry.path)
-    is_folder = stat.S_ISDIR(status.st_mode)
-    # The folder of a workspace is the group's only.
-    if user in (status.st_uid, status.st_gid):
-        if is_folder:
-            shutil.rmtree(entry.path, ignore_errors=True)
-        else:
-            unlink(entry.path)
-    elif is_folder and status.st_mode & stat.S_IWOTH:
-        _remove_below(entry.path, user)
+        # The folder of a workspace is the group's only.
+        remove_owned(folder, lambda status: user in (status.st_uid, status.st_gid))

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from delegates.agent.isolation import supervisor
 from delegates.agent.isolation.levels import CannotIsolate, Isolation
+from delegates.agent.isolation.removing import remove_tree
 from delegates.agent.isolation.users import SHARED_FOLDERS, lease_user, remove_files_of
 
 # Files and folders that this process's environment names stay visible to tasks, for reading.
@@ -174,8 +175,8 @@ def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterato
             # Before too: an agent that was killed has not tidied up.
             remove_files_of(user)
             kept.callback(remove_files_of, user)
-        made = tempfile.TemporaryDirectory(prefix="slipway-", ignore_cleanup_errors=True)
-        folder = Path(kept.enter_context(made)).resolve()
+        folder = Path(tempfile.mkdtemp(prefix="slipway-")).resolve()
+        kept.callback(remove_tree, folder)
         is_shared = user is not None and not isolation.level.has_namespaces
         umask = _PRIVATE_UMASK if is_shared and not for_others else _USUAL_UMASK
         workspace = Workspace(folder, isolation, user, umask)

@@ -1,0 +1,93 @@
+"""Deletes what tasks left, however deep it lies and whatever other tasks do to it meanwhile."""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+# Further down in the folders of others nobody looks: they go with the tasks that made them.
+_DEEPEST = 20
+
+
+def remove_tree(path: Path) -> None:
+    """Delete a file, or a folder with all that is in it; what cannot be deleted stays."""
+    with contextlib.suppress(OSError), _opened(str(path.parent)) as at:
+        _remove(path.name, at)
+
+
+def remove_owned(folder: str, is_wanted: Callable[[os.stat_result], bool]) -> None:
+    """Delete what is wanted in a folder, and in those below it that every user may write to."""
+    with contextlib.suppress(OSError), _opened(folder) as at:
+        _remove_owned(at, is_wanted, _DEEPEST)
+
+
+def _remove_owned(at: int, is_wanted: Callable[[os.stat_result], bool], depth: int) -> None:
+    for name in os.listdir(at):
+        with contextlib.suppress(OSError):
+            status = os.stat(name, dir_fd=at, follow_symlinks=False)
+            if is_wanted(status):
+                _remove(name, at)
+            elif stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IWOTH and depth:
+                with _opened(name, at) as below:
+                    _remove_owned(below, is_wanted, depth - 1)
+
+
+def _remove(name: str, at: int) -> None:
+    """Delete an entry of an open folder. A path could lead elsewhere by now, so none is used."""
+    if not _is_gone(name, at):
+        with _taken(name, at) as folder:
+            _empty(folder)
+        os.rmdir(name, dir_fd=at)
+
+
+def _empty(folder: int) -> None:
+    """Delete all that is in a folder: what lies deeper moves up, so that depth costs no stack."""
+    prefix, moved = secrets.token_hex(8), 0
+    folders = _without_files(folder)
+    while folders:
+        for name in folders:
+            with contextlib.suppress(OSError), _taken(name, folder) as inner:
+                for below in _without_files(inner):
+                    moved += 1
+                    os.rename(below, f"{prefix}-{moved}", src_dir_fd=inner, dst_dir_fd=folder)
+        left = _without_files(folder)
+        if left == folders:
+            return
+        folders = left
+
+
+def _without_files(folder: int) -> set[str]:
+    """Delete the files of a folder and its empty folders; gives back the names of what stays."""
+    return {name for name in os.listdir(folder) if not _is_gone(name, folder)}
+
+
+def _is_gone(name: str, at: int) -> bool:
+    for delete in (os.unlink, os.rmdir):
+        with contextlib.suppress(OSError):
+            delete(name, dir_fd=at)
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def _taken(name: str, at: int) -> Iterator[int]:
+    """Open a folder that from now on nobody else writes to."""
+    if os.geteuid() != 0:
+        # Its owner, who is the same user, may have locked it; root needs no such right.
+        os.chmod(name, 0o700, dir_fd=at)
+    with _opened(name, at) as folder:
+        os.fchmod(folder, 0o700)
+        if os.geteuid() == 0:
+            os.fchown(folder, 0, 0)
+        yield folder
+
+
+@contextlib.contextmanager
+def _opened(name: str, at: int | None = None) -> Iterator[int]:
+    number = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+    try:
+        yield number
+    finally:
+        os.close(number)
