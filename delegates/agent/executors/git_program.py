@@ -61,8 +61,9 @@ class GitProgram:
             finally:
                 # Its helpers would live on.
                 end(process)
-            printed.join()
-            said.join()
+                # Also where it was stopped: a pipe that is closed under its reader breaks that thread.
+                printed.join()
+                said.join()
         if printed.is_full and not may_be_cut:
             raise GitFailed(f"git {arguments[0]}: it prints more than {GIT_OUTPUT_BYTES}")
         if not printed.is_full:
