@@ -139,6 +139,35 @@ def test_each_task_has_a_user_of_its_own_and_no_way_to_more_rights(level: Level)
 
 
 @needs_root
+@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.USERS])
+def test_a_task_cannot_take_the_users_of_the_others(level: Level) -> None:
+    take = f"""python3 - <<'END'
+import fcntl, os, socket, time
+taken = []
+for user in range({RANGES[0].start}, {RANGES[0].stop}):
+    try:
+        taken.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        taken[-1].bind(f"\\0slipway-task-user-{{user}}")
+    except OSError:
+        pass
+    for folder in ("/run", "/tmp"):
+        try:
+            taken.append(open(f"{{folder}}/slipway-task-users/{{user}}"))
+            fcntl.flock(taken[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pass
+print("took", flush=True)
+time.sleep(1000)
+END"""
+    first = Running(level, take)
+    first.wait()
+    second = Running(level, "echo second")
+    assert second.end().status == "SUCCEEDED", second.answers
+    assert first.said == ["took"]
+    first.stop()
+
+
+@needs_root
 def test_what_a_user_left_in_shared_folders_is_gone_with_its_task(tmp_path: Path) -> None:
     script = "at=/tmp/of-task-$$; mkdir -p $at/below; echo x > $at/below/file; echo x > /var$at; echo $$"
     running = Running(Level.USERS, script)

@@ -1,8 +1,10 @@
 """The pool of users that tasks run as, one task at a time each."""
 
 import contextlib
+import fcntl
+import os
 import random
-import socket
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,8 @@ from delegates.agent.isolation.removing import remove_owned
 RANGES = (range(200_000, 201_000), range(60_000, 61_000))
 # Where every user may leave files.
 SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
+# The second is for a container whose own files cannot be written.
+_LOCK_PLACES = ("/run", "/tmp")
 _UID_MAP = Path("/proc/self/uid_map")
 
 
@@ -21,17 +25,34 @@ _UID_MAP = Path("/proc/self/uid_map")
 def lease_user() -> Iterator[int]:
     """Lend a user that no other task of this machine has. Raises `CannotIsolate` where all are taken.
 
-    The name of a socket is taken by one process at a time, and is free again however that process ends.
+    A file is locked by one process at a time, and is free again however that process ends.
     """
+    folder = _lock_folder()
     for user in _turns.next():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
+        lock = os.open(folder / str(user), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
             try:
-                lock.bind(f"\0slipway-task-user-{user}")
-            except OSError:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
                 continue
             yield user
             return
+        finally:
+            os.close(lock)
     raise CannotIsolate("every user of the pool runs a task: lower SLIPWAY_DELEGATE_CAPACITY")
+
+
+def _lock_folder() -> Path:
+    """Return a folder that only root enters: what tasks can reach, one of them would take from all others."""
+    for place in _LOCK_PLACES:
+        folder = Path(place, "slipway-task-users")
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            status = folder.lstat()
+            is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if is_own and not status.st_mode & 0o077 and os.access(folder, os.W_OK):
+                return folder
+    raise CannotIsolate(f"no folder for locks of users can be made in {' or '.join(_LOCK_PLACES)}")
 
 
 class _Turns:
