@@ -169,6 +169,19 @@ def test_lines_that_the_manager_does_not_take_yet_come_later_and_before_the_answ
     assert log_of(task) == ["begun", *(str(number) for number in range(1, 41))]
 
 
+def test_a_task_that_never_stops_writing_holds_up_the_lines_of_no_other(
+    begin: Begin, project: Scope, admin: User, gate: Gate
+) -> None:
+    begin()
+    flood = submit(project, SHELL, {"script": f"yes {'x' * 200}"})
+    wait_until(lambda: log_of(flood), "the first lines of the flood")
+    quiet = submit(project, SHELL, {"script": f"echo begun; {gate.passing}"})
+    wait_until(lambda: log_of(quiet) == ["begun"], "a line of the quiet task", 15)
+    gate.is_open.set()
+    abort_task(actor=admin, task=flood)
+    assert ended(quiet).status == Status.SUCCEEDED
+
+
 def test_the_agents_own_log_arrives_once_across_a_restart(begin: Begin) -> None:
     part = begin()
 

@@ -32,10 +32,13 @@ def _upload_all(agent: Agent) -> bool:
 def upload(agent: Agent, lines: TaskLines) -> bool:
     """Send the lines of one task that there are now; false if the manager could not take them.
 
-    It stops where the manager wants a pause: the lines of other tasks go on meanwhile.
+    It stops where the manager wants a pause, and leaves what is written meanwhile to the next time: the
+    lines of other tasks wait for this.
     """
     with lines.uploads:
-        while not lines.is_throttled and (found := lines.first()):
+        for _ in range(len(lines.segments)):
+            if lines.is_throttled or not (found := lines.first()):
+                break
             number, chunk = found
             try:
                 _send(agent, lines, number, chunk)
