@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from delegates.agent.executors import Answer, Surroundings, execute
-from delegates.agent.isolation import Isolation, Level, own_isolation
+from delegates.agent.isolation import Isolation, Level, end, open_workspace, own_isolation
 from delegates.agent.isolation.users import RANGES, lease_user, remove_files_of
 from tests.agent.tasks import AS_ON_FARGATE, Said, error_of, held_task, sleepers, unique_nap
 from tests.fixtures.processes import ROOT, wait_until
@@ -136,6 +136,22 @@ def test_each_task_has_a_user_of_its_own_and_no_way_to_more_rights(level: Level)
     assert len(users) == 3
     assert users <= set(RANGES[0])
     assert running[0].said[1:] == ["CapEff: 0000000000000000", "CapBnd: 0000000000000000", "NoNewPrivs: 1"]
+
+
+@needs_root
+@pytest.mark.parametrize("level", [Level.USERS_AND_NAMESPACES, Level.USERS])
+def test_what_outlived_a_killed_supervisor_ends_before_its_user_runs_anything_else(level: Level) -> None:
+    nap, environment = unique_nap(), {"PATH": os.environ["PATH"]}
+    with open_workspace(Isolation(level)) as workspace:
+        script = ["/bin/sh", "-c", f"setsid sleep {nap} & sleep 1000"]
+        with workspace.start(script, environment) as supervisor:
+            wait_until(lambda: sleepers(nap), "what leaves the session")
+            supervisor.kill()
+        with workspace.start(["/bin/sh", "-c", "echo began; sleep 1000"], environment) as following:
+            assert following.stdout is not None
+            began, left = following.stdout.readline(), sleepers(nap)
+            end(following)
+    assert (began, left) == (b"began\n", [])
 
 
 @needs_root

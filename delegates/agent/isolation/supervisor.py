@@ -39,6 +39,9 @@ def main() -> int:
         if _IS_LINUX:
             # What leaves its session and loses its parent becomes a child of this process.
             _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        if plan["user"] is not None and not plan["namespaces"]:
+            # A supervisor that was killed, as for want of memory, has left what its command started.
+            _end_processes(plan["user"], os.getpid())
         _enter_namespaces(plan)
         return _Supervised(_fork(plan), plan).wait()
     except OSError as problem:
