@@ -41,6 +41,7 @@ def look_group(*, execution_ids: list[str], token: str = "", **_: Any) -> None:
             logger.warning("A look was cut short, another takes up where it was: %s", error)
             give_back([UUID(pk) for pk in execution_ids])
             return
+        # Whatever the mistake is, its execution has to end and say so: it would be looked at again for ever.
         logger.exception("A look failed because of a mistake in Slipway")
         note_bug([UUID(pk) for pk in execution_ids], error)
 
