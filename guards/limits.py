@@ -125,6 +125,9 @@ TERRAFORM_PLAN_BYTES: Final = Limit(
 )
 TERRAFORM_WORDS: Final = Limit(64 * 1024, "characters", "a plan of Terraform as people read it", OWN)
 TERRAFORM_FILE_BYTES: Final = Limit(4 * 1024**3, "bytes", "a file that Terraform writes, a provider", OWN)
+TERRAFORM_READ_BYTES: Final = Limit(
+    32 * 1024**2, "bytes", "a file of Terraform that the delegate reads, such as a plan in words", OWN
+)
 GIT_FILES: Final = Limit(500, "files", "what one task fetches from git or S3", OWN)
 GIT_FILE_BYTES: Final = Limit(256 * 1024, "bytes", "a file from git or S3", "a file of ours")
 GIT_BYTES: Final = Limit(512 * 1024, "bytes", "the files that one task fetches from git or S3", OWN)

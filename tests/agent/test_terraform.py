@@ -38,6 +38,28 @@ def _stand_in(folder: Path, name: str) -> None:
     folder.chmod(0o755)
 
 
+# What only names a backend, and shows far more than a plan has.
+_BOASTER = """#!/bin/sh
+case "$1" in
+  init) echo '{"backend": {"type": "s3"}}' > "$TF_DATA_DIR/terraform.tfstate" ;;
+  show) truncate -s 33M "$TF_DATA_DIR/../out/printed" ;;
+esac
+"""
+
+
+def test_the_agent_reads_no_more_of_a_file_than_its_memory_is_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "terraform"
+    program.write_text(_BOASTER)
+    program.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    error = error_of(run("terraform", _asked(command="plan")))
+    assert (error["code"], error["message"]) == ("OutputsTooLarge", "printed is larger than 32,768 KiB")
+
+
 @needs_terraform
 def test_terragrunt_gets_the_arguments_that_terraform_gets(
     states: States, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ from guards.limits import (
     SCRIPT_OUTPUTS_BYTES,
     TERRAFORM_FILE_BYTES,
     TERRAFORM_PLAN_BYTES,
+    TERRAFORM_READ_BYTES,
     TERRAFORM_WORDS,
 )
 
@@ -111,7 +112,7 @@ class _Run:
     def _refuse_local_state(self) -> None:
         """What init has noted is the backend itself, whichever file or program it came from."""
         try:
-            content = self.workspace.read(self.home / "data" / "terraform.tfstate", TERRAFORM_FILE_BYTES)
+            content = self.workspace.read(self.home / "data" / "terraform.tfstate", TERRAFORM_READ_BYTES)
             noted = json.loads(content or b"")["backend"]["type"]
         except (OSError, ValueError, KeyError, TypeError):
             noted = "local"
@@ -128,10 +129,10 @@ class _Run:
             raise _Over(failed("NoPlan", f"{self.job.program} plan ended well and wrote no plan"))
         if len(plan) > TERRAFORM_PLAN_BYTES:
             raise _Over(failed("PlanTooLarge", f"the plan is larger than {TERRAFORM_PLAN_BYTES}"))
-        lock = self.workspace.read(self.folder / LOCK_FILE, TERRAFORM_FILE_BYTES)
+        lock = self._read(self.folder / LOCK_FILE)
         self.result |= {
             "plan": base64.b64encode(plan).decode(),
-            "lock": (lock or b"").decode("utf-8", "replace"),
+            "lock": lock,
             "words": self.around.mask.text(text)[:TERRAFORM_WORDS],
             "counts": self.progress.counts,
         }
@@ -176,7 +177,18 @@ class _Run:
         """What a command prints, for nobody's eyes."""
         path = self.out / "printed"
         self._judge(self._call(_KEEP, str(path), *arguments, listener=self.around), arguments[0])
-        return (self.workspace.read(path, TERRAFORM_FILE_BYTES) or b"").decode("utf-8", "replace")
+        return self._read(path)
+
+    def _read(self, path: Path) -> str:
+        """A text that the task wrote, nothing where it wrote none. Raises `_Over` where it is too large.
+
+        All tasks share the memory of the agent.
+        """
+        content = self.workspace.read(path, TERRAFORM_READ_BYTES + 1) or b""
+        if len(content) > TERRAFORM_READ_BYTES:
+            text = f"{path.name} is larger than {TERRAFORM_READ_BYTES}"
+            raise _Over(self._failure("OutputsTooLarge", text))
+        return content.decode("utf-8", "replace")
 
     def _call(self, script: str, out: str, *arguments: str, listener: Listener) -> Ended:
         command = ["/bin/sh", "-c", script, "slipway", out, self.job.program, *arguments]
