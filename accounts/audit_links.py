@@ -24,9 +24,9 @@ _PLACES: Final = {
     "delegates.delegatetoken": _Place("delegate-token", "core_delegate_view"),
     "delegates.delegateconfiguration": _Place("delegate-configuration", "core_delegateconfiguration_view"),
     "delegates.delegatetask": _Place("delegate-task", "core_delegate_view"),
-    "deployments.service": _Place("service", "core_service_view"),
-    "deployments.environment": _Place("environment", "core_environment_view"),
-    "deployments.pipeline": _Place("pipeline", "core_pipeline_view"),
+    "catalog.service": _Place("service", "core_service_view"),
+    "catalog.environment": _Place("environment", "core_environment_view"),
+    "pipelines.pipeline": _Place("pipeline", "core_pipeline_view"),
     "deployments.execution": _Place("execution", "core_pipeline_view"),
 }
 

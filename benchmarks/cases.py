@@ -10,16 +10,18 @@ from django.test import Client
 from django.urls import reverse
 
 from benchmarks.history import Site
+from catalog.models import Service
 from delegates.models import DelegateTask
 from delegates.pages.delegate import TABS
 from delegates.pages.tasks import FILTERS as TASK_FILTERS
-from deployments.models import Approval, Execution, Pipeline, Service, StageExecution
+from deployments.models import Approval, Execution, StageExecution
 from deployments.pages.executions import FILTERS
 from inventory.dashboards.events import SINCE
 from inventory.dashboards.figures import RANGES
 from inventory.drift.pages.drift import CHOICES
 from inventory.models.drift import Comparison
 from inventory.models.instances import SeenEvent, ServiceInstance
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Scope, User
 from steps.states import Status
 from tests.routes import addresses
@@ -216,7 +218,7 @@ def _pages_of_approvals_and_audit(readers: Readers) -> Iterator[Case]:
         ("nothing", "thing=nowhere"),
         ("an address", "address=192.0.2.7"),
         ("long ago", "until=2020-01-01"),
-        ("a kind", "kind=deployments.pipeline"),
+        ("a kind", "kind=pipelines.pipeline"),
         ("deep", f"cursor={_deep(AuditEntry, 'pk')}"),
     ):
         yield Case(f"audit-trail, {name}", f"/access/audit/?{query}", readers.account)

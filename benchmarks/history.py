@@ -11,18 +11,11 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from benchmarks.copies import like
+from catalog.models import Artifact
 from connectors.models import FileNode
 from deployments import log
-from deployments.models import (
-    ActionRun,
-    Artifact,
-    Call,
-    Execution,
-    LogChunk,
-    Pipeline,
-    StageExecution,
-    StepExecution,
-)
+from deployments.models import ActionRun, Call, Execution, LogChunk, StageExecution, StepExecution
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User, UserGroup
 from steps.states import CallState, Outcome, Status
 from tests.api.world import World, make_world

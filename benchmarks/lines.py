@@ -8,7 +8,8 @@ from django.utils import timezone
 from benchmarks.clock import row, seconds
 from deployments import log
 from deployments.log import NewLine
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from rbac.models import Scope, User
 
 LINES = 1000

@@ -21,9 +21,10 @@ from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.lease import Lease, load_execution
 from deployments.engine.world import REAL
 from deployments.log import NewLine, Origin
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from guards.masks import Mask
 from guards.output import Output
+from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from web.sessions import SessionStore
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from benchmarks.clock import row, seconds
-from deployments.models import Pipeline
+from pipelines.models import Pipeline
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User
 from rbac.policy import can, explain, permissions_at, visible_below, visible_to
 

@@ -10,8 +10,9 @@ from django.db.models import F, Sum
 from django.utils import timezone
 
 from benchmarks.copies import like, store
+from catalog.models import Infrastructure, Service
 from deployments import log
-from deployments.models import Execution, Infrastructure, LogChunk, Service, StepExecution
+from deployments.models import Execution, LogChunk, StepExecution
 from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 
 INSTANCES, LINES, EVENTS_EACH = 50_000, 5_000_000, 100

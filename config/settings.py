@@ -46,6 +46,8 @@ INSTALLED_APPS = [
     "connectors",
     "notifications",
     "delegates",
+    "catalog",
+    "pipelines",
     "deployments",
     "inventory",
     "ops",
@@ -328,8 +330,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "ScopeKind": "rbac.models.Scope.Kind",
         "ConnectorKind": "connectors.models.Connector.Kind",
-        "EnvironmentKind": "deployments.models.Environment.Kind",
-        "ManifestKind": "deployments.models.Manifest.Kind",
+        "EnvironmentKind": "catalog.models.Environment.Kind",
+        "ManifestKind": "catalog.models.Manifest.Kind",
         "ExecutionStatus": "steps.states.Status",
         "ApprovalStatus": "deployments.models.Approval.Status",
         "DelegateTokenStatus": "delegates.models.DelegateToken.Status",
@@ -346,7 +348,7 @@ SPECTACULAR_SETTINGS = {
         "NotifiableEvent": "notifications.facts.CHOOSABLE",
         "NotificationStatus": "notifications.models.Notification.Status",
         "NotificationRuleKind": "notifications.models.NotificationRule.Kind",
-        "NameState": "deployments.knowledge.names.State",
+        "NameState": "pipelines.completion.names.State",
     },
 }
 

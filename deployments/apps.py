@@ -1,4 +1,4 @@
-"""The Django app of services, pipelines and their executions."""
+"""The Django app of executions."""
 
 from django.apps import AppConfig
 
@@ -10,15 +10,6 @@ class DeploymentsConfig(AppConfig):
     verbose_name = "Deployments"
 
     def ready(self) -> None:
-        # Enters what the file store below cannot know: who refers to a file, and what is wrong with one.
-        # Then what delegates cannot know: which environments a configuration of theirs can be for.
-        import deployments.delegate_environments
-        import deployments.manifest_files
-        import deployments.pipeline_files
-        import deployments.step_connectors
-        import deployments.step_secrets
-        import deployments.store_uses  # noqa: F401
-
         # Says what becomes of a call as a delegate takes it, answers or is lost.
         from delegates.owners import register_owner
         from deployments.delegated_calls import CallOwner

@@ -10,7 +10,7 @@ from aws.errors import AwsError
 from connectors.aws_accounts import read_spec
 from connectors.downstream import refuse_lacking
 from delegates.doors import DoorClosed, call_here
-from deployments.downstream import needs_of_stage
+from deployments.execution_access import needs_of_stage
 from deployments.models import Execution, Slot, StageExecution
 from deployments.operations import run_pipeline
 from rbac.models import User

@@ -6,7 +6,6 @@ from typing import Any
 from django.db.models import Prefetch, QuerySet
 
 from deployments.execution_rights import buttons, rights_on
-from deployments.headings import Around, headings, parted
 from deployments.interventions import intervention_document
 from deployments.models import (
     ActionRun,
@@ -19,6 +18,7 @@ from deployments.models import (
 )
 from deployments.verdicts import approval_summary
 from deployments.waiting_lines import queue_of, waits_for_delegate
+from pipelines.definition.headings import Around, headings, parted
 from rbac.models import User
 from steps.kinds.base import takes_back
 from steps.states import ActionState, Status, UndoState

@@ -9,13 +9,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
+from catalog.models import Environment
+from catalog.operations.rules import next_version
 from connectors.operations.naming import check_identifier, clean_name, taken
-from deployments.catalog.rules import next_version
 from deployments.freezing import WEEK, Period, Place, holding_back, local_of
-from deployments.models import Environment, Execution, FreezeWindow, Pipeline
-from deployments.pipelines import BadPipelineError, read_pipeline
-from deployments.targets import Target, find_targets
+from deployments.models import Execution, FreezeWindow
 from guards.limits import FREEZE_NAMES, NAME_CHARACTERS
+from pipelines.definition.parser import BadPipelineError, read_pipeline
+from pipelines.definition.targets import Target, find_targets
+from pipelines.models import Pipeline
 from rbac.audit import record
 from rbac.models import Scope, User
 from rbac.policy import Forbidden, Principal, can, require

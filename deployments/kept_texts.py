@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef
 
 from deployments.models import KeptText, KeptTextUse, StageExecution
+from pipelines.definition.step_manifests import FROZEN, frozen_sources
 from rbac.encryption import fingerprint
 from web.clock import database_now
 
@@ -89,3 +90,15 @@ def _stored(names: set[str], texts: Mapping[str, str]) -> list[KeptText]:
 def _use(stage: StageExecution, texts: Iterable[KeptText]) -> None:
     uses = [KeptTextUse(stage=stage, text=one) for one in texts]
     KeptTextUse.objects.bulk_create(uses, ignore_conflicts=True)
+
+
+def texts_by_path(rows: Iterable[Mapping[str, Any]], kind: str) -> dict[str, str]:
+    """The texts among a step's own sources, by path; what was written in the step itself has an empty one."""
+    found = opened([row for row in rows if row["kind"] == kind])
+    return {one["name"]: one["text"] for row in found for one in row.get("texts") or ()}
+
+
+def with_kept(stage: StageExecution, type_: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of a step with the texts that it brings put away; inside the commit that writes it."""
+    rows = put_away(stage, frozen_sources(type_, spec))
+    return {**spec, **{row["identifier"]: {FROZEN: row} for row in rows}}

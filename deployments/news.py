@@ -6,7 +6,8 @@ from typing import Final
 
 from django.db.models import Q
 
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from rbac.policy import Place
 from steps.states import TERMINAL, Status
 from web.clock import database_now

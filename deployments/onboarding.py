@@ -6,8 +6,9 @@ from typing import Any
 from django.db.models import Model
 from django.urls import reverse
 
+from catalog.models import Environment, Infrastructure, Service
 from connectors.models import Connector
-from deployments.models import Environment, Infrastructure, Pipeline, Service
+from pipelines.models import Pipeline
 from rbac.models import Scope
 from rbac.policy import Principal, permissions_at, visible_to
 

@@ -9,24 +9,18 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from connectors.downstream import refuse_lacking
-from deployments import freezes, input_sets, plan
-from deployments.authoring import read, refuse_missing
-from deployments.downstream import needs_of_execution
+from deployments import freezes, plan
 from deployments.engine.lease import wake
 from deployments.engine.parking import group_of
+from deployments.execution_access import needs_of_execution
 from deployments.interventions import LATE, choices_of
-from deployments.models import (
-    Call,
-    Execution,
-    Interrupt,
-    Pipeline,
-    SlotClaim,
-    StageExecution,
-    StepExecution,
-)
-from deployments.outlines import outlined
+from deployments.models import Call, Execution, Interrupt, SlotClaim, StageExecution, StepExecution
 from deployments.run_requests import RunRequest, checked_run, targets_of
 from deployments.tasks import wake_soon
+from pipelines.definition.outlines import outlined
+from pipelines.inputs import input_sets
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import read, refuse_missing
 from rbac.audit import record
 from rbac.busy import keep_from_archiving
 from rbac.models import User

@@ -4,19 +4,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from deployments import artifact_sources, provisioning, step_manifests
-from deployments.inputs import defaults
-from deployments.late import has_late, late_in, named_where
-from deployments.models import ActionRun, Artifact, Execution, StageExecution, StepExecution, StepGroup
-from deployments.pipelines import GroupSpec, PipelineSpec, StageSpec, StepSpec
+from catalog.artifacts import sources
+from catalog.effective.variables import expressions
+from catalog.manifests.store_connectors import settled
+from catalog.models import Artifact
+from deployments.kept_texts import with_kept
+from deployments.models import ActionRun, Execution, StageExecution, StepExecution, StepGroup
 from deployments.replaying import bring_back, own_of
-from deployments.secret_places import hidden_problem
-from deployments.step_manifests import with_kept
-from deployments.store_connectors import settled
-from deployments.targets import Missing, Target
-from deployments.variables import expressions
+from pipelines.completion.deferred_expressions import has_late, late_in, named_where
+from pipelines.definition import provisioning, step_manifests
+from pipelines.definition.parser import GroupSpec, PipelineSpec, StageSpec, StepSpec
+from pipelines.definition.secret_places import hidden_problem
+from pipelines.definition.targets import Missing, Target
+from pipelines.inputs.variables import defaults
 from rbac.models import Scope
-from rbac.policy import Principal
 from steps.actions.base import Action
 from steps.conditions import read_condition
 from steps.expressions import BadExpressionError, value_at
@@ -145,21 +146,6 @@ def _refuse_unknown(stage: StageExecution, whens: list[tuple[str, dict[str, Any]
                 raise CannotPlanError([Missing(place, f"the condition of {whose}: {why}")]) from bad
 
 
-def bad_manifests(pipeline: PipelineSpec, scope: Scope, reader: Principal | None = None) -> list[Missing]:
-    """What is wrong with the manifests that steps bring themselves, as far as a `reader` may know."""
-    return [
-        Missing(
-            ".".join(
-                map(str, ("pipeline", "stages", number, "stage", "spec", *step.place, "spec", fault.field))
-            ),
-            f"step {step.identifier}: {fault.message}",
-        )
-        for number, stage in enumerate(pipeline.stages)
-        for step in (*stage.steps, *stage.rollback_steps)
-        for fault in step_manifests.faults(step.type, step.spec, scope, reader)
-    ]
-
-
 def _filled_in(stage: StageExecution, step: StepSpec, then: Mapping[str, Any]) -> StepSpec:
     """The step with the expressions of its spec resolved: what it will do is settled when a run starts."""
     place = f"pipeline.stages.{stage.position}.stage.spec.execution"
@@ -259,5 +245,5 @@ def artifact_of(targets: list[Target], tag: str, scope: Scope) -> dict[str, Any]
     for target in targets:
         artifact = Artifact.objects.filter(service=target.service).first()
         if artifact is not None:
-            return artifact_sources.settled(artifact, tag, scope)
+            return sources.settled(artifact, tag, scope)
     return {"image": "", "tag": tag}

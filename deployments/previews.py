@@ -5,20 +5,21 @@ from datetime import timedelta
 from typing import Any
 
 from aws.caller import CallPending
+from catalog.manifests.store_connectors import named_connectors
 from connectors.kinds import read_any
 from deployments import plan
-from deployments.authoring import read, refuse_missing
-from deployments.inputs import check_inputs
-from deployments.models import Execution, Pipeline, PreviewQuestion, StageExecution, StepExecution
-from deployments.outlines import outlined
+from deployments.models import Execution, PreviewQuestion, StageExecution, StepExecution
 from deployments.preview.documents import ShownPreview, shown_preview
 from deployments.preview.running import OpenDoor, run_preview
 from deployments.preview.whether import Outlook, Verdict
 from deployments.preview_reads import Answers, open_here
 from deployments.run_requests import RunRequest, checked_run, targets_of, unknown_inputs
-from deployments.step_sources import sources_of
-from deployments.store_connectors import named_connectors
-from deployments.targets import Target
+from pipelines.definition.outlines import outlined
+from pipelines.definition.step_sources import sources_of
+from pipelines.definition.targets import Target
+from pipelines.inputs.variables import check_inputs
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import read, refuse_missing
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
 from web.clock import database_now

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from django.db.models import Prefetch, Q, QuerySet
 
-from deployments.models import Execution, Pipeline, StageExecution
+from deployments.models import Execution, StageExecution
+from pipelines.models import Pipeline
+from pipelines.queries import visible_pipelines
 from rbac.models import Scope, User
-from rbac.policy import at_or_below, visible_below, visible_to
+from rbac.policy import visible_below
 
 MOST_DIGITS = 9
 
@@ -36,12 +38,6 @@ def _pipelines_named(principal: User, text: str) -> list[int]:
     rows = visible_pipelines(principal).values_list("pk", "name", "identifier")
     wanted = text.casefold()
     return [pk for pk, *names in rows if any(wanted in name.casefold() for name in names)]
-
-
-def visible_pipelines(principal: User, scope: Scope | None = None) -> QuerySet[Pipeline]:
-    """The pipelines that a person may see, in one scope or everywhere."""
-    found = visible_to(principal, "core_pipeline_view", Pipeline.objects.select_related("scope"))
-    return found if scope is None else found.filter(at_or_below(scope))
 
 
 def newest_tags(principal: User, pipelines: Sequence[Pipeline], most: int) -> list[str]:

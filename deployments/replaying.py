@@ -3,16 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from catalog.manifests.fetching import AS_OF, NOT_KEPT
+from catalog.manifests.stores import is_in_file_store
 from deployments.kept_texts import put_away
-from deployments.manifests.stores import is_in_file_store
 from deployments.models import Execution, StageExecution, StepExecution
-from deployments.step_manifests import frozen_sources
-from deployments.step_sources import INLINE
+from pipelines.definition.step_manifests import frozen_sources
+from pipelines.definition.step_sources import INLINE
 
 # What a replay has of its own.
 _OF_A_RUN = ("pipeline", "stage", "infra")
-AS_OF, NOT_KEPT = "as_of", "not_kept_by"
-
 Row = Mapping[str, Any]
 
 
@@ -46,11 +45,6 @@ def as_then(row: Row, earlier: Execution) -> dict[str, Any]:
         return {**row, AS_OF: row.get(AS_OF, earlier.number)}
     # A run from before texts were kept.
     return {**row, NOT_KEPT: earlier.number} if is_in_file_store(row) else dict(row)
-
-
-def words_for(row: Row) -> str:
-    """What the log says behind the version of a manifest that an earlier run has fetched."""
-    return f", as deployed by #{row[AS_OF]}" if AS_OF in row else ""
 
 
 def _then(stage: StageExecution) -> StageExecution | None:

@@ -6,15 +6,16 @@ from typing import Any
 
 from connectors.downstream import refuse_lacking
 from deployments import plan
-from deployments.approver_groups import bad_groups
-from deployments.authoring import read, refuse_missing
-from deployments.downstream import needs_of_run
-from deployments.inputs import GivenInputs, Variable, check_inputs
-from deployments.models import Pipeline
-from deployments.pipelines import PipelineSpec
-from deployments.step_connectors import bad_connectors
-from deployments.step_secrets import bad_secrets
-from deployments.targets import Target, closed_to_delegates, find_targets, missing_values
+from pipelines.definition import step_manifests
+from pipelines.definition.approver_groups import bad_groups
+from pipelines.definition.parser import PipelineSpec
+from pipelines.definition.step_connectors import bad_connectors
+from pipelines.definition.step_secrets import bad_secrets
+from pipelines.definition.targets import Target, closed_to_delegates, find_targets, missing_values
+from pipelines.inputs.variables import GivenInputs, Variable, check_inputs
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import known_variables, read, refuse_missing
+from pipelines.required_access import needs_of_run
 from rbac.models import Scope, User
 from rbac.policy import require
 from web.problems import BadInput
@@ -72,7 +73,7 @@ def targets_of(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = False)
         or [
             *missing_values(targets),
             *closed_to_delegates(targets),
-            *([] if has_manifests else plan.bad_manifests(spec, scope)),
+            *([] if has_manifests else step_manifests.bad_manifests(spec, scope)),
             *bad_groups(spec, scope),
             *bad_connectors(spec, scope),
             *bad_secrets(spec, scope),
@@ -84,14 +85,6 @@ def targets_of(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = False)
 def asked_variables(pipeline: Pipeline) -> tuple[Variable, ...]:
     """The variables that the form of a run asks for; none where the pipeline cannot be read."""
     return tuple(one for one in known_variables(pipeline) if one.is_asked)
-
-
-def known_variables(pipeline: Pipeline) -> tuple[Variable, ...]:
-    """The variables of a pipeline; none where it cannot be read."""
-    try:
-        return read(pipeline.yaml).variables
-    except BadInput:
-        return ()
 
 
 def unknown_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> frozenset[str]:

@@ -1,27 +1,18 @@
-"""Addresses of the pages of this app."""
+"""Addresses of the pages of executions, approvals and freezes."""
 
 from django.urls import path
 
 from deployments.pages import (
     approvals,
-    environments,
     executions,
     expressions,
     freezes,
-    infrastructures,
-    input_sets,
     leftovers,
-    listeners,
-    merged,
     new_images,
-    overrides,
-    pipeline_texts,
+    pipeline_tags,
     pipelines,
     previews,
     services,
-    stage_places,
-    tags,
-    visual,
 )
 
 urlpatterns = [
@@ -47,97 +38,12 @@ urlpatterns = [
     path("freezes/<int:pk>/delete/", freezes.delete_window, name="delete-freeze"),
     path("pipelines/", pipelines.pipelines, name="pipelines"),
     path("pipelines/<int:pk>/", pipelines.pipeline, name="pipeline"),
-    path("pipelines/new/", pipeline_texts.new_pipeline, name="new-pipeline"),
-    path("pipelines/check/", pipeline_texts.check_pipeline, name="check-pipeline"),
-    path("pipelines/listeners/", listeners.choose_listeners, name="choose-listeners"),
-    path("pipelines/<int:pk>/tags/", tags.tags_of_pipeline, name="pipeline-tags"),
-    path("pipelines/expressions/", expressions.expressions_here, name="expressions-here"),
-    path("pipelines/<int:pk>/expressions/", expressions.expressions_of_pipeline, name="pipeline-expressions"),
-    path("pipelines/graph/", pipeline_texts.draw_pipeline, name="draw-pipeline"),
-    path("pipelines/<int:pk>/input-sets/", input_sets.pipeline_input_sets, name="input-sets"),
-    path("pipelines/<int:pk>/input-sets/new/", input_sets.new_input_set, name="new-input-set"),
-    path(
-        "pipelines/<int:pk>/input-sets/<int:number>/edit/", input_sets.edit_input_set, name="edit-input-set"
-    ),
-    path(
-        "pipelines/<int:pk>/input-sets/<int:number>/delete/",
-        input_sets.delete_input_set,
-        name="delete-input-set",
-    ),
-    path("pipelines/visual/", visual.edit_visually, name="edit-pipeline-visually"),
-    path("pipelines/visual/clusters/", stage_places.clusters_for_stage, name="clusters-for-stage"),
-    path("pipelines/<int:pk>/edit/", pipeline_texts.edit_pipeline, name="edit-pipeline"),
-    path("pipelines/<int:pk>/delete/", pipeline_texts.delete_pipeline, name="delete-pipeline"),
-    path("pipelines/<int:pk>/history/", pipeline_texts.pipeline_history, name="pipeline-history"),
-    path(
-        "pipelines/<int:pk>/restore/<int:number>/", pipeline_texts.restore_pipeline, name="restore-pipeline"
-    ),
+    path("pipelines/<int:pk>/tags/", pipeline_tags.tags_of_pipeline, name="pipeline-tags"),
     path("pipelines/<int:pk>/run/", pipelines.run_pipeline, name="run-pipeline"),
     path("pipelines/<int:pk>/run/plan/", pipelines.plan_of_run, name="plan-of-run"),
     path("pipelines/<int:pk>/preview/", previews.preview_pipeline, name="preview-pipeline"),
     path("iam-policies/", previews.policies, name="iam-policies"),
     path("iam-policies/<slug:identifier>.json", previews.policy, name="iam-policy"),
-    path("services/", services.services, name="services"),
-    path("services/repositories/", tags.repositories_of_source, name="source-repositories"),
-    path("services/tags/", tags.tags_of_source, name="source-tags"),
-    path("services/<int:pk>/tags/", tags.tags_of_service, name="service-tags"),
-    path("services/new/", services.new_service, name="new-service"),
-    path("services/words/", services.manifest_words, name="manifest-words"),
-    path("services/check/", services.check_manifest_text, name="check-manifest"),
-    path("services/clean-up/", services.clean_up_manifest_text, name="clean-up-manifest"),
     path("services/<int:pk>/", services.service, name="service"),
     path("services/<int:pk>/deploy/", new_images.deploy_image, name="deploy-image"),
-    path("services/<int:pk>/edit/", services.edit_service, name="edit-service"),
-    path("services/<int:pk>/delete/", services.delete_service, name="delete-service"),
-    path("environments/", environments.environments, name="environments"),
-    path("environments/new/", environments.new_environment, name="new-environment"),
-    path("environments/<int:pk>/", environments.environment, name="environment"),
-    path("environments/<int:pk>/edit/", environments.edit_environment, name="edit-environment"),
-    path("environments/<int:pk>/delete/", environments.delete_environment, name="delete-environment"),
-    path(
-        "environments/<int:pk>/services/<int:service>/",
-        overrides.override,
-        name="service-in-environment",
-    ),
-    path(
-        "environments/<int:pk>/services/<int:service>/check/",
-        overrides.check_override,
-        name="check-override-in-environment",
-    ),
-    path(
-        "environments/<int:pk>/services/<int:service>/manifests/",
-        merged.manifests,
-        name="manifests-in-environment",
-    ),
-    path(
-        "environments/<int:pk>/infrastructures/<int:infrastructure>/services/<int:service>/",
-        overrides.override,
-        name="service-in-infrastructure",
-    ),
-    path(
-        "environments/<int:pk>/infrastructures/<int:infrastructure>/services/<int:service>/check/",
-        overrides.check_override,
-        name="check-override-in-infrastructure",
-    ),
-    path(
-        "environments/<int:pk>/infrastructures/<int:infrastructure>/services/<int:service>/manifests/",
-        merged.manifests,
-        name="manifests-in-infrastructure",
-    ),
-    path("environments/<int:pk>/clusters/", infrastructures.clusters, name="clusters"),
-    path(
-        "environments/<int:pk>/infrastructures/new/",
-        infrastructures.new_infrastructure,
-        name="new-infrastructure",
-    ),
-    path(
-        "environments/<int:pk>/infrastructures/<int:infrastructure>/edit/",
-        infrastructures.edit_infrastructure,
-        name="edit-infrastructure",
-    ),
-    path(
-        "environments/<int:pk>/infrastructures/<int:infrastructure>/delete/",
-        infrastructures.delete_infrastructure,
-        name="delete-infrastructure",
-    ),
 ]

@@ -3,10 +3,10 @@
 from django.conf import settings
 from django.db import transaction
 
+from catalog.models import Environment, Infrastructure
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, update_connector
 from delegates.beginnings import ensure_first_rows
-from deployments.models import Environment, Infrastructure
 from ops.demo_pipelines import DEMOS, SandboxFacts, seed_pipeline
 from ops.demo_secrets import API_KEY_VARIABLE, PASSWORD_VARIABLE, demo_api_key, demo_password, given
 from rbac.keys import key_of_token

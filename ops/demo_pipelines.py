@@ -7,10 +7,11 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from catalog.models import Artifact, Manifest, Service
 from connectors.models import FileNode
 from connectors.operations import save_file
-from deployments.authoring import save_pipeline
-from deployments.models import Artifact, Manifest, Pipeline, Service
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -8,6 +8,7 @@ from django.apps import apps
 from django.db import models
 from django.utils import timezone
 
+from catalog.models import ServiceOverride
 from delegates.models import AccountId
 from deployments import log
 from deployments.models import (
@@ -23,7 +24,6 @@ from deployments.models import (
     Memory,
     PreviewQuestion,
     Pulse,
-    ServiceOverride,
     Slot,
     SlotClaim,
     StageExecution,
@@ -35,7 +35,17 @@ from rbac.models import User, UserGroup
 from tests.api.world import World
 from tests.routes import newest
 
-OURS = ("rbac", "connectors", "notifications", "delegates", "deployments", "inventory", "ops")
+OURS = (
+    "rbac",
+    "connectors",
+    "notifications",
+    "delegates",
+    "catalog",
+    "pipelines",
+    "deployments",
+    "inventory",
+    "ops",
+)
 # Above every number that a test asks for, as of a version that does not exist.
 UNUSED = 1000
 # Tables with one row, whatever happens.

@@ -14,8 +14,9 @@ from deployments import clean_up, operations, queries
 from deployments.api.execution_shapes import CallDocument, ExecutionDocument, ExecutionSummary
 from deployments.execution_documents import call_document, execution_document
 from deployments.interventions import DECISIONS
-from deployments.models import Call, Execution, Pipeline
+from deployments.models import Call, Execution
 from deployments.undo_plan import undo_plan
+from pipelines.models import Pipeline
 from steps.states import Status
 from web.asked import number_in
 from web.problems import BadInput

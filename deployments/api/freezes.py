@@ -8,8 +8,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from catalog.models import Environment
 from deployments import freezes
-from deployments.models import Environment, FreezeWindow
+from deployments.models import FreezeWindow
 from guards.limits import DESCRIPTION_CHARACTERS, FREEZE_NAMES
 from rbac.policy import visible_to
 from web.rest import IF_MATCH, LISTED, SHARED, Route, check_version, narrowed, versioned

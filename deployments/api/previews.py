@@ -8,10 +8,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from aws.policies import POLICIES, Policy
-from deployments.api.pipelines import RunInput
-from deployments.input_sets import laid_over
-from deployments.models import Pipeline, PreviewQuestion
+from deployments.api.runs import RunInput
+from deployments.models import PreviewQuestion
 from deployments.previews import preview_pipeline
+from pipelines.inputs.input_sets import laid_over
+from pipelines.models import Pipeline
 from web.rest import Route
 
 VIEW = "core_pipeline_view"

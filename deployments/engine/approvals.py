@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from django.db.models import QuerySet
 
 from deployments.approval_news import approvals_changed
-from deployments.approver_groups import find_groups, no_such_group
 from deployments.engine.ahead import Ahead
 from deployments.engine.shared import Shared
 from deployments.engine.standing import settle
 from deployments.models import Approval, StepExecution
 from deployments.notifying import tell_approval
 from deployments.verdicts import Tally, tally
+from pipelines.definition.approver_groups import find_groups, no_such_group
 from rbac.audit import record
 from rbac.models import User, UserGroup
 from steps.actions.asked import ApprovalState, AskedApproval

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from deployments.engine import failing, filling, judging
 from deployments.engine.shared import Shared
-from deployments.late import filled_in
 from deployments.models import ActionRun, StepExecution
+from pipelines.completion.deferred_expressions import filled_in
 from steps import conditions
 from steps.actions.base import ActionFailed
 from steps.expressions import BadExpressionError

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deployments import provisioning
+from catalog import infrastructure_fields
 from deployments.engine.shared import Shared
 from deployments.engine.telling import say
 from deployments.models import Slot, StageExecution, StepExecution
@@ -36,8 +36,8 @@ def _place(shared: Shared) -> dict[str, str]:
     said: dict[str, Any] = stage.dynamic_place or {}
     found: dict[str, str] = {}
     for name, problem_of in (
-        ("region", provisioning.region_problem),
-        ("cluster", provisioning.cluster_problem),
+        ("region", infrastructure_fields.region_problem),
+        ("cluster", infrastructure_fields.cluster_problem),
     ):
         text = str(said.get(name, ""))
         try:

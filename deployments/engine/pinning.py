@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aws.errors import NotFound, Undelivered
+from catalog.artifacts.sources import newest
 from delegates.images import digest_of, every_tag
 from delegates.site_steps import step_after
-from deployments.artifact_sources import newest
 from steps.actions.base import ActionFailed
 from steps.actions.work import FIND_DIGEST, LIST_TAGS
 

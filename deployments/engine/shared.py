@@ -15,11 +15,11 @@ from deployments.engine.lease import Lease
 from deployments.engine.parking import Parking
 from deployments.engine.sources import known_values
 from deployments.engine.world import Door, RemoteDoor, World
-from deployments.kept_texts import put_away
+from deployments.kept_texts import put_away, with_kept
 from deployments.models import AwsEvent, Execution, SlotClaim, StageExecution, StepExecution
 from deployments.regions import region_for
-from deployments.step_manifests import FROZEN, with_kept
 from guards.masks import Mask
+from pipelines.definition.step_manifests import FROZEN
 from steps.actions.base import Seen
 
 

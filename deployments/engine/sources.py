@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from catalog.manifests.check import ManifestProblem, check_manifest, check_together
+from catalog.manifests.document import BadDocument, Document
+from catalog.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
+from catalog.manifests.layers import Merged, combined
+from catalog.manifests.reading import name_of, read_layers
+from catalog.manifests.stores import TASK_DEFINITION_ARN, StoreError, fetch, title_of
+from catalog.manifests.stores.arn import arn_problem
+from catalog.manifests.templates import with_values
 from deployments.kept_texts import opened
-from deployments.manifests.check import ManifestProblem, check_manifest, check_together
-from deployments.manifests.document import BadDocument, Document
-from deployments.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
-from deployments.manifests.layers import Merged, combined
-from deployments.manifests.reading import name_of, read_layers
-from deployments.manifests.stores import TASK_DEFINITION_ARN, StoreError, fetch, title_of
-from deployments.manifests.stores.arn import arn_problem
-from deployments.manifests.templates import with_values
 from deployments.models import Execution, StageExecution, StepExecution
 from steps.actions.base import ActionFailed
 from steps.actions.supplies import Loaded, Source, Template

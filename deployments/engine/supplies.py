@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deployments.engine import fetching, pinning, sources
+from catalog.manifests import fetching
+from deployments.engine import pinning, sources
+from deployments.kept_texts import texts_by_path
 from deployments.models import StepExecution
-from deployments.program_files import texts_by_path
-from deployments.step_manifests import frozen_sources
+from pipelines.definition.step_manifests import frozen_sources
 from steps.actions.supplies import Loaded, Source, Template
 from steps.actions.work import FETCH_FILES, SERVICE
 

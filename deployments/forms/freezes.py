@@ -6,9 +6,10 @@ from zoneinfo import available_timezones
 
 from django import forms
 
-from deployments.forms.resources import InScope, ResourceForm, WithIdentifier
+from catalog.forms.resources import InScope, ResourceForm, WithIdentifier
+from catalog.models import Environment
 from deployments.freezes import FreezeSpec
-from deployments.models import Environment, FreezeWindow
+from deployments.models import FreezeWindow
 
 _MOMENT = {"type": "datetime-local", "class": "input"}
 

@@ -1,16 +1,16 @@
 """The form that runs a pipeline."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
 
 from deployments import operations, previews
-from deployments.inputs import Variable, spoken
-from deployments.models import InputSet, Pipeline
 from deployments.run_requests import asked_variables
+from pipelines.forms.input_sets import AskedInput
+from pipelines.inputs.variables import Variable, spoken
+from pipelines.models import InputSet, Pipeline
 from web.problems import Problem
 
 TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
@@ -51,30 +51,6 @@ class DeployForm(forms.Form):
     def refuse(self, problem: Problem) -> None:
         """This will show why nothing was deployed."""
         self.problems = problem.errors or [{"path": "", "message": problem.detail}]
-
-
-@dataclass(frozen=True)
-class AskedInput:
-    """A variable that the form of a run asks for, with what was entered."""
-
-    variable: Variable
-    value: str
-    error: str = ""
-
-    @property
-    def id(self) -> str:
-        """What the page calls the control."""
-        return f"input-{self.variable.name}"
-
-    @property
-    def choices(self) -> list[tuple[str, str]]:
-        """What can be chosen, for a variable with a list of allowed values or for true and false."""
-        one = self.variable
-        said = [spoken(value) for value in one.allowed] or (
-            ["true", "false"] if one.type == "Boolean" else []
-        )
-        empty = [] if self.value in said or not said else [("", "Choose")]
-        return empty + [(value, value) for value in said]
 
 
 class RunForm(forms.Form):

@@ -9,11 +9,11 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.fields.json import KT
 
+from catalog.models.environments import Infrastructure
+from catalog.models.services import Service
 from connectors.encryption import EncryptedTextField
 from connectors.models import Connector
-from deployments.models.pipelines import Pipeline
-from deployments.models.places import Infrastructure
-from deployments.models.services import Service
+from pipelines.models.pipelines import Pipeline
 from rbac.models import Scope
 from steps.states import TERMINAL, ActionState, Outcome, Status, UndoState
 

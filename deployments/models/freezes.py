@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from django.db import models
 
-from deployments.models.base import Resource, unique_in_scope
-from deployments.models.places import Environment
+from catalog.models.base import Resource, unique_in_scope
+from catalog.models.environments import Environment
 
 
 class FreezeWindow(Resource):

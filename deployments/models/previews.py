@@ -8,7 +8,7 @@ from django.db import models
 
 from connectors.encryption import EncryptedTextField
 from delegates.models import DelegateTask
-from deployments.models.pipelines import Pipeline
+from pipelines.models.pipelines import Pipeline
 
 
 class PreviewQuestion(models.Model):

@@ -10,11 +10,11 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from catalog.pages.changes import compared
 from deployments import freezes
 from deployments.forms.freezes import FreezeForm, NewFreezeForm, values_of
 from deployments.freezing import next_period, period_at, spoken_times
 from deployments.models import FreezeWindow
-from deployments.pages.changes import compared
 from rbac.policy import can_anywhere, require
 from web.lists import visible_here
 from web.page_forms import posted

@@ -6,10 +6,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from catalog.models import Service
+from catalog.usage import UsedBy, used_by
 from deployments import operations, queries
 from deployments.forms.runs import DeployForm
-from deployments.models import Pipeline, Service
-from deployments.used_by import UsedBy, used_by
+from pipelines.models import Pipeline
 from rbac.policy import visible_to
 from web.page_forms import posted
 from web.pages import PageRequest, get_visible, page
@@ -47,4 +48,4 @@ def deploy_image(request: PageRequest, pk: int) -> HttpResponse:
             return redirect("execution", pk=made.pk)
         except Problem as problem:
             form.refuse(problem)
-    return render(request, "deployments/services/deploy.html", {"service": service, "deploy": form})
+    return render(request, "catalog/services/deploy.html", {"service": service, "deploy": form})

@@ -6,10 +6,12 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from deployments import freezes, input_sets, operations, queries
+from deployments import freezes, operations, queries
 from deployments.forms.runs import RunForm
-from deployments.models import Pipeline
-from deployments.pages.pipeline_texts import drawn
+from pipelines import queries as pipelines_queries
+from pipelines.inputs import input_sets
+from pipelines.models import Pipeline
+from pipelines.pages.editor import drawn
 from rbac.policy import can, can_anywhere, permissions_at, require
 from web.lists import granted
 from web.pages import PageRequest, get_visible, page
@@ -27,11 +29,11 @@ SETS_SHOWN: Final = 50
 @require_safe
 def pipelines(request: PageRequest) -> HttpResponse:
     """This will list pipelines."""
-    shown = keyset(queries.visible_pipelines(request.user, request.current_scope), request)
+    shown = keyset(pipelines_queries.visible_pipelines(request.user, request.current_scope), request)
     runnable = granted(request, EXECUTE, Pipeline, shown.items)
     return render(
         request,
-        "deployments/pipelines/list.html",
+        "pipelines/list.html",
         {"page": shown, "runnable": runnable, "may_add": can_anywhere(request.user, EDIT)},
     )
 
@@ -50,7 +52,7 @@ def pipeline(request: PageRequest, pk: int) -> HttpResponse:
         "rights": rights,
         "graph": drawn(found.yaml),
     }
-    return render(request, "deployments/pipelines/detail.html", context)
+    return render(request, "pipelines/detail.html", context)
 
 
 @page
@@ -80,7 +82,7 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     may_keep = can(request.user, input_sets.EDIT, found)
     context: dict[str, Any] = {"pipeline": found, "form": form, "may_keep": may_keep}
     context["frozen"] = freezes.frozen_for(request.user, found)
-    return render(request, "deployments/pipelines/run.html", context)
+    return render(request, "pipelines/run.html", context)
 
 
 @page
@@ -90,4 +92,4 @@ def plan_of_run(request: PageRequest, pk: int) -> HttpResponse:
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     require(request.user, EXECUTE, found)
     form = RunForm(request.POST, pipeline=found)
-    return render(request, "deployments/pipelines/_plan.html", {"pipeline": found, "form": form})
+    return render(request, "pipelines/_plan.html", {"pipeline": found, "form": form})

@@ -7,11 +7,13 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from aws.policies import POLICIES, policy_of
-from deployments import input_sets, previews
+from deployments import previews
 from deployments.forms.runs import RunForm
-from deployments.models import Pipeline, PreviewQuestion
+from deployments.models import PreviewQuestion
 from deployments.pages.pipelines import SETS_SHOWN
 from deployments.preview.documents import ShownPreview
+from pipelines.inputs import input_sets
+from pipelines.models import Pipeline
 from rbac.policy import require
 from web.pages import PageRequest, get_visible, page
 from web.problems import Problem
@@ -37,7 +39,7 @@ def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
         content["question"] = shown
     elif shown is not None:
         content["preview"] = shown
-    return render(request, "deployments/pipelines/preview.html", content)
+    return render(request, "pipelines/preview.html", content)
 
 
 def _shown(request: PageRequest, pipeline: Pipeline, form: RunForm) -> ShownPreview | PreviewQuestion | None:

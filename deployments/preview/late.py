@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployments.engine.sources import known_values
-from deployments.late import filled_in
 from deployments.models import StepExecution
 from deployments.plan import PlannedStep
 from deployments.preview.memories import StageMemory
+from pipelines.completion.deferred_expressions import filled_in
 from steps.actions.base import Action
 from steps.expressions import BadExpressionError
 from steps.kinds.base import BadStepError, step_kind

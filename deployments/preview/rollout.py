@@ -16,7 +16,7 @@ from deployments.preview.provisions import PreviewProvisions
 from deployments.preview.supplies import PreviewSupplies
 from deployments.preview.work import PlannedWork
 from deployments.regions import NO_CLUSTER, known_region
-from deployments.step_manifests import frozen_sources
+from pipelines.definition.step_manifests import frozen_sources
 from steps.actions.asked import ApprovalState, AskedApproval
 from steps.actions.base import ActionFailed, Earlier, Seen
 from steps.actions.verbs import Verbs

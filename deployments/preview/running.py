@@ -11,7 +11,7 @@ from aws.preview import Budget, OnlyPlanned, PlannedCall, PreviewCaller, Preview
 from delegates.doors import DoorClosed, door_key
 from deployments import plan
 from deployments.engine.masking import secrets_of
-from deployments.models import Execution, Pipeline, StageExecution, StepExecution
+from deployments.models import Execution, StageExecution, StepExecution
 from deployments.preview.late import OnlyInARun, actions_now
 from deployments.preview.memories import StageMemory, StepMemory
 from deployments.preview.rollout import PreviewRollout
@@ -20,6 +20,7 @@ from deployments.preview.work import WorkPlanned
 from deployments.run_requests import RunRequest
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
 from guards.masks import Mask
+from pipelines.models import Pipeline
 from steps.actions.base import Action, ActionFailed
 
 OpenDoor = Callable[[StepExecution], Caller]

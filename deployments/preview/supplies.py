@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deployments.engine import fetching, pinning, sources
+from catalog.manifests import fetching
+from deployments.engine import pinning, sources
+from deployments.kept_texts import texts_by_path
 from deployments.preview.memories import StageMemory
-from deployments.program_files import texts_by_path
 from steps.actions.supplies import Loaded, Source, Template
 from steps.actions.work import FETCH_FILES, SERVICE
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from deployments.engine.flow import ENDED_BADLY
 from deployments.engine.sources import known_values
-from deployments.late import late_in
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
+from pipelines.completion.deferred_expressions import late_in
 from steps.conditions import UnclearConditionError, read_condition
 from steps.states import Status
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Self
 
-from deployments.models import Service
+from catalog.models import Service
 from inventory.dashboards.watching import ServicesHub, services_hub
 from rbac.models import User
 from rbac.policy import Grants, places_of

@@ -4,7 +4,8 @@ from typing import Final
 
 from django.db.models import QuerySet
 
-from deployments.models import Service, StageExecution
+from catalog.models import Service
+from deployments.models import StageExecution
 from inventory.models.instances import SeenEvent
 from rbac.models import User
 from rbac.policy import Principal, visible_below, visible_to

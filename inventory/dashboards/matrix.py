@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from deployments.models import Environment, Service
+from catalog.models import Environment, Service
 from inventory.dashboards.running import Place, places_of
 from rbac.policy import Principal
 

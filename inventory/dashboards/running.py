@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.db.models import Count
 
-from deployments.models import Service
+from catalog.models import Service
 from inventory.dashboards.targets import TargetGroup, target_group, tasks_behind
 from inventory.dashboards.task_map import Zone, draw
 from inventory.dashboards.usage import Usage, usage_of

@@ -8,9 +8,9 @@ from typing import Any, Final, Self
 
 import yaml
 
-from deployments.catalog import ManifestSpec
-from deployments.manifests.check import check_manifest, check_together
-from deployments.manifests.document import BadDocument, Document, parse
+from catalog.manifests.check import check_manifest, check_together
+from catalog.manifests.document import BadDocument, Document, parse
+from catalog.operations import ManifestSpec
 from inventory.drift.desired import documents_of
 from inventory.drift.documents.comparing import Documents, choices, differences
 from inventory.drift.documents.readback import Image, is_of_a_pair, main_image, read_back, with_expressions

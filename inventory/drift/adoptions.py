@@ -6,11 +6,10 @@ from typing import Final, NoReturn
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
+from catalog.models import Infrastructure, Service
+from catalog.operations import ServiceSpec, create_service
 from connectors.downstream import needs_of_connector, refuse_lacking
 from connectors.operations.naming import check_identifier
-from deployments.authoring import save_pipeline
-from deployments.catalog import ServiceSpec, create_service
-from deployments.models import Infrastructure, Pipeline, Service
 from inventory.drift.adopting import Proposal
 from inventory.drift.clusters import ask_for
 from inventory.drift.documents.comparing import choices, differences
@@ -24,6 +23,8 @@ from inventory.drift.tasks import look_soon
 from inventory.drift.traffic.fitting import Choice
 from inventory.models.drift import Adoption
 from inventory.models.instances import SeenService
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import save_pipeline
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import Principal, require

@@ -4,7 +4,8 @@ from typing import Final
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from deployments.models import Service, StageExecution
+from catalog.models import Service
+from deployments.models import StageExecution
 from inventory.drift.documents.readback import base_name
 from inventory.drift.pairs import held_by
 from inventory.models.instances import SeenService

@@ -4,9 +4,9 @@ from typing import Final
 
 import yaml
 
-from deployments.models import Infrastructure, Service
-from deployments.starters import new_pipeline
+from catalog.models import Infrastructure, Service
 from inventory.drift.traffic.fitting import Choice, Lead
+from pipelines.templates import new_pipeline
 
 _CREATES: Final = "EcsBlueGreenCreateService"
 _ASKED: Final = "<+input>"

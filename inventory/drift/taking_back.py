@@ -4,12 +4,13 @@ from typing import Final
 
 from django.db import transaction
 
-from deployments.authoring import delete_pipeline
-from deployments.catalog import delete_service
-from deployments.models import Execution, Pipeline, StageExecution
+from catalog.operations import delete_service
+from deployments.models import Execution, StageExecution
 from inventory.drift.adoptions import own
 from inventory.drift.queries import EDIT
 from inventory.models.drift import Adoption, Comparison
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import delete_pipeline
 from rbac.audit import record
 from rbac.models import User
 from rbac.policy import Principal, can, require

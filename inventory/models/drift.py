@@ -6,10 +6,12 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from catalog.models import Infrastructure, Service
 from connectors.encryption import EncryptedTextField
 from delegates.models import DelegateTask
-from deployments.models import Execution, Infrastructure, Pipeline, Service
+from deployments.models import Execution
 from inventory.models.instances import SeenService, SyncedCluster
+from pipelines.models import Pipeline
 from rbac.models import Scope
 
 

@@ -4,9 +4,10 @@ from typing import ClassVar
 
 from django.db import models
 
+from catalog.models import Infrastructure, Service
 from connectors.models import Connector
 from delegates.models import DelegateTask
-from deployments.models import Execution, Infrastructure, Service
+from deployments.models import Execution
 
 
 class SyncedCluster(models.Model):

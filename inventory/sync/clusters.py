@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
+from catalog.models import Infrastructure
 from connectors.models import Connector
 from deployments.engine.parking import group_of
-from deployments.models import Execution, Infrastructure, StageExecution
+from deployments.models import Execution, StageExecution
 from guards.limits import SYNC_SECONDS
 from inventory.models.instances import ServiceInstance, SyncedCluster
 

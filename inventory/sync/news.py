@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.db.models import Count, Max, Q
 
-from deployments.models import Infrastructure, Service
+from catalog.models import Infrastructure, Service
 from inventory.models.instances import SeenService, ServiceInstance, SyncedCluster
 from rbac.policy import Place
 from web.news import Audience, Shown, Subject, at_places, changed, in_scopes

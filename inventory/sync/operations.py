@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from deployments.models import Infrastructure
+from catalog.models import Infrastructure
 from inventory.models.instances import SyncedCluster
 from inventory.sync.clusters import ask_for, enter_new
 from inventory.sync.news import cluster_changed

@@ -7,8 +7,8 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
+from catalog.models import Infrastructure
 from connectors.models import Connector
-from deployments.models import Infrastructure
 from inventory.models.instances import SeenService, SyncedCluster, SyncPause
 from inventory.sync.pausing import rests
 from rbac.policy import Principal, visible_to

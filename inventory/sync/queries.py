@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
-from deployments.models import Infrastructure, Service, StageExecution
+from catalog.models import Infrastructure, Service
+from deployments.models import StageExecution
 from inventory.models.instances import ContainerInstance, ServiceInstance, SyncedCluster, SyncPause
 from inventory.sync.pausing import rests
 from rbac.policy import Principal, visible_to

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from deployments.models import Pipeline
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, Scope, User, UserGroup
 from tests.rbac.people import grant, organization, project, user
 

@@ -4,9 +4,10 @@ from typing import Any
 
 from django.utils import timezone
 
+from catalog.models import Service
 from delegates.models import DelegateTask, Inquiry
-from deployments.models import Pipeline, Service
 from inventory.models.drift import Adoption, Comparison, Drift
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Role, User
 from tests.api.world import World
 from tests.delegates.making import make_task

@@ -49,7 +49,7 @@ PAGES: dict[str, Row] = {
     "audit-trail": Row(
         (
             get(Lists("core_audit_view", sign='<span class="name">pipeline.execute</span>')),
-            get(Lists("core_audit_view", sign=""), "?who=admin&kind=deployments.pipeline&since=2026-01-01"),
+            get(Lists("core_audit_view", sign=""), "?who=admin&kind=pipelines.pipeline&since=2026-01-01"),
         )
     ),
     "export-audit-trail": Row(

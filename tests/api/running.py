@@ -4,7 +4,8 @@ import json
 
 from django.utils import timezone
 
-from deployments.models import Execution, Infrastructure, Service
+from catalog.models import Infrastructure, Service
+from deployments.models import Execution
 from inventory.models.drift import Adoption, ComparedCluster, Comparison, Drift, KnownRevision
 from inventory.models.instances import (
     ContainerInstance,

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from deployments.models import Pipeline
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, Scope, ServiceAccount, User, UserGroup
 from tests.api.world import World
 

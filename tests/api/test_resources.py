@@ -5,8 +5,10 @@ from collections.abc import Callable
 import pytest
 from rest_framework.test import APIClient
 
+from catalog.models import Infrastructure, Service, ServiceOverride
 from connectors.models import Secret
-from deployments.models import Execution, Infrastructure, Pipeline, Service, ServiceOverride
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Scope, User
 from tests.api.world import PIPELINE, TASK_DEFINITION, World
 from tests.watching.marker import planted

@@ -5,24 +5,13 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from catalog.models import Artifact, Environment, Infrastructure, Manifest, Service, ServiceOverride
 from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Secret
 from delegates.models import Delegate, DelegateToken
 from deployments import operations
-from deployments.models import (
-    Approval,
-    Artifact,
-    Environment,
-    Execution,
-    FreezeWindow,
-    Infrastructure,
-    InputSet,
-    Manifest,
-    Pipeline,
-    PipelineVersion,
-    Service,
-    ServiceOverride,
-)
+from deployments.models import Approval, Execution, FreezeWindow
 from notifications.models import Notification, NotificationRule
+from pipelines.models import InputSet, Pipeline, PipelineVersion
 from rbac.models import (
     ApiKey,
     Invitation,

@@ -9,8 +9,9 @@ from django.db import connection
 
 from deployments.approving import approve
 from deployments.engine.failpoints import set_hook
-from deployments.models import Approval, ApprovalDecision, Pipeline
+from deployments.models import Approval, ApprovalDecision
 from deployments.operations import abort_execution, decide
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.approvals.conftest import Panel
 from tests.deployments.dying import Countdown

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from catalog.models import Infrastructure
 from connectors.models import Connector
 from delegates.owners import register_owner
 from deployments.delegated_calls import CallOwner
 from deployments.engine.doors import OWNER, open_door
 from deployments.engine.world import World
-from deployments.models import Approval, Call, Infrastructure
+from deployments.models import Approval, Call
 from tests.approvals.conftest import Panel
 from tests.deployments.driving import Drive
 from tests.deployments.hands import hand

@@ -7,12 +7,13 @@ import pytest
 import yaml
 from pytest_django import Settings
 
+from catalog.models import Artifact, Manifest, Service
 from connectors.models import FileNode
 from connectors.operations import save_file
-from deployments.authoring import save_pipeline
 from deployments.engine import quota
-from deployments.models import Artifact, Manifest, Pipeline, Service
 from ops.demo_pipelines import SandboxFacts
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.blue_green.world import World

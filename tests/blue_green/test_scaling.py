@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from deployments.models import Execution, Manifest, Service
+from catalog.models import Manifest, Service
+from deployments.models import Execution
 from tests.blue_green.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)

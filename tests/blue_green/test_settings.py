@@ -2,9 +2,9 @@
 
 import pytest
 
-from deployments.authoring import PipelineNotRunnable
 from deployments.models import Execution, StepExecution
 from deployments.operations import abort_execution
+from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.blue_green.conftest import edit
 from tests.blue_green.world import World
 

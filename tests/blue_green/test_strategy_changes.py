@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from connectors.models import FileNode
-from deployments.authoring import save_pipeline
 from deployments.models import Execution
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.blue_green.conftest import FOLDER, edit
 from tests.blue_green.world import World

@@ -8,9 +8,9 @@ import yaml
 
 from connectors.models import Connector
 from delegates.doors import open_door
-from deployments.authoring import save_pipeline
 from deployments.models import Execution
 from deployments.operations import roll_back_execution
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 

@@ -8,9 +8,10 @@ from django.test import Client
 from playwright.sync_api import Page, Response
 from pytest_django.live_server_helper import LiveServer
 
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from deployments.operations import run_pipeline
 from ops.demo_pipelines import SandboxFacts
+from pipelines.models import Pipeline
 from rbac.models import User
 from tests.browser.wire import Wire
 from tests.fixtures.demo import fill_in_demo

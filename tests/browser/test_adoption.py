@@ -4,12 +4,13 @@ import pytest
 from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
+from catalog.models import Infrastructure, Service
 from connectors.models import Connector
-from deployments.models import Infrastructure, Pipeline, Service
 from inventory.models.drift import Adoption
 from inventory.models.instances import SeenService
 from ops.demo import seed_demo
 from ops.demo_pipelines import SandboxFacts
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import Visit

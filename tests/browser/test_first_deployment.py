@@ -7,8 +7,9 @@ from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.engine import quota
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from ops.demo_pipelines import SandboxFacts
+from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.deployments.driving import Drive

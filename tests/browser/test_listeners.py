@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
 from connectors.models import Connector
-from deployments.models import Pipeline
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import Visit

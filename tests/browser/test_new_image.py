@@ -5,7 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from deployments.models import Pipeline, Service
+from catalog.models import Service
+from pipelines.models import Pipeline
 from tests.browser.conftest import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

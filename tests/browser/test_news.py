@@ -11,8 +11,9 @@ from django.db import connection
 from django.test import Client
 from playwright.sync_api import Page, Request, Route, WebSocketRoute, expect
 
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from deployments.operations import run_pipeline
+from pipelines.models import Pipeline
 from rbac.models import User
 from tests.browser.conftest import Visit
 from tests.fixtures.processes import wait_until

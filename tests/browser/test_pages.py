@@ -4,9 +4,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from catalog.models import Service
 from connectors.models import Connector, FileNode
 from delegates.models import Delegate
-from deployments.models import Execution, Interrupt, Pipeline, Service
+from deployments.models import Execution, Interrupt
+from pipelines.models import Pipeline
 from tests.browser.conftest import Visit
 from tests.browser.wire import Wire
 

@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from deployments.models import Pipeline, Service
+from catalog.models import Service
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from tests.browser.conftest import Visit
 

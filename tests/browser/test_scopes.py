@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from deployments.models import Pipeline
+from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from rbac.operations import create_organization, create_project
 from tests.browser.conftest import Visit

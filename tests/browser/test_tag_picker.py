@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from catalog.models import Artifact, Service
 from connectors.operations import create_connector, create_secret
-from deployments.models import Artifact, Pipeline, Service
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from tests.browser.conftest import Visit
 from tests.browser.test_accessibility import violations

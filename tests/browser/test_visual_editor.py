@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from deployments.models import Pipeline
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from tests.browser.conftest import Visit
 from tests.browser.test_accessibility import violations

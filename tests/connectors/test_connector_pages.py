@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from catalog.models import Environment, Infrastructure
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, update_connector
-from deployments.models import Environment, Infrastructure
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
 from sandbox.process import SandboxProcess

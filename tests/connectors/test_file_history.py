@@ -2,11 +2,11 @@
 
 import pytest
 
+from catalog.models import Manifest, Service
 from connectors.file_checks import FileText, check_file, guide_for
 from connectors.models import FileNode, FileVersion
 from connectors.operations import create_folder, delete_file, move_file, restore_file, save_file
 from connectors.uses import StillUsed, uses_of
-from deployments.models import Manifest, Service
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
 from web.problems import BadInput, Conflict

@@ -7,9 +7,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from catalog.models import Manifest, Service
 from connectors.models import FileNode
 from connectors.operations import delete_file, save_file
-from deployments.models import Manifest, Service
 from rbac.models import Scope, User
 
 Browse = Callable[[User], Client]

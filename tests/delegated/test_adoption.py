@@ -6,8 +6,9 @@ import boto3
 import pytest
 from rest_framework.test import APIClient
 
+from catalog.models import Infrastructure
 from deployments.log import all_lines
-from deployments.models import Execution, Infrastructure
+from deployments.models import Execution
 from inventory.models.drift import Comparison
 from inventory.models.instances import SyncedCluster
 from rbac.models import User

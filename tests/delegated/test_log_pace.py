@@ -6,9 +6,9 @@ import pytest
 
 from delegates.agent.logs.spool import SLOWED_DOWN
 from delegates.models import DelegateTask
-from deployments.authoring import save_pipeline
 from deployments.log import all_lines
 from deployments.operations import run_pipeline
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.delegated.conftest import StartDying
 from tests.delegated.slow_agent import BURST, RATE

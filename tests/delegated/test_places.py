@@ -8,9 +8,10 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from deployments.catalog import ManifestSpec, update_service
-from deployments.forms.services import spec_of
-from deployments.models import Call, Service
+from catalog.forms.services import spec_of
+from catalog.models import Service
+from catalog.operations import ManifestSpec, update_service
+from deployments.models import Call
 from rbac.models import User
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
+from catalog.models import Environment
+from catalog.operations import InfrastructureSpec, create_infrastructure
 from connectors.models import Connector
-from deployments.authoring import save_pipeline
-from deployments.catalog import InfrastructureSpec, create_infrastructure
-from deployments.models import Call, Environment, StageExecution
+from deployments.models import Call, StageExecution
 from deployments.operations import run_pipeline
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work

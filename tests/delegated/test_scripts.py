@@ -2,10 +2,11 @@
 
 import pytest
 
-from deployments.authoring import save_pipeline
 from deployments.log import all_lines
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from deployments.operations import abort_execution, run_pipeline
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.agent.tasks import sleepers, unique_nap
 from tests.delegated.conftest import StartDying

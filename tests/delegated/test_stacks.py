@@ -5,10 +5,11 @@ import json
 import pytest
 
 from connectors.operations import create_secret
-from deployments.authoring import save_pipeline
 from deployments.log import all_lines
-from deployments.models import Call, Execution, Pipeline
+from deployments.models import Call, Execution
 from deployments.operations import run_pipeline
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work

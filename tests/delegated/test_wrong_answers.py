@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from delegates.models import DelegateTask
-from deployments.authoring import save_pipeline
 from deployments.models import Call
 from deployments.operations import run_pipeline
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.delegated.conftest import StartDying
 from tests.delegated.work import Work

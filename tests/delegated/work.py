@@ -4,8 +4,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from deployments.models import Call, Execution, Pipeline
+from deployments.models import Call, Execution
 from deployments.operations import run_pipeline
+from pipelines.models import Pipeline
 from rbac.models import User
 from sandbox.process import SandboxProcess
 from tests.fixtures.processes import wait_until

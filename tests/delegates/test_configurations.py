@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from catalog.models import Environment
 from delegates.models import ConfigurationRun, Delegate, DelegateConfiguration
 from delegates.operations.configurations import (
     apply_configuration,
@@ -16,7 +17,6 @@ from delegates.operations.configurations import (
     delete_configuration,
     update_configuration,
 )
-from deployments.models import Environment
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden
 from tests.delegates.making import make_delegate, make_instance

@@ -5,8 +5,8 @@ from django.core.cache import cache
 from pytest_django import Settings
 
 from deployments.engine import quota
-from deployments.models import Pipeline
 from ops.demo_pipelines import SandboxFacts
+from pipelines.models import Pipeline
 from rbac.models import User
 from sandbox.process import SandboxProcess
 from tests.deployments.driving import Drive

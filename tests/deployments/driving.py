@@ -8,8 +8,9 @@ from delegates.doors import open_door
 from deployments.engine.dispatch import due_groups, look_at_group
 from deployments.engine.world import World
 from deployments.log import all_lines
-from deployments.models import Call, Execution, Pipeline
+from deployments.models import Call, Execution
 from deployments.operations import run_pipeline
+from pipelines.models import Pipeline
 from rbac.models import User
 from sandbox.process import SandboxProcess
 

@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
+from catalog.models import Artifact, Manifest, Service
 from connectors.models import FileNode
 from connectors.operations import save_file
-from deployments.models import Artifact, Execution, Manifest, Pipeline, Service
+from deployments.models import Execution
 from deployments.operations import run_pipeline
 from ops.demo_pipelines import FOLDER, IMAGE, SERVICE_DEFINITION, TAG, TASK_DEFINITION
+from pipelines.models import Pipeline
 from rbac.models import Scope, User
 
 WINDOW = timedelta(seconds=5)

@@ -12,8 +12,9 @@ import pytest
 from deployments.engine import failpoints, quota
 from deployments.engine.failpoints import FAILPOINTS, set_hook
 from deployments.log import all_lines
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from deployments.operations import run_pipeline
+from pipelines.models import Pipeline
 from rbac.models import User
 from tests.deployments.driving import Drive
 from tests.deployments.dying import KILLED, Countdown, in_a_fork

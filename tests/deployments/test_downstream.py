@@ -7,6 +7,7 @@ from django.db import transaction
 from django.test import Client
 from rest_framework.test import APIClient
 
+from catalog import operations as catalog_operations
 from connectors.downstream import LacksAccess, lacking, needs_of_connector
 from connectors.models import Connector, FileNode, Secret
 from connectors.operations import create_connector, update_connector
@@ -15,8 +16,9 @@ from delegates.doors import DoorClosed, list_clusters
 from delegates.inquiries import ask, seen_by_connector
 from delegates.models import Inquiry
 from delegates.spec_checks import check_spec
-from deployments import authoring, catalog, clean_up, operations, previews
+from deployments import clean_up, operations, previews
 from deployments.models import Interrupt
+from pipelines.operations import pipelines
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS, view_permission
 from rbac.policy import NotVisible
@@ -61,7 +63,7 @@ MOMENTS: dict[str, set[str]] = {
     "look for leftovers": GO_ON,
     "clean up": RUN,
 }
-MANIFEST = catalog.ManifestSpec("task", "EcsTaskDefinition", paths=("/task.yaml",))
+MANIFEST = catalog_operations.ManifestSpec("task", "EcsTaskDefinition", paths=("/task.yaml",))
 KEY = {"credentials": "AccessKey", "access_key_id": "AKIAIOSFODNN7EXAMPLE"}
 NETWORK = {"networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-0123456789abcdef0"]}}}
 
@@ -87,9 +89,9 @@ def give(person: User, *without: str) -> None:
     person.assignments.get().role.set_permissions(set(PERMISSIONS) - set(without))
 
 
-def infrastructure_spec(world: World, **changed: str) -> catalog.InfrastructureSpec:
+def infrastructure_spec(world: World, **changed: str) -> catalog_operations.InfrastructureSpec:
     values = {"name": "Place", "region": "us-east-1", "cluster": "demo"} | changed
-    return catalog.InfrastructureSpec(connector=world.connector, **values)
+    return catalog_operations.InfrastructureSpec(connector=world.connector, **values)
 
 
 def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
@@ -128,33 +130,33 @@ def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
         "check a delegate's network": lambda: check_spec(
             actor=actor, task_definition={}, service=NETWORK, connector=connector, region="us-east-1"
         ),
-        "create an infrastructure": lambda: catalog.create_infrastructure(
+        "create an infrastructure": lambda: catalog_operations.create_infrastructure(
             actor=actor,
             environment=world.environment,
             identifier="new",
             spec=infrastructure_spec(world),
         ),
-        "move an infrastructure": lambda: catalog.update_infrastructure(
+        "move an infrastructure": lambda: catalog_operations.update_infrastructure(
             actor=actor,
             infrastructure=world.infrastructure,
             spec=infrastructure_spec(world, cluster="other"),
         ),
-        "rename an infrastructure": lambda: catalog.update_infrastructure(
+        "rename an infrastructure": lambda: catalog_operations.update_infrastructure(
             actor=actor, infrastructure=world.infrastructure, spec=infrastructure_spec(world, name="Other")
         ),
-        "save a service": lambda: catalog.update_service(
-            actor=actor, service=world.service, spec=catalog.ServiceSpec("S", manifests=[MANIFEST])
+        "save a service": lambda: catalog_operations.update_service(
+            actor=actor, service=world.service, spec=catalog_operations.ServiceSpec("S", manifests=[MANIFEST])
         ),
-        "save an override": lambda: catalog.override_service(
+        "save an override": lambda: catalog_operations.override_service(
             actor=actor,
             environment=world.environment,
             service=world.service,
-            spec=catalog.OverrideSpec({}, [MANIFEST]),
+            spec=catalog_operations.OverrideSpec({}, [MANIFEST]),
         ),
-        "save a pipeline": lambda: authoring.save_pipeline(
+        "save a pipeline": lambda: pipelines.save_pipeline(
             actor=actor, scope=world.scope, yaml=PIPELINE, pipeline=world.pipeline
         ),
-        "restore a pipeline": lambda: authoring.restore_version(
+        "restore a pipeline": lambda: pipelines.restore_version(
             actor=actor, pipeline=world.pipeline, number=1
         ),
         "preview": lambda: previews.preview_pipeline(actor=actor, pipeline=world.pipeline),
@@ -249,7 +251,7 @@ def test_who_may_not_see_a_thing_reads_neither_its_name_nor_its_place(world: Wor
 def test_saving_does_not_tell_whether_an_unseen_name_exists(world: World, person: User) -> None:
     def said(yaml: str) -> list[str]:
         with pytest.raises(BadInput) as refusal:
-            authoring.save_pipeline(actor=person, scope=world.scope, yaml=yaml, pipeline=world.pipeline)
+            pipelines.save_pipeline(actor=person, scope=world.scope, yaml=yaml, pipeline=world.pipeline)
         return [one["message"].replace("nowhere", "myapp") for one in refusal.value.errors]
 
     give(person, SERVICE, "core_service_view")
@@ -294,7 +296,7 @@ def test_access_that_was_taken_away_counts_at_the_next_run(world: World, person:
 
 def test_the_editor_says_it_while_somebody_writes(world: World, person: User) -> None:
     give(person, SECRET)
-    (error,) = authoring.checked(PIPELINE, world.scope, person)["errors"]
+    (error,) = pipelines.checked(PIPELINE, world.scope, person)["errors"]
     assert SECRET in error["message"]
     assert PIPELINE.splitlines()[error["line"] - 1].strip() == "- identifier: sandbox"
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from catalog.models import Environment, Infrastructure, Service, ServiceOverride
+from catalog.operations import OverrideSpec, override_service
 from connectors.models import Connector
-from deployments.catalog import OverrideSpec, override_service
-from deployments.models import Environment, Infrastructure, Service, ServiceOverride
 from deployments.operations import run_pipeline
 from rbac.models import AuditEntry, Scope, User
 from tests.api.asks import INLINE, environment_form, rows_of, service_form

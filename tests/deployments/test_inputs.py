@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from deployments.engine.masking import secrets_of
 from deployments.engine.sources import known_values
-from deployments.input_sets import InputSetSpec, create_input_set
-from deployments.inputs import check_inputs, read_variables, variable_faults
-from deployments.models import Execution, InputSet, Pipeline
+from deployments.models import Execution
 from deployments.operations import run_pipeline
 from guards.patterns import fits, pattern_fault
+from pipelines.inputs.input_sets import InputSetSpec, create_input_set
+from pipelines.inputs.variables import check_inputs, read_variables, variable_faults
+from pipelines.models import InputSet, Pipeline
 from rbac.models import Scope, User
 from tests.api.world import World, make_world
 from web.problems import BadInput

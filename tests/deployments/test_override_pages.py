@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from catalog.effective.lines import lines_of
+from catalog.manifests.document import parse
+from catalog.manifests.file_references import check_text, overrides_with
+from catalog.manifests.layers import Layer, merged
+from catalog.models import Service, ServiceOverride
 from connectors.file_checks import FileText
 from connectors.models import FileNode
-from deployments.manifest_files import check_text, overrides_with
-from deployments.manifests.document import parse
-from deployments.manifests.layers import Layer, merged
-from deployments.merged_lines import lines_of
-from deployments.models import Service, ServiceOverride
 from rbac.models import Scope, User
 from tests.api.asks import rows_of
 from tests.api.world import World, make_world

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from deployments.catalog import ManifestSpec, OverrideSpec, override_service
+from catalog.effective.manifests import counting_manifests
+from catalog.effective.resolution import overridden
+from catalog.models import Infrastructure, Manifest, ServiceOverride
+from catalog.operations import ManifestSpec, OverrideSpec, override_service
 from deployments.engine.sources import load, load_all
-from deployments.merged import counting_manifests
-from deployments.models import Infrastructure, Manifest, ServiceOverride, StageExecution
+from deployments.models import StageExecution
 from deployments.operations import run_pipeline
-from deployments.overriding import overridden
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from tests.api.world import World, make_world
 from tests.fixtures.people import make_person

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from deployments.graph import graph_of
-from deployments.models import Execution, Pipeline
-from deployments.pipeline_guide import full_schema
-from deployments.pipelines import read_pipeline
-from deployments.starters import new_pipeline
+from deployments.models import Execution
+from pipelines.definition.parser import read_pipeline
+from pipelines.editor.graph import graph_of
+from pipelines.editor.guide import full_schema
+from pipelines.models import Pipeline
+from pipelines.templates import new_pipeline
 from rbac.models import Scope, User
 from steps.strategies.base import known_strategies
 from tests.api.world import PIPELINE, World, make_world

@@ -8,8 +8,9 @@ from rest_framework.test import APIClient
 from deployments.engine.dispatch import due_groups
 from deployments.engine.failpoints import set_hook
 from deployments.engine.lease import LEASE, claim
-from deployments.models import Call, Execution, Interrupt, Pipeline, Slot
+from deployments.models import Call, Execution, Interrupt, Slot
 from deployments.operations import abort_execution
+from pipelines.models import Pipeline
 from rbac.busy import ScopeBusy
 from rbac.models import AuditEntry, Scope, User
 from rbac.operations import archive_scope

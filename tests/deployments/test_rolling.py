@@ -2,10 +2,11 @@
 
 import pytest
 
+from catalog.models import Infrastructure, Service
+from catalog.operations import ManifestSpec, OverrideSpec, override_service
 from connectors.models import FileNode
-from deployments.catalog import ManifestSpec, OverrideSpec, override_service
 from deployments.execution_documents import execution_document
-from deployments.models import CheckedItem, Execution, Infrastructure, Service
+from deployments.models import CheckedItem, Execution
 from deployments.operations import abort_execution, retry_execution, roll_back_execution
 from rbac.models import User
 from tests.deployments.driving import Drive

@@ -9,9 +9,10 @@ from django.test import override_settings
 from pytest_django import Settings
 
 from deployments.engine import quota
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from deployments.operations import run_pipeline
 from ops.demo_pipelines import SandboxFacts
+from pipelines.models import Pipeline
 from rbac.models import User
 from tests.deployments.simulator import branches
 from tests.deployments.simulator.fake_ecs import FakeEcs

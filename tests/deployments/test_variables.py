@@ -1,6 +1,6 @@
 """Which value of a variable counts, and why."""
 
-from deployments.variables import Level, expressions, resolved
+from catalog.effective.variables import Level, expressions, resolved
 
 PIPELINE = Level("pipeline", "Release", {"level": "warn", "color": "red"})
 SERVICE = Level("service", "My app", {"level": "info", "host": "", "size": 3})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deployments.knowledge.names import leaves
+from pipelines.completion.names import leaves
 from steps.expressions import BadExpressionError, is_path, named_in, paths, resolve, value_at
 from steps.variables import Environment
 from tests.lanes import examples

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.editing.draft import Draft, NotEditable, same
+from catalog.manifests.yaml_draft import Draft, NotEditable, same
 from guards.yaml import read_yaml
 from tests.lanes import examples
 

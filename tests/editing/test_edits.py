@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from deployments.editing.commands import carry_out
-from deployments.pipelines import read_pipeline
-from deployments.starters import new_pipeline
 from guards.yaml import read_yaml
+from pipelines.definition.parser import read_pipeline
+from pipelines.editor.commands import carry_out
+from pipelines.templates import new_pipeline
 
 STEPS = "pipeline.stages.0.stage.spec.execution.steps"
 STAGE = "pipeline.stages.0"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from deployments.editing.commands import carry_out
-from deployments.editing.draft import Draft
-from deployments.editing.outline import outline
-from deployments.editing.provisioners import provisioner_of, provisioners
-from deployments.pipelines import read_pipeline
-from deployments.starters import new_pipeline
+from catalog.manifests.yaml_draft import Draft
+from pipelines.definition.parser import read_pipeline
+from pipelines.editor.commands import carry_out
+from pipelines.editor.outline import outline
+from pipelines.editor.provisioners import provisioner_of, provisioners
+from pipelines.templates import new_pipeline
 from steps.kinds.base import known_steps
 
 STAGE = "pipeline.stages.0"

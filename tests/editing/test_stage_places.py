@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from catalog.models import Environment, Infrastructure
 from connectors.models import Connector
-from deployments.models import Environment, Infrastructure
 from rbac.models import AuditEntry, Scope, User
 from tests.api.world import World, make_world
 from tests.fixtures.people import make_person

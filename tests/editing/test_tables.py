@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from deployments.editing.commands import carry_out
-from deployments.editing.draft import Draft
-from deployments.editing.failures import FailureRows
-from deployments.editing.forms import form_at
-from deployments.editing.own_manifests import OwnManifest
-from deployments.editing.places import path_from
-from deployments.editing.tables import CellErrors
-from deployments.editing.targets import Nearby
-from deployments.pipelines import read_pipeline
+from catalog.manifests.yaml_draft import Draft
+from pipelines.definition.parser import read_pipeline
+from pipelines.editor.commands import carry_out
+from pipelines.editor.failures import FailureRows
+from pipelines.editor.forms import form_at
+from pipelines.editor.own_manifests import OwnManifest
+from pipelines.editor.places import path_from
+from pipelines.editor.tables import CellErrors
+from pipelines.editor.targets import Nearby
 from steps.failure_strategies import ERRORS
 
 STEP = "pipeline.stages.0.stage.spec.execution.steps.0"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from deployments.editing.commands import carry_out
-from deployments.editing.variable_rows import VariableRows
-from deployments.inputs import read_variables
 from guards.yaml import read_yaml
+from pipelines.editor.commands import carry_out
+from pipelines.editor.variable_rows import VariableRows
+from pipelines.inputs.variables import read_variables
 from tests.editing.test_tables import TEXT, as_entered, fields_at
 
 VARIABLES = """\

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from connectors.models import FileNode
-from deployments.authoring import PipelineNotRunnable, save_pipeline
 from deployments.models import Execution, StepExecution
-from deployments.pipeline_guide import full_schema
+from pipelines.editor.guide import full_schema
+from pipelines.operations.pipelines import PipelineNotRunnable, save_pipeline
 from rbac.models import User
 from tests.deployments.driving import Drive
 

@@ -5,8 +5,8 @@ from textwrap import indent
 
 import pytest
 
-from deployments.authoring import save_pipeline
-from deployments.models import Pipeline
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive

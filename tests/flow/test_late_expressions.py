@@ -2,8 +2,9 @@
 
 import pytest
 
-from deployments.authoring import PipelineNotRunnable
-from deployments.models import ActionRun, Environment, Execution, Service, StepExecution
+from catalog.models import Environment, Service
+from deployments.models import ActionRun, Execution, StepExecution
+from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.pipelines import BadPipelineError, read_pipeline
+from pipelines.definition.parser import BadPipelineError, read_pipeline
 from tests.flow.conftest import pipeline_text, stage_text
 
 VARIABLES = "{colour: blue, token: {type: Secret, required: true}}"

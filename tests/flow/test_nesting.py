@@ -4,8 +4,8 @@ from textwrap import indent
 
 import pytest
 
-from deployments.graph import graph_of
-from deployments.pipelines import BadPipelineError, StageSpec, read_pipeline
+from pipelines.definition.parser import BadPipelineError, StageSpec, read_pipeline
+from pipelines.editor.graph import graph_of
 from tests.flow.conftest import DEPLOY, pipeline_text, stage_text
 
 _SPEC = "spec: {duration: 1m}"

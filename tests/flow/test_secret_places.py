@@ -3,12 +3,13 @@
 import pytest
 from rest_framework.test import APIClient
 
-from deployments.authoring import PipelineNotRunnable
-from deployments.manifests.check import check_manifest
-from deployments.manifests.document import parse
-from deployments.manifests.kinds import TASK_DEFINITION
-from deployments.models import Execution, Pipeline
-from deployments.pipelines import BadPipelineError, read_pipeline
+from catalog.manifests.check import check_manifest
+from catalog.manifests.document import parse
+from catalog.manifests.kinds import TASK_DEFINITION
+from deployments.models import Execution
+from pipelines.definition.parser import BadPipelineError, read_pipeline
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
 from tests.flow.conftest import Write, pipeline_text, stage_text
 

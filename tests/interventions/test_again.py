@@ -4,7 +4,8 @@ import pytest
 import yaml
 from rest_framework.test import APIClient
 
-from deployments.models import Execution, Pipeline, Slot, StepExecution
+from deployments.models import Execution, Slot, StepExecution
+from pipelines.models import Pipeline
 from tests.deployments.driving import Drive
 from tests.interventions.conftest import UntilAsked
 

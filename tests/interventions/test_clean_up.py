@@ -3,8 +3,9 @@
 import pytest
 from rest_framework.test import APIClient
 
-from deployments.models import Execution, Pipeline, Slot
+from deployments.models import Execution, Slot
 from deployments.operations import abort_execution
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry
 from tests.deployments.driving import Drive
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from deployments.models import Execution, Pipeline, StepExecution
+from deployments.models import Execution, StepExecution
 from deployments.operations import run_pipeline
+from pipelines.models import Pipeline
 from tests.deployments.conftest import drive
 from tests.deployments.test_deaths import Quick, _story, _work, killed_at
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.pipelines import BadPipelineError, read_pipeline
+from pipelines.definition.parser import BadPipelineError, read_pipeline
 from tests.api.world import PIPELINE
 
 STAGE = "        type: Deployment\n"

@@ -3,7 +3,8 @@
 import pytest
 from rest_framework.test import APIClient
 
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from tests.deployments.driving import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)

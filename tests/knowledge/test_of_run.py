@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from deployments.models import Environment, Execution, Pipeline, StepExecution
+from catalog.models import Environment
+from deployments.models import Execution, StepExecution
 from deployments.operations import run_pipeline
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, Scope, User
 from steps.states import Status
 from tests.api.world import make_world

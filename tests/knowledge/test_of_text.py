@@ -9,8 +9,9 @@ from django.test import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.knowledge.of_text import Draft
-from deployments.models import Environment, Pipeline, Service
+from catalog.models import Environment, Service
+from pipelines.completion.of_text import Draft
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, Scope, User
 from tests.api.world import World, make_world
 from tests.fixtures.people import make_person

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import steps.actions
-from deployments.late import faults
+from pipelines.completion.deferred_expressions import faults
 from steps.kinds.base import known_steps
 from steps.kinds.outputs import all_outputs, outputs_of
 

@@ -6,7 +6,8 @@ import pytest
 from django.utils import timezone
 
 from deployments.log import NewLine, Origin
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from rbac.models import Scope, User
 
 AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aws.shapes import parameters_of
-from deployments.manifests.check import CheckedManifest, check_deployable, check_manifest, check_together
-from deployments.manifests.document import Document, parse_manifest
-from deployments.manifests.kinds import (
+from catalog.manifests.check import CheckedManifest, check_deployable, check_manifest, check_together
+from catalog.manifests.document import Document, parse_manifest
+from catalog.manifests.kinds import (
     KINDS,
     SCALABLE_TARGET,
     SCALING_POLICY,
     SERVICE_DEFINITION,
     TASK_DEFINITION,
 )
-from deployments.manifests.layers import Layer, merged
+from catalog.manifests.layers import Layer, merged
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 from tests.manifests import samples

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from botocore.session import get_session
 
-from deployments.manifests.check import check_manifest
-from deployments.manifests.cleaning import CleanedText, clean_up_manifest
-from deployments.manifests.document import BadDocument, parse_manifest
-from deployments.manifests.kinds import (
+from catalog.manifests.check import check_manifest
+from catalog.manifests.cleaning import CleanedText, clean_up_manifest
+from catalog.manifests.document import BadDocument, parse_manifest
+from catalog.manifests.kinds import (
     KINDS,
     SCALABLE_TARGET,
     SCALING_POLICY,

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.manifests.document import BadDocument, Document, parse, parse_manifest, values_of
+from catalog.manifests.document import BadDocument, Document, parse, parse_manifest, values_of
 from tests.fixtures.patience import within_cpu
 from tests.lanes import examples
 from tests.manifests import samples

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from deployments.manifests.check import check_manifest
-from deployments.manifests.document import BadDocument, parse
-from deployments.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, TASK_DEFINITION
-from deployments.manifests.layers import Layer, Merged, combined, merged
+from catalog.manifests.check import check_manifest
+from catalog.manifests.document import BadDocument, parse
+from catalog.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, TASK_DEFINITION
+from catalog.manifests.layers import Layer, Merged, combined, merged
 from tests.fixtures.patience import within_cpu
 
 SERVICE = """\

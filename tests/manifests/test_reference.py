@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from deployments.manifests.check import CheckedManifest, check_manifest
-from deployments.manifests.document import BadDocument, parse
-from deployments.manifests.kinds import (
+from catalog.manifests.check import CheckedManifest, check_manifest
+from catalog.manifests.document import BadDocument, parse
+from catalog.manifests.kinds import (
     RUN_TASK_REQUEST,
     SCALABLE_TARGET,
     SCALING_POLICY,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from deployments.manifests.check import check_manifest
-from deployments.manifests.document import parse
-from deployments.manifests.kinds import KINDS
-from deployments.models import Manifest
-from deployments.starters import STARTERS
+from catalog.manifests.check import check_manifest
+from catalog.manifests.document import parse
+from catalog.manifests.kinds import KINDS
+from catalog.manifests.starters import STARTERS
+from catalog.models import Manifest
 
 
 def test_each_kind_of_a_service_has_one() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from catalog.manifests.document import BadDocument
+from catalog.manifests.stores import StoreError, fetch, is_store, store_names, title_of
 from connectors.operations import save_file
-from deployments.manifests.document import BadDocument
-from deployments.manifests.stores import StoreError, fetch, is_store, store_names, title_of
 from rbac.models import Scope, User
 
 TEXT = "serviceName: myapp\n"

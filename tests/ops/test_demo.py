@@ -9,11 +9,12 @@ from django.test import Client
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
+from catalog.models import Infrastructure, Service
 from connectors.models import Connector, FileNode
-from deployments.models import Infrastructure, Pipeline, Service
-from deployments.pipelines import read_pipeline
 from ops.demo_pipelines import SandboxFacts
 from ops.demo_secrets import demo_api_key, demo_password
+from pipelines.definition.parser import read_pipeline
+from pipelines.models import Pipeline
 from rbac.models import ApiKey, AuditEntry, RoleAssignment, Scope, User
 from rbac.policy import can
 from sandbox.process import SandboxProcess

@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from deployments.models import Execution, Pipeline, Service
+from catalog.models import Service
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from rbac.models import User
 from tests.api.world import World, make_world
 

@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 
 from connectors.models import Connector, FileNode
-from deployments.models import Call, Execution, Pipeline
+from deployments.models import Call, Execution
+from pipelines.models import Pipeline
 from tests.deployments.driving import Drive
 from tests.preview.telling import assert_same, planned, preview, recorded
 from tests.watching import places

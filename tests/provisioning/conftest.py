@@ -6,9 +6,9 @@ from textwrap import indent
 
 import pytest
 
+from catalog.models import Environment, Infrastructure
+from catalog.operations import InfrastructureSpec, create_infrastructure
 from connectors.models import Connector
-from deployments.catalog import InfrastructureSpec, create_infrastructure
-from deployments.models import Environment, Infrastructure
 from rbac.models import User
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive

@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.authoring import PipelineNotRunnable
-from deployments.models import Infrastructure
+from catalog.models import Infrastructure
+from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.provisioning.conftest import OUTPUTS, Place, script_step, staged, writing

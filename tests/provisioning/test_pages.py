@@ -4,8 +4,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from catalog.models import Environment, Infrastructure
 from connectors.models import Connector
-from deployments.models import Environment, Infrastructure
 from rbac.models import User
 from tests.deployments.driving import Drive
 

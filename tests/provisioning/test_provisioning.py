@@ -2,9 +2,9 @@
 
 import pytest
 
-from deployments.knowledge.of_run import Run
 from deployments.models import Call, Execution, SlotClaim, StageExecution, StepExecution
 from deployments.operations import retry_execution, roll_back_execution
+from deployments.run_expressions import Run
 from steps.actions.provision_script import OUTPUT_PATH
 from tests.deployments.driving import Drive
 from tests.flow.conftest import DEPLOY, Write, pipeline_text

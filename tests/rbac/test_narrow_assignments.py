@@ -6,8 +6,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from catalog.models import Environment
 from connectors.models import Secret
-from deployments.models import Environment, Execution, Pipeline
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from rbac.models import KeyLimits, ResourceGroup, Role, RoleAssignment, Scope, User
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS
 from rbac.policy import (

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from connectors.models import Secret
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from rbac.models import (
     KeyLimits,
     ResourceGroup,

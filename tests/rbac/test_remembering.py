@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
-from deployments.models import Pipeline
+from pipelines.models import Pipeline
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope
 from rbac.permissions import PERMISSIONS
 from rbac.policy import (

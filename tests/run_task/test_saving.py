@@ -7,9 +7,9 @@ import pytest
 
 from connectors.models import FileNode
 from connectors.uses import uses_of
-from deployments.authoring import PipelineNotRunnable, checked, save_pipeline
-from deployments.models import Pipeline
-from deployments.pipeline_guide import full_schema
+from pipelines.editor.guide import full_schema
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import PipelineNotRunnable, checked, save_pipeline
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.run_task.conftest import DEFINITION, inline, pipeline_text, request_text

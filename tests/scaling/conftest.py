@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deployments.models import Manifest, Service
+from catalog.models import Manifest, Service
 from tests.deployments.conftest import _full_buckets, drive  # noqa: F401 - fixtures
 from tests.deployments.driving import Drive
 

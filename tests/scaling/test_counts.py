@@ -3,8 +3,9 @@
 import pytest
 
 from connectors.models import FileNode
-from deployments.models import CheckedItem, Execution, Pipeline
+from deployments.models import CheckedItem, Execution
 from deployments.operations import roll_back_execution
+from pipelines.models import Pipeline
 from tests.deployments.driving import Drive
 from tests.scaling.conftest import AutoScaling
 

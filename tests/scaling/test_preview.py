@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.models import Manifest, Service
+from catalog.models import Manifest, Service
 from tests.deployments.driving import Drive
 from tests.preview.telling import assert_same, planned, preview, recorded
 from tests.scaling.conftest import AutoScaling, tracking

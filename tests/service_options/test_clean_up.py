@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from catalog.models import Service
 from connectors.models import FileNode
-from deployments.models import Service
 from rbac.models import Role, RoleAssignment, User
 from tests.deployments.driving import Drive
 

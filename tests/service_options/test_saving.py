@@ -9,8 +9,9 @@ import yaml
 from django.test import Client
 from rest_framework.test import APIClient
 
+from catalog.models import Environment, Manifest, Service
 from connectors.models import FileNode
-from deployments.models import Environment, Manifest, Pipeline, Service
+from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from tests.deployments.driving import Drive
 from tests.service_options.test_service_definition import SERVICE_FILE

@@ -5,10 +5,10 @@ from textwrap import indent
 import pytest
 import yaml
 
+from catalog.manifests.document import BadDocument
+from catalog.manifests.templates import output_names, read_template, with_values
 from connectors.operations import save_file
-from deployments.authoring import PipelineNotRunnable
-from deployments.manifests.document import BadDocument
-from deployments.manifests.templates import output_names, read_template, with_values
+from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.fixtures.git import GitServer

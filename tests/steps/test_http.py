@@ -3,8 +3,8 @@
 import pytest
 
 from connectors.operations import create_secret
-from deployments.authoring import PipelineNotRunnable
 from deployments.models import Call, StepExecution
+from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text

@@ -10,9 +10,9 @@ from connectors.uses import uses_of
 from delegates.models import Delegate, DelegateTask
 from delegates.offers import route_waiting
 from delegates.owners import Answer
-from deployments.authoring import PipelineNotRunnable
 from deployments.models import Call, Execution, StepExecution
 from deployments.operations import abort_execution
+from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
 from steps.states import CallState
 from tests.deployments.driving import Drive

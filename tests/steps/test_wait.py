@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.authoring import PipelineNotRunnable
 from deployments.operations import decide
+from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 

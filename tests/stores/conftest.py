@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from catalog.forms.services import spec_of
+from catalog.models import Service
+from catalog.operations import ManifestSpec, update_service
 from connectors.models import Connector, FileNode
 from connectors.operations import create_connector, create_secret
-from deployments.catalog import ManifestSpec, update_service
-from deployments.forms.services import spec_of
-from deployments.models import Service
 from rbac.models import Scope, User
 from tests.deployments.conftest import _full_buckets, drive
 from tests.fixtures.git import PASSWORD, USERNAME

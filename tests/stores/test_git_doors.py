@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from catalog.manifests.document import BadDocument
+from catalog.manifests.stores import fetch
 from delegates.agent.executors import Surroundings, execute
-from deployments.manifests.document import BadDocument
-from deployments.manifests.stores import fetch
 from guards.addresses import Reach
 from rbac.models import Scope
 from tests.agent.places import place

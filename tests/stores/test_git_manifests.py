@@ -8,17 +8,18 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
+from catalog.models import Environment
+from catalog.operations import ManifestSpec, OverrideSpec, override_service
 from connectors.downstream import LacksAccess
 from connectors.models import Connector
 from connectors.operations import delete_connector
 from delegates.errands import do_errand_here
 from delegates.models import DelegateTask, Inquiry
 from delegates.owners import register_owner
-from deployments.catalog import ManifestSpec, OverrideSpec, override_service
 from deployments.delegated_calls import CallOwner
 from deployments.engine.doors import OWNER
 from deployments.engine.failpoints import set_hook
-from deployments.models import Environment, Execution, PreviewQuestion, StageExecution
+from deployments.models import Execution, PreviewQuestion, StageExecution
 from deployments.operations import retry_execution
 from deployments.preview.documents import ShownPreview
 from deployments.previews import preview_pipeline

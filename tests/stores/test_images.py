@@ -6,11 +6,13 @@ import pytest
 from django.test import Client
 
 from aws.errors import Undelivered
+from catalog.artifacts.sources import newest, source_problem
+from catalog.models import Artifact, Service
 from connectors.models import Connector
 from connectors.operations import create_connector, create_secret
 from delegates import errands, images
-from deployments.artifact_sources import newest, source_problem
-from deployments.models import Artifact, Execution, Pipeline, Service
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.deployments.hands import hand

@@ -6,8 +6,9 @@ import boto3
 import pytest
 from django.test import Client
 
+from catalog.models import Environment
 from connectors.models import Connector
-from deployments.models import Environment, StageExecution
+from deployments.models import StageExecution
 from rbac.models import User
 from tests.deployments.driving import Drive
 from tests.deployments.hands import hand

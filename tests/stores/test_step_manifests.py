@@ -10,14 +10,15 @@ from connectors.downstream import LacksAccess
 from connectors.models import Connector
 from connectors.operations import delete_connector, delete_file, save_file
 from delegates.owners import register_owner
-from deployments.authoring import PipelineNotRunnable, save_pipeline
 from deployments.delegated_calls import CallOwner
 from deployments.engine.doors import OWNER
-from deployments.models import Execution, Pipeline, StepExecution
+from deployments.models import Execution, StepExecution
 from deployments.operations import retry_execution
 from deployments.preview.documents import ShownPreview
 from deployments.previews import preview_pipeline
 from inventory.dashboards.operations import return_to
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import PipelineNotRunnable, save_pipeline
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
 from tests.deployments.driving import Drive

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 from rest_framework.test import APIClient
 
+from catalog.models import Manifest, Service
 from deployments.engine.failpoints import set_hook
-from deployments.models import Manifest, Pipeline, Service
 from ops.demo_pipelines import SERVICE_DEFINITION
+from pipelines.models import Pipeline
 from rbac.operations.keys import create_api_key
 from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.driving import Drive

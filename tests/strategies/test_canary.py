@@ -3,8 +3,9 @@
 import pytest
 import yaml
 
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from deployments.operations import abort_execution
+from pipelines.models import Pipeline
 from tests.deployments.driving import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)

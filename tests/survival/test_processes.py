@@ -12,7 +12,6 @@ from aws.caller import BotoCaller
 from aws.credentials import AccessKey
 from delegates.models import DelegateTask
 from deployments.approving import approve
-from deployments.authoring import save_pipeline
 from deployments.engine import quota
 from deployments.engine.failpoints import FAILPOINTS
 from deployments.models import Approval, Execution
@@ -20,6 +19,7 @@ from deployments.operations import run_pipeline
 from guards.addresses import Reach, networks
 from ops.demo import seed_demo
 from ops.demo_pipelines import SandboxFacts
+from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User, UserGroup
 from sandbox.process import SandboxProcess
 from tests.delegated.conftest import StartDying, start

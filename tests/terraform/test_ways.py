@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from delegates.owners import Answer
-from deployments.authoring import PipelineNotRunnable
 from deployments.engine.provisions import free_old_plans
 from deployments.models import AppliedConfiguration, CheckedItem, Execution, KeptPlan, StepExecution
 from deployments.preview.documents import ShownPreview
 from deployments.previews import preview_pipeline
+from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.deployments.driving import Drive
 from tests.flow.conftest import Write, pipeline_text, stage_text
 from tests.steps.conftest import Worker

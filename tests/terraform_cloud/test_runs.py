@@ -6,10 +6,10 @@ from connectors.downstream import LacksAccess
 from connectors.models import Connector
 from connectors.operations import create_secret, delete_connector
 from connectors.uses import StillUsed, uses_of
-from deployments.authoring import PipelineNotRunnable
 from deployments.models import Call, StepExecution
 from deployments.preview.documents import ShownPreview
 from deployments.previews import preview_pipeline
+from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
 from tests.deployments.driving import Drive

@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from delegates.consumers import DelegatesConsumer
 from deployments.consumers import ExecutionConsumer
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
+from pipelines.models import Pipeline
 from rbac.changes import GROUP, hash_session_key
 from rbac.models import Scope, User
 from tests.fixtures.people import make_person

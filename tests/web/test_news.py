@@ -16,8 +16,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from config.urls import websocket_urlpatterns
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from deployments.news import EXECUTIONS, execution_looks
+from pipelines.models import Pipeline
 from rbac.changes import access_changed
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User
 from rbac.policy import Principal

@@ -9,7 +9,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from deployments.models import Service, StageExecution
+from catalog.models import Service
+from deployments.models import StageExecution
 from inventory.dashboards import documents, operations
 from inventory.dashboards.api import shapes
 from inventory.dashboards.differences import difference

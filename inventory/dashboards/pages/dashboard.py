@@ -8,7 +8,8 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from deployments.models import Service, StageExecution
+from catalog.models import Service
+from deployments.models import StageExecution
 from inventory.dashboards import operations
 from inventory.dashboards.differences import difference
 from inventory.dashboards.history import active, deployments_of, latest_of, newest_events

@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from deployments.models import Service
+from catalog.models import Service
 from inventory.dashboards.events import LONGEST, Search, found_events, search_of
 from inventory.models.instances import SeenEvent
 from web.lists import granted

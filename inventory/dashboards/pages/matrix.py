@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from deployments.models import Service
+from catalog.models import Service
 from guards.limits import NAME_CHARACTERS
 from guards.text import clean
 from inventory.dashboards.matrix import matrix

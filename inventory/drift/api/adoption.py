@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from deployments.models import Infrastructure
+from catalog.models import Infrastructure
 from inventory.drift import adoptions, queries, taking_back
 from inventory.drift.adopting import Proposal
 from inventory.drift.adoptions import AdoptionSpec

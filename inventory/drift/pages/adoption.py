@@ -8,8 +8,8 @@ from django.shortcuts import redirect, render
 from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from catalog.models import Infrastructure
 from connectors.downstream import LacksAccess
-from deployments.models import Infrastructure
 from inventory.drift import adoptions, queries, taking_back
 from inventory.drift.adopting import Proposal
 from inventory.drift.adoptions import AdoptionSpec

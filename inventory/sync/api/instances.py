@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from deployments.models import Infrastructure, Service
+from catalog.models import Infrastructure, Service
 from inventory.models.instances import ServiceInstance
 from inventory.sync import operations, queries
 from inventory.sync.finding import EXACT, narrowing

@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from deployments.models import Environment, Execution, Infrastructure, Service
+from catalog.models import Environment, Infrastructure, Service
+from deployments.models import Execution
 from inventory.models.instances import ServiceInstance
 from inventory.sync import operations, queries
 from inventory.sync.finding import narrowing

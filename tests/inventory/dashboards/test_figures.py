@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from deployments.models import Execution, Pipeline
+from deployments.models import Execution
 from inventory.dashboards.figures import failed_or_rolled_back, figures
+from pipelines.models import Pipeline
 from rbac.models import Scope
 from steps.states import Outcome, Status
 

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from deployments.models import Environment, Infrastructure
+from catalog.models import Environment, Infrastructure
 from inventory.dashboards.matrix import matrix
 from inventory.models.instances import SeenEvent, SeenService, ServiceInstance
 from rbac.models import ResourceGroup, ResourceGroupEntry, Role, RoleAssignment, User

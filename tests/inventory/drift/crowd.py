@@ -7,19 +7,10 @@ from datetime import timedelta
 from math import ceil
 from typing import Any
 
+from catalog.models import Environment, Infrastructure, Service
 from connectors.models import Connector
-from deployments.models import (
-    ActionRun,
-    Environment,
-    Execution,
-    Infrastructure,
-    Memory,
-    Pipeline,
-    Service,
-    SlotClaim,
-    StageExecution,
-    StepExecution,
-)
+from deployments.models import ActionRun, Execution, Memory, SlotClaim, StageExecution, StepExecution
+from pipelines.models import Pipeline
 from rbac.models import Scope
 from tests.inventory.sync import crowd
 from web.clock import database_now

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from deployments.models import Execution, Infrastructure
+from catalog.models import Infrastructure
+from deployments.models import Execution
 from inventory.drift.adoptions import AdoptionSpec, adopt, read_for_adoption
 from inventory.models.drift import Adoption, Comparison
 from inventory.models.instances import SeenService

@@ -2,12 +2,13 @@
 
 import pytest
 
-from deployments.models import Infrastructure, Pipeline, Service
+from catalog.models import Infrastructure, Service
 from deployments.operations import run_pipeline
 from inventory.drift.adopting import Proposal
 from inventory.drift.adoptions import AdoptionSpec, adopt, read_for_adoption, unknown_services
 from inventory.models.drift import Comparison
 from inventory.models.instances import SeenService
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.deployments.driving import Drive
 from tests.inventory.drift.foreign import STATES, adopted, forget, read

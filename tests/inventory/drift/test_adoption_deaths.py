@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from deployments.models import Pipeline, Service
+from catalog.models import Service
 from inventory.drift.adoptions import AdoptionSpec, adopt
 from inventory.drift.taking_back import take_back
 from inventory.models.drift import Adoption
 from inventory.models.instances import SeenService
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.deployments.driving import Drive
 from tests.deployments.dying import KILLED, in_a_fork

@@ -3,9 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from deployments.authoring import delete_pipeline
-from deployments.catalog import delete_service
-from deployments.models import Execution, Pipeline, StageExecution
+from catalog.operations import delete_service
+from deployments.models import Execution, StageExecution
 from inventory.drift import clusters, progress
 from inventory.drift.badge import drifted_counts
 from inventory.drift.documents.shape import (
@@ -17,6 +16,8 @@ from inventory.drift.documents.shape import (
 from inventory.drift.queries import comparisons
 from inventory.models.drift import ComparedCluster, Comparison, Drift
 from inventory.models.instances import SyncedCluster
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import delete_pipeline
 from rbac.models import AuditEntry, User
 from tests.deployments.driving import Drive
 from tests.inventory.drift.looking import asked_for, compared, drifts, state, synced

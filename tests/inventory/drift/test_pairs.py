@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from deployments.models import Execution, Infrastructure
+from catalog.models import Infrastructure
+from deployments.models import Execution
 from inventory.drift.adoptions import ASK, AdoptionSpec, adopt, read_for_adoption, unknown_services
 from inventory.models.drift import Adoption, Comparison
 from inventory.models.instances import SeenService, ServiceInstance

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from catalog.models import Infrastructure, Service
 from connectors.models import Connector
-from deployments.models import Infrastructure, Pipeline, Service
 from inventory.drift import clusters, looking
 from inventory.drift.adoptions import AdoptionSpec, adopt, read_for_adoption, unknown_services
 from inventory.drift.elsewhere import told_of
@@ -13,6 +13,7 @@ from inventory.drift.news import adoption_looks
 from inventory.drift.queries import trouble_of
 from inventory.models.drift import Adoption
 from inventory.models.instances import SeenService, SyncedCluster
+from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from tests.deployments.driving import Drive
 from tests.inventory.drift.foreign import STATES, adopted, make, read, settle, task_definition

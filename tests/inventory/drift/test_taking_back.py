@@ -2,11 +2,12 @@
 
 import pytest
 
-from deployments.models import Infrastructure, Pipeline, Service
+from catalog.models import Infrastructure, Service
 from inventory.drift.adoptions import AdoptionSpec, adopt, unknown_services
 from inventory.drift.taking_back import may_take_back, take_back, why_not
 from inventory.models.drift import Comparison
 from inventory.models.instances import SeenService
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from rbac.policy import NotVisible
 from tests.deployments.driving import Drive

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.models import Infrastructure, Manifest, Service
+from catalog.models import Infrastructure, Manifest, Service
 from inventory.models.instances import SeenService, ServiceInstance, SyncedCluster
 from inventory.sync.clusters import due, enter_new, follow_deployments
 from inventory.sync.queries import cluster_of

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from deployments.models import Infrastructure, Service
+from catalog.models import Infrastructure, Service
 from inventory.models.instances import ContainerInstance, ServiceInstance, SyncedCluster
 from inventory.sync.clusters import ASKED_APART, due
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User

@@ -7,9 +7,10 @@ from typing import Any
 from aws.caller import Caller
 from aws.ecs import Ecs
 from aws.errors import Denied
+from catalog.models import Infrastructure
 from delegates.doors import call_here
 from deployments.engine import quota
-from deployments.models import Execution, Infrastructure
+from deployments.models import Execution
 from inventory.models.instances import SeenEvent, SeenService, ServiceInstance, SyncedCluster
 from inventory.sync.clusters import due, enter_new, follow_deployments
 from inventory.sync.syncing import go_on

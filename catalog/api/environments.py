@@ -1,0 +1,242 @@
+"""Routes of environments and the infrastructures in them."""
+
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from catalog import operations
+from catalog.models import Environment, Infrastructure
+from connectors.models import Connector
+from connectors.queries import connectors_for
+from guards.limits import DESCRIPTION_CHARACTERS
+from rbac.models import Scope
+from rbac.policy import visible_to
+from web.problems import BadInput
+from web.rest import (
+    ALTHOUGH_USED,
+    IDENTIFIER,
+    IF_MATCH,
+    LISTED,
+    PAGED,
+    SHARED,
+    Route,
+    check_version,
+    versioned,
+)
+
+VIEW = "core_environment_view"
+
+
+class EnvironmentDocument(serializers.Serializer[Any]):
+    """An environment."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    kind = serializers.ChoiceField(choices=Environment.Kind.choices)
+    variables = serializers.DictField()
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class EnvironmentChange(serializers.Serializer[Any]):
+    """An environment without its identifier; given whole."""
+
+    name = serializers.CharField(max_length=128)
+    description = serializers.CharField(allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS), default="")
+    kind = serializers.ChoiceField(choices=Environment.Kind.choices, default=Environment.Kind.PRE_PRODUCTION)
+    variables = serializers.DictField(default=dict)
+
+
+class EnvironmentInput(EnvironmentChange):
+    """A new environment."""
+
+    identifier = serializers.CharField(max_length=128)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class InfrastructureDocument(serializers.Serializer[Any]):
+    """One cluster in one region, reached by one connector."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    connector = serializers.CharField(source="connector.identifier")
+    region = serializers.CharField()
+    cluster = serializers.CharField()
+    is_dynamic = serializers.BooleanField()
+    version = serializers.IntegerField()
+
+
+class InfrastructureChange(serializers.Serializer[Any]):
+    """An infrastructure without its identifier; the connector is named by its identifier.
+
+    Of a dynamic one, region and cluster are expressions such as `<+provisioner.cluster_name>`.
+    """
+
+    name = serializers.CharField(max_length=128)
+    connector = serializers.CharField(max_length=128)
+    region = serializers.CharField(max_length=255)
+    cluster = serializers.CharField(max_length=255)
+    is_dynamic = serializers.BooleanField(default=False)
+
+
+class InfrastructureInput(InfrastructureChange):
+    """A new infrastructure."""
+
+    identifier = serializers.CharField(max_length=128)
+
+
+class Environments(Route):
+    """Environments."""
+
+    @extend_schema(parameters=[*LISTED, SHARED], responses=EnvironmentDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, Environment.objects.select_related("scope"), EnvironmentDocument)
+
+    @extend_schema(request=EnvironmentInput, responses={201: EnvironmentDocument})
+    def post(self, request: Request) -> Response:
+        given, scope = self.given(EnvironmentInput), self.scope_named()
+        made = operations.create_environment(
+            actor=self.principal,
+            scope=scope,
+            identifier=given["identifier"],
+            spec=_spec(given),
+        )
+        return versioned(EnvironmentDocument(made).data, made.version, status=201)
+
+
+class EnvironmentRoute(Route):
+    """The base of routes about one environment and what is in it."""
+
+    def environment(self, pk: int, *, lock: bool = False) -> Environment:
+        """Return the environment of the address."""
+        rows = Environment.objects.select_related("scope")
+        return self.one(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
+
+    def infrastructure_spec(
+        self, environment: Environment, given: dict[str, Any]
+    ) -> operations.InfrastructureSpec:
+        """Return what was given, with the connector that is meant."""
+        return operations.InfrastructureSpec(
+            name=given["name"],
+            connector=self._connector_named(environment.scope, given["connector"]),
+            region=given["region"],
+            cluster=given["cluster"],
+            is_dynamic=given["is_dynamic"],
+        )
+
+    def _connector_named(self, scope: Scope, identifier: str) -> Connector:
+        visible = visible_to(self.principal, "core_connector_view", connectors_for(scope))
+        found = visible.filter(identifier=identifier).order_by("-scope__path").first()
+        if found is None:
+            raise _bad("connector", f"There is no connector {identifier} here or above.")
+        return found
+
+
+class OneEnvironment(EnvironmentRoute):
+    """One environment."""
+
+    @extend_schema(responses=EnvironmentDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        found = self.environment(pk)
+        return versioned(EnvironmentDocument(found).data, found.version)
+
+    @extend_schema(parameters=[IF_MATCH], request=EnvironmentChange, responses=EnvironmentDocument)
+    def put(self, request: Request, pk: int) -> Response:
+        given = self.given(EnvironmentChange)
+        with transaction.atomic():
+            found = self.environment(pk, lock=True)
+            check_version(request, found.version)
+            changed = operations.update_environment(
+                actor=self.principal, environment=found, spec=_spec(given)
+            )
+        return versioned(EnvironmentDocument(changed).data, changed.version)
+
+    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        operations.delete_environment(
+            actor=self.principal,
+            environment=self.environment(pk),
+            although_used=self.is_set("although_used"),
+        )
+        return Response(status=204)
+
+
+class Infrastructures(EnvironmentRoute):
+    """The infrastructures of an environment."""
+
+    @extend_schema(parameters=[IDENTIFIER, *PAGED], responses=InfrastructureDocument(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        rows = Infrastructure.objects.filter(environment=self.environment(pk)).select_related("connector")
+        if identifier := request.GET.get("identifier"):
+            rows = rows.filter(identifier=identifier)
+        return self.page(rows, InfrastructureDocument)
+
+    @extend_schema(request=InfrastructureInput, responses={201: InfrastructureDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        environment, given = self.environment(pk), self.given(InfrastructureInput)
+        made = operations.create_infrastructure(
+            actor=self.principal,
+            environment=environment,
+            identifier=given["identifier"],
+            spec=self.infrastructure_spec(environment, given),
+        )
+        return versioned(InfrastructureDocument(made).data, made.version, status=201)
+
+
+class OneInfrastructure(EnvironmentRoute):
+    """One infrastructure of an environment."""
+
+    @extend_schema(responses=InfrastructureDocument)
+    def get(self, request: Request, pk: int, infrastructure: int) -> Response:
+        found = self._found(pk, infrastructure)
+        return versioned(InfrastructureDocument(found).data, found.version)
+
+    @extend_schema(parameters=[IF_MATCH], request=InfrastructureChange, responses=InfrastructureDocument)
+    def put(self, request: Request, pk: int, infrastructure: int) -> Response:
+        given = self.given(InfrastructureChange)
+        with transaction.atomic():
+            found = self._found(pk, infrastructure)
+            check_version(request, found.version)
+            spec = self.infrastructure_spec(found.environment, given)
+            changed = operations.update_infrastructure(
+                actor=self.principal, infrastructure=found, spec=spec, version=found.version
+            )
+        return versioned(InfrastructureDocument(changed).data, changed.version)
+
+    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
+    def delete(self, request: Request, pk: int, infrastructure: int) -> Response:
+        operations.delete_infrastructure(
+            actor=self.principal,
+            infrastructure=self._found(pk, infrastructure),
+            although_used=self.is_set("although_used"),
+        )
+        return Response(status=204)
+
+    def _found(self, pk: int, infrastructure: int) -> Infrastructure:
+        rows = Infrastructure.objects.select_related("connector__scope", "environment__scope")
+        return self.one(VIEW, rows, pk=infrastructure, environment_id=pk)
+
+
+def _spec(given: dict[str, Any]) -> operations.EnvironmentSpec:
+    return operations.EnvironmentSpec(
+        name=given["name"],
+        description=given["description"],
+        kind=given["kind"],
+        variables=given["variables"],
+    )
+
+
+def _bad(path: str, message: str) -> BadInput:
+    return BadInput(message, errors=[{"path": path, "message": message}])

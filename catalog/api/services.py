@@ -1,0 +1,158 @@
+"""Routes of services."""
+
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from catalog import operations
+from catalog.manifests.stores import store_names
+from catalog.models import Manifest, Service
+from guards.limits import DESCRIPTION_CHARACTERS, PATH_CHARACTERS, SPEC_BYTES
+from web.rest import ALTHOUGH_USED, IF_MATCH, LISTED, SHARED, Route, check_version, versioned
+
+VIEW = "core_service_view"
+
+
+class ManifestFields(serializers.Serializer[Any]):
+    """One manifest and the store that holds it; in the store TaskDefinitionArn `content` is the ARN.
+
+    `place` says where in Git (connector; branch, tag or commit; repository below an account's URL) or in S3
+    (connector, region, bucket) the paths lie.
+    """
+
+    identifier = serializers.CharField(max_length=128)
+    kind = serializers.ChoiceField(choices=Manifest.Kind.choices)
+    store = serializers.ChoiceField(choices=store_names(), default="FileStore")
+    paths = serializers.ListField(
+        child=serializers.CharField(max_length=int(PATH_CHARACTERS)), max_length=50, default=list
+    )
+    content = serializers.CharField(
+        allow_blank=True, trim_whitespace=False, max_length=int(SPEC_BYTES), default=""
+    )
+    place = serializers.DictField(
+        child=serializers.CharField(max_length=int(PATH_CHARACTERS), allow_blank=True), default=dict
+    )
+
+
+class ArtifactFields(serializers.Serializer[Any]):
+    """The image that a service runs, and the tag that a run takes when nobody chooses one.
+
+    `source` says where tags and digests are asked for: type (DockerRegistry or Ecr), connector, imagePath,
+    of ECR the region, and tagPattern for the newest tag of a kind, such as 1.27.* or /1[.]27[.][0-9]+/.
+    """
+
+    image = serializers.RegexField(operations.IMAGE)
+    tag = serializers.RegexField(operations.TAG, default="latest")
+    source = serializers.DictField(  # type: ignore[assignment]
+        child=serializers.CharField(max_length=int(PATH_CHARACTERS), allow_blank=True), default=dict
+    )
+
+
+class ServiceDocument(serializers.Serializer[Any]):
+    """A service."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    variables = serializers.DictField()
+    required_variables = serializers.ListField(child=serializers.CharField())
+    artifact = ArtifactFields(allow_null=True, default=None)
+    manifests = ManifestFields(many=True)
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class ServiceChange(serializers.Serializer[Any]):
+    """A service without its identifier; given whole."""
+
+    name = serializers.CharField(max_length=128)
+    description = serializers.CharField(allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS), default="")
+    variables = serializers.DictField(default=dict)
+    required_variables = serializers.ListField(child=serializers.CharField(), max_length=200, default=list)
+    artifact = ArtifactFields(allow_null=True, default=None)
+    manifests = ManifestFields(many=True, default=list)
+
+
+class ServiceInput(ServiceChange):
+    """A new service."""
+
+    identifier = serializers.CharField(max_length=128)
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class Services(Route):
+    """Services."""
+
+    @extend_schema(parameters=[*LISTED, SHARED], responses=ServiceDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, _services(), ServiceDocument)
+
+    @extend_schema(request=ServiceInput, responses={201: ServiceDocument})
+    def post(self, request: Request) -> Response:
+        given, scope = self.given(ServiceInput), self.scope_named()
+        made = operations.create_service(
+            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_spec(given)
+        )
+        return versioned(ServiceDocument(_services().get(pk=made.pk)).data, made.version, status=201)
+
+
+class OneService(Route):
+    """One service."""
+
+    @extend_schema(responses=ServiceDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        found = self.one(VIEW, _services(), pk=pk)
+        return versioned(ServiceDocument(found).data, found.version)
+
+    @extend_schema(parameters=[IF_MATCH], request=ServiceChange, responses=ServiceDocument)
+    def put(self, request: Request, pk: int) -> Response:
+        spec = _spec(self.given(ServiceChange))
+        with transaction.atomic():
+            found = self.one(
+                VIEW, Service.objects.select_related("scope").select_for_update(of=("self",)), pk=pk
+            )
+            check_version(request, found.version)
+            operations.update_service(actor=self.principal, service=found, spec=spec)
+        changed = _services().get(pk=pk)
+        return versioned(ServiceDocument(changed).data, changed.version)
+
+    @extend_schema(parameters=[ALTHOUGH_USED], responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        found = self.one(VIEW, _services(), pk=pk)
+        operations.delete_service(
+            actor=self.principal, service=found, although_used=self.is_set("although_used")
+        )
+        return Response(status=204)
+
+
+def _services() -> Any:
+    return Service.objects.select_related("scope", "artifact").prefetch_related("manifests")
+
+
+def _spec(given: dict[str, Any]) -> operations.ServiceSpec:
+    artifact = given["artifact"] or {}
+    return operations.ServiceSpec(
+        name=given["name"],
+        description=given["description"],
+        variables=given["variables"],
+        required_variables=given["required_variables"],
+        image=artifact.get("image", ""),
+        tag=artifact.get("tag", "latest"),
+        source={name: value for name, value in artifact.get("source", {}).items() if value},
+        manifests=[manifest_spec(one) for one in given["manifests"]],
+    )
+
+
+def manifest_spec(given: dict[str, Any]) -> operations.ManifestSpec:
+    """A manifest as somebody sent it."""
+    return operations.ManifestSpec(**{**given, "paths": tuple(given["paths"])})

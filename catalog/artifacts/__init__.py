@@ -1,0 +1,1 @@
+"""Images: their sources and tags."""

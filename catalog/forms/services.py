@@ -1,0 +1,125 @@
+"""Forms of services: the artifact, beside the rows of manifests and variables."""
+
+from collections.abc import Sequence
+
+from django import forms
+
+from catalog.artifacts.sources import DOCKER_REGISTRY, ECR
+from catalog.forms.resources import InScope, ResourceForm, WithIdentifier
+from catalog.forms.variables import VariableRows
+from catalog.models import Service
+from catalog.operations import IMAGE, TAG, ManifestSpec, ServiceSpec
+from guards.limits import PATTERN_CHARACTERS
+
+_MONO = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+
+
+SOURCE_FIELDS = {
+    "type": "source_type",
+    "connector": "source_connector",
+    "imagePath": "source_path",
+    "region": "source_region",
+    "tagPattern": "tag_pattern",
+}
+
+
+class ServiceForm(ResourceForm):
+    """A service without its manifests and variables."""
+
+    image = forms.RegexField(
+        regex=IMAGE,
+        required=False,
+        help_text="Such as public.ecr.aws/nginx/nginx, without a tag. Manifests name it as "
+        "<+primary.artifact.image>.",
+        error_messages={"invalid": "An image is a registry, a repository and no spaces, such as nginx."},
+        widget=forms.TextInput(attrs=_MONO),
+    )
+    tag = forms.RegexField(
+        regex=TAG,
+        required=False,
+        label="Default tag",
+        help_text="Filled in when somebody runs a pipeline; latest if empty.",
+        error_messages={"invalid": "A tag has letters, digits, dots, dashes and underscores, 128 at most."},
+        widget=forms.TextInput(attrs=_MONO),
+    )
+
+    source_type = forms.ChoiceField(
+        required=False,
+        label="Tags and digests are asked for at",
+        choices=[("", "Nowhere"), (DOCKER_REGISTRY, "A container registry"), (ECR, "Amazon ECR")],
+        help_text="Each run then keeps the digest that the tag had.",
+    )
+    source_connector = forms.CharField(
+        required=False,
+        max_length=128,
+        label="Connector of the registry",
+        help_text="Its identifier; of ECR that of an AWS connector.",
+        widget=forms.TextInput(attrs=_MONO | {"list": "store-connectors"}),
+    )
+    source_path = forms.CharField(
+        required=False,
+        max_length=255,
+        label="Image path",
+        help_text="The repository in the registry, such as library/nginx.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+    source_region = forms.CharField(
+        required=False,
+        max_length=64,
+        label="Region of ECR",
+        widget=forms.TextInput(attrs=_MONO | {"placeholder": "us-east-1"}),
+    )
+    tag_pattern = forms.CharField(
+        required=False,
+        max_length=int(PATTERN_CHARACTERS) + 2,
+        label="Newest tag like",
+        help_text="Such as 1.27.* or, as a regular expression, /1\\.27\\.[0-9]+/. A run for which nobody "
+        "chooses a tag takes the highest that matches.",
+        widget=forms.TextInput(attrs=_MONO),
+    )
+
+    def source(self) -> dict[str, str]:
+        """Where the image comes from, as the artifact keeps it."""
+        given = self.cleaned_data
+        if not given["source_type"]:
+            return {}
+        named = {key: given[field] for key, field in SOURCE_FIELDS.items()}
+        if given["source_type"] != ECR:
+            del named["region"]
+        return {key: value for key, value in named.items() if value}
+
+    def spec(self, manifests: Sequence[ManifestSpec], variables: VariableRows) -> ServiceSpec:
+        """What was entered."""
+        given = self.cleaned_data
+        return ServiceSpec(
+            name=given["name"],
+            description=given["description"],
+            variables=variables.variables(),
+            required_variables=variables.required(),
+            image=given["image"],
+            tag=given["tag"] or "latest",
+            source=self.source(),
+            manifests=manifests,
+        )
+
+
+class NewServiceForm(InScope, WithIdentifier, ServiceForm):
+    """A service that is not there yet."""
+
+
+def spec_of(service: Service) -> ServiceSpec:
+    """A service as it is stored."""
+    artifact = getattr(service, "artifact", None)
+    return ServiceSpec(
+        name=service.name,
+        description=service.description,
+        variables=service.variables,
+        required_variables=service.required_variables,
+        image=artifact.image if artifact else "",
+        tag=artifact.tag if artifact else "latest",
+        source=artifact.source if artifact else {},
+        manifests=[
+            ManifestSpec(one.identifier, one.kind, one.store, tuple(one.paths), one.content, place=one.place)
+            for one in service.manifests.order_by("pk")
+        ],
+    )

@@ -1,0 +1,126 @@
+"""Rows of variables in a form: a name, what kind of value it has, the value."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from django import forms
+from django.forms import BaseFormSet, formset_factory
+
+from catalog.effective.variables import Value
+from catalog.operations import variable_problem
+from guards.limits import VARIABLES
+from web.page_forms import PageForm
+
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?\Z", re.ASCII)
+_WORDS = {"true": True, "false": False}
+TEXT, NUMBER, SWITCH = "String", "Number", "Boolean"
+
+
+class VariableForm(PageForm):
+    """One variable; a row without name and value is no variable."""
+
+    name = forms.CharField(
+        required=False,
+        max_length=128,
+        widget=forms.TextInput(
+            attrs={"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+        ),
+    )
+    kind = forms.ChoiceField(
+        required=False,
+        label="Type",
+        choices=[(TEXT, "Text"), (NUMBER, "Number"), (SWITCH, "True or false")],
+    )
+    value = forms.CharField(
+        required=False,
+        strip=False,
+        max_length=4096,
+        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
+    )
+    required = forms.BooleanField(required=False, label="Required")
+
+    def clean(self) -> dict[str, Any]:
+        """Turn the value into what its kind says."""
+        given = self.cleaned_data
+        name, value = given.get("name", ""), given.get("value", "")
+        if not name:
+            if value:
+                self.add_error("name", "Give the variable a name.")
+            return given
+        found = self._typed(given.get("kind") or TEXT, value)
+        if found is not None:
+            given["value"] = found
+            if message := variable_problem(name, found):
+                self.add_error("name", f"{message[:1].upper()}{message[1:]}.")
+        return given
+
+    def _typed(self, kind: str, value: str) -> Value | None:
+        if kind == TEXT:
+            return value
+        if kind == SWITCH and value.strip().lower() in _WORDS:
+            return _WORDS[value.strip().lower()]
+        if kind == NUMBER and _NUMBER.match(value.strip()):
+            return float(value) if "." in value else int(value)
+        self.add_error("value", "Enter a number." if kind == NUMBER else "Enter true or false.")
+        return None
+
+
+if TYPE_CHECKING:
+    _Formset = BaseFormSet[VariableForm]
+else:
+    _Formset = BaseFormSet
+
+
+class VariableRows(_Formset):
+    """All variables of a thing."""
+
+    def clean(self) -> None:
+        """Refuse a name that is given twice."""
+        seen: set[str] = set()
+        for form in self.forms:
+            name = form.cleaned_data.get("name", "") if hasattr(form, "cleaned_data") else ""
+            if name in seen:
+                form.add_error("name", f"{name} is already given above.")
+            seen |= {name} - {""}
+
+    @property
+    def named(self) -> Sequence[dict[str, Any]]:
+        """The rows that are variables."""
+        return [form.cleaned_data for form in self.forms if form.cleaned_data.get("name")]
+
+    def variables(self) -> dict[str, Value]:
+        """The values by name."""
+        return {row["name"]: row["value"] for row in self.named}
+
+    def required(self) -> list[str]:
+        """The names that need a value."""
+        return [row["name"] for row in self.named if row["required"]]
+
+
+_Rows = formset_factory(
+    VariableForm, formset=VariableRows, extra=0, max_num=int(VARIABLES), absolute_max=int(VARIABLES) + 50
+)
+
+
+def variable_rows(
+    data: Any = None, variables: Mapping[str, Value] | None = None, required: Sequence[str] = ()
+) -> VariableRows:
+    """The rows of what was posted, or of what there is and one empty one."""
+    if data is not None:
+        return cast("VariableRows", _Rows(data, prefix="variables"))
+    found = [
+        {"name": name, "kind": _kind_of(value), "value": _spelled(value), "required": name in required}
+        for name, value in (variables or {}).items()
+    ]
+    return cast("VariableRows", _Rows(initial=[*found, {}], prefix="variables"))
+
+
+def _kind_of(value: Value) -> str:
+    if isinstance(value, bool):
+        return SWITCH
+    return NUMBER if isinstance(value, int | float) else TEXT
+
+
+def _spelled(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

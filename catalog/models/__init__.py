@@ -1,0 +1,13 @@
+"""The tables of the catalog."""
+
+from catalog.models.environments import Environment, Infrastructure, ServiceOverride
+from catalog.models.services import Artifact, Manifest, Service
+
+__all__ = [
+    "Artifact",
+    "Environment",
+    "Infrastructure",
+    "Manifest",
+    "Service",
+    "ServiceOverride",
+]

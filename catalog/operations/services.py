@@ -1,0 +1,161 @@
+"""What people can do with services."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from catalog.artifacts.sources import connector_of_source, source_problem
+from catalog.manifests.places import clean_place
+from catalog.models import Artifact, Manifest, Service
+from catalog.operations.manifests import ManifestSpec, manifest_problems, refuse_closed_stores
+from catalog.operations.rules import next_version, variable_problems
+from catalog.usage import refuse_undeployable, refuse_used
+from connectors.downstream import needs_of_connector, refuse_lacking
+from connectors.operations.naming import check_identifier, clean_name, taken
+from rbac.audit import record
+from rbac.models import Scope, User
+from rbac.policy import can, require
+from web.problems import BadInput
+
+IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
+TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
+
+
+@dataclass(frozen=True)
+class ServiceSpec:
+    """Everything that can be said of a service beside its identifier."""
+
+    name: str
+    description: str = ""
+    variables: Mapping[str, Any] | None = None
+    required_variables: Sequence[str] = ()
+    image: str = ""
+    tag: str = "latest"
+    source: Mapping[str, str] = field(default_factory=dict)
+    manifests: Sequence[ManifestSpec] = ()
+
+
+def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceSpec) -> Service:
+    """Add a service with its artifact and manifests. Raises `BadInput` or `Conflict`."""
+    require(actor, "core_service_edit", scope)
+    check_identifier(identifier)
+    _check_service(spec)
+    refuse_closed_stores(actor, scope, spec.manifests)
+    _refuse_closed_source(actor, scope, spec.source)
+    service = Service(scope=scope, identifier=identifier)
+    try:
+        with transaction.atomic():
+            _fill_service(service, spec)
+            refuse_undeployable(service, actor)
+            record(actor=actor, action="service.create", thing=service, after=_service_record(service))
+    except IntegrityError as exc:
+        raise taken("service", identifier) from exc
+    return service
+
+
+def update_service(
+    *, actor: User, service: Service, spec: ServiceSpec, version: int | None = None
+) -> Service:
+    """Replace everything about a service but its identifier; executions keep what they began with.
+
+    Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
+    """
+    require(actor, "core_service_edit", service)
+    _check_service(spec)
+    refuse_closed_stores(actor, service.scope, spec.manifests)
+    _refuse_closed_source(actor, service.scope, spec.source)
+    with transaction.atomic():
+        before = _service_record(service)
+        next_version(service, version)
+        _fill_service(service, spec)
+        refuse_undeployable(service, actor)
+        record(
+            actor=actor, action="service.update", thing=service, before=before, after=_service_record(service)
+        )
+    return service
+
+
+def delete_service(*, actor: User, service: Service, although_used: bool = False) -> None:
+    """Remove a service; what is deployed keeps running.
+
+    Raises `StillUsed` while a pipeline means it, unless that is accepted by `although_used`.
+    """
+    require(actor, "core_service_delete", service)
+    if not although_used:
+        refuse_used(service, actor)
+    with transaction.atomic():
+        record(actor=actor, action="service.delete", thing=service, before=_service_record(service))
+        service.delete()
+
+
+def _fill_service(service: Service, spec: ServiceSpec) -> None:
+    service.name, service.description = clean_name(spec.name), spec.description
+    service.variables = dict(spec.variables or {})
+    service.required_variables = sorted(set(spec.required_variables))
+    service.save()
+    service.manifests.all().delete()
+    Manifest.objects.bulk_create(
+        Manifest(
+            service=service,
+            identifier=one.identifier,
+            kind=one.kind,
+            store=one.store,
+            paths=list(one.paths),
+            content=one.content,
+            place=clean_place(one.store, one.place),
+        )
+        for one in spec.manifests
+    )
+    Artifact.objects.filter(service=service).delete()
+    if spec.image:
+        Artifact.objects.create(service=service, image=spec.image, tag=spec.tag, source=dict(spec.source))
+
+
+def _refuse_closed_source(actor: User, scope: Scope, source: Mapping[str, str]) -> None:
+    """R082: who lets an image come from a registry must be allowed to use what leads there."""
+    if not source:
+        return
+    found = connector_of_source(scope, source)
+    if found is None or not can(actor, "core_connector_view", found):
+        message = f"there is no connector {source['connector']} for {source['type']} here or above"
+        raise BadInput(
+            "The connector is not there.", errors=[{"path": "artifact.source", "message": message}]
+        )
+    refuse_lacking(actor, needs_of_connector(found, path="artifact.source"))
+
+
+def _check_service(spec: ServiceSpec) -> None:
+    variables = spec.variables or {}
+    errors = variable_problems(variables)
+    errors += [
+        {"path": f"required_variables.{name}", "message": "is not among the variables of the service"}
+        for name in spec.required_variables
+        if name not in variables
+    ]
+    errors += manifest_problems(spec.manifests)
+    if problem := source_problem(spec.source):
+        errors.append({"path": "artifact.source", "message": problem})
+    if errors:
+        raise BadInput("The service cannot be saved like this.", errors=errors)
+
+
+def _service_record(service: Service) -> dict[str, Any]:
+    artifact = Artifact.objects.filter(service=service).first()
+    return {
+        "name": service.name,
+        "variables": sorted(service.variables),
+        "required_variables": service.required_variables,
+        "artifact": str(artifact) if artifact else None,
+        "manifests": [
+            {
+                "identifier": one.identifier,
+                "kind": one.kind,
+                "store": one.store,
+                "paths": one.paths,
+                "place": one.place,
+            }
+            for one in service.manifests.order_by("pk")
+        ],
+    }

@@ -1,0 +1,113 @@
+"""Routes that run a pipeline and list its executions."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from deployments import operations, queries
+from deployments.api.execution_shapes import ExecutionSummary
+from deployments.models import Execution
+from guards.limits import HEADER_KEY_CHARACTERS, INPUT_SETS
+from pipelines.api.pipelines import VIEW
+from pipelines.inputs.input_sets import laid_over
+from pipelines.models import Pipeline
+from web.problems import BadInput, Conflict
+from web.rest import PAGED, Route
+
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="The same key gives back the run that it made before, instead of a second one.",
+)
+
+
+class ArtifactChoice(serializers.Serializer[Any]):
+    """Which tag to run."""
+
+    tag = serializers.CharField(required=False, allow_blank=True, default="")
+
+
+class RunInput(serializers.Serializer[Any]):
+    """What a run may be told; everything has a default."""
+
+    inputs = serializers.DictField(required=False, default=dict)
+    input_sets = serializers.ListField(
+        child=serializers.CharField(max_length=128),
+        required=False,
+        default=list,
+        max_length=int(INPUT_SETS),
+        help_text="Identifiers of input sets: of each input what the last one says; `inputs` says more.",
+    )
+    artifact = ArtifactChoice(required=False, default=dict)
+    override_freeze = serializers.BooleanField(
+        default=False, help_text="Run it in a freeze window, for who may override that."
+    )
+    forceNewDeployment = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Whether tasks are replaced where nothing differs from what runs. Left out: as the step "
+        "says; a rolling deployment replaces them and notes it.",
+    )
+
+
+class RunDocument(serializers.Serializer[Any]):
+    """The execution that was started."""
+
+    id = serializers.UUIDField()
+    number = serializers.IntegerField()
+    status = serializers.CharField()
+
+
+class PipelineExecutions(Route):
+    """The executions of a pipeline; posting one runs it."""
+
+    order = "created_at"
+
+    @extend_schema(parameters=PAGED, responses=ExecutionSummary(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        pipeline = self._pipeline(pk)
+        return self.page(
+            queries.visible_executions(self.principal).filter(pipeline=pipeline), ExecutionSummary
+        )
+
+    @extend_schema(parameters=[IDEMPOTENCY_KEY], request=RunInput, responses={201: RunDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        given, key = self.given(RunInput), _idempotency_key(request)
+        tag = given["artifact"].get("tag", "")
+        pipeline = self._pipeline(pk)
+        inputs = {**laid_over(pipeline, self.principal, given["input_sets"]), **given["inputs"]}
+        made = operations.run_pipeline(
+            actor=self.principal,
+            pipeline=pipeline,
+            artifact_tag=tag,
+            inputs=inputs,
+            idempotency_key=key,
+            override_freeze=given["override_freeze"],
+            from_sets=given["input_sets"],
+            force_new_deployment=given["forceNewDeployment"],
+        )
+        _refuse_another_run(made, tag, inputs)
+        location = {"Location": f"/api/v1/executions/{made.pk}"}
+        return Response(RunDocument(made).data, status=201, headers=location)
+
+    def _pipeline(self, pk: int) -> Pipeline:
+        return self.one(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get("Idempotency-Key", "").strip()
+    if len(key) > HEADER_KEY_CHARACTERS or not key.isascii() or not key.isprintable():
+        raise BadInput(f"An Idempotency-Key has {HEADER_KEY_CHARACTERS} at most, printable ASCII.")
+    return key or None
+
+
+def _refuse_another_run(made: Execution, tag: str, inputs: dict[str, Any]) -> None:
+    hidden = {name: value for name, value in made.hidden_inputs.items() if name in inputs}
+    if {**made.inputs, **hidden} != inputs or (tag and made.artifact.get("tag") != tag):
+        raise Conflict("This Idempotency-Key was used for a run with other inputs. Use a new one.")

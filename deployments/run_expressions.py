@@ -1,0 +1,218 @@
+"""What expressions may name at one moment of a run, with the values that they come to now."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog.models import Environment
+from deployments.engine.masking import HIDDEN, secrets_of
+from deployments.engine.sources import artifact_values, makes_infrastructure
+from deployments.models import Execution, StageExecution, StepExecution, StepGroup
+from guards.masks import Mask
+from pipelines.completion.deferred_expressions import PLACE
+from pipelines.completion.names import AFTER_LAST, STARS, Choice, Known, State, leaves, secret, step_title
+from pipelines.completion.sources import about_of, source_of
+from pipelines.definition.targets import nearest_service
+from rbac.policy import NotVisible, Principal, can
+from steps.kinds.outputs import outputs_of
+from steps.states import TERMINAL, Status
+
+_OF_SERVICE = frozenset({"service.variables", "serviceVariables", "variables"})
+_OF_ENVIRONMENT = frozenset({"env.variables", "serviceVariables", "variables"})
+
+
+def unseen_roots(stage: StageExecution, person: Principal) -> frozenset[str]:
+    """The beginnings of paths whose values a person may not see: variables of what they may not view."""
+    scope = stage.execution.scope
+    service = nearest_service(scope, stage.values.get("service", {}).get("identifier", ""))
+    path, _, identifier = stage.environment.rpartition("/")
+    environment = (
+        Environment.objects.filter(scope__path=path, identifier=identifier).select_related("scope").first()
+    )
+    # What was deleted since hung in the scope of the run, as far as anybody knows.
+    sees_service = can(person, "core_service_view", service or scope)
+    sees_environment = can(person, "core_environment_view", environment or scope)
+    return (frozenset() if sees_service else _OF_SERVICE) | (
+        frozenset() if sees_environment else _OF_ENVIRONMENT
+    )
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When something is asked: as a step of a stage begins and runs, or, without one, after its last step."""
+
+    stage: StageExecution
+    step: StepExecution | None = None
+
+    @property
+    def key(self) -> str:
+        """How addresses name it."""
+        return f"{self.stage.identifier}/{self.step.identifier if self.step else ''}"
+
+    @property
+    def choice(self) -> Choice:
+        """How people choose it."""
+        step = self.step
+        title = step_title(step.name, step.identifier) if step else AFTER_LAST
+        found = Choice(self.key, title, self.stage.name)
+        return found.in_rollback() if self.is_rollback else found
+
+    @property
+    def is_rollback(self) -> bool:
+        """Whether the step puts back what others of its stage did, and knows all of them."""
+        return self.step is not None and self.step.section == StepExecution.Section.ROLLBACK
+
+
+class Run:
+    """The stages of an execution with their steps, read at once."""
+
+    def __init__(self, execution: Execution) -> None:
+        stages = StageExecution.objects.filter(execution=execution).select_related("connector__secret")
+        self.execution = execution
+        self.stages = list(stages.order_by("position").prefetch_related("steps", "groups"))
+        for stage in self.stages:
+            stage.execution = execution
+
+    def moments(self) -> list[Moment]:
+        """Every moment that can be chosen, in the order of the run."""
+        return [
+            Moment(stage, step)
+            for stage in self.stages
+            for step in (*_forward(stage), None, *_steps(stage, StepExecution.Section.ROLLBACK))
+        ]
+
+    def moment(self, key: str) -> Moment | None:
+        """The moment that an address names; without a name the newest, if any. Raises `NotVisible`."""
+        if not key:
+            return self._newest() if self.stages else None
+        found = next((one for one in self.moments() if one.key == key), None)
+        if found is None:
+            raise NotVisible("This execution has no such step.")
+        return found
+
+    def _newest(self) -> Moment:
+        """The step that began last; after the stage that was last where all is over."""
+        begun = [one for one in self.moments() if one.step is not None and one.step.started_at is not None]
+        newest = begun[-1] if begun else self.moments()[0]
+        is_over = newest.step is None or newest.step.status in TERMINAL
+        return Moment(newest.stage) if is_over and begun else newest
+
+    def known_at(self, moment: Moment | None, person: Principal) -> list[Known]:
+        """What can be named then, with the values of now; what `person` may not see has none."""
+        if moment is None:
+            return []
+        unseen = unseen_roots(moment.stage, person)
+        mask = Mask(secrets_of(moment.stage))
+        found = [
+            *self._settled(moment),
+            *self._outputs(moment),
+            *_provided(moment, self._before(moment)),
+            *_own(moment),
+        ]
+        return [_shown(one, unseen, mask) for one in found]
+
+    def _settled(self, moment: Moment) -> Iterator[Known]:
+        values = {
+            **moment.stage.values,
+            "primary": {"artifact": artifact_values(self.execution)},
+            "execution": {"id": str(self.execution.pk)},
+        }
+        for path, value in leaves(values, ""):
+            yield Known(path, source_of(path, moment.stage.values), about_of(path), value=value)
+        for name in self.execution.hidden_inputs:
+            for path in (f"pipeline.variables.{name}", f"variables.{name}"):
+                yield secret(Known(path, source_of(path, {}), about_of(path)))
+
+    def _outputs(self, moment: Moment) -> Iterator[Known]:
+        """The outputs of the steps before it: where two have the same name, the nearest stage's."""
+        nearest = {step.identifier: step for step in self._before(moment)}
+        for step in nearest.values():
+            before = f"execution.steps.{step.identifier}.output"
+            source = f"Step {step.name} of stage {step.stage.name}"
+            yield from _of_step(step, f"{before}.", source)
+
+    def _before(self, moment: Moment) -> Iterator[StepExecution]:
+        for stage in self.stages[: self.stages.index(moment.stage)]:
+            yield from _forward(stage)
+        groups = {one.pk: one for one in moment.stage.groups.all()}
+        for step in _forward(moment.stage):
+            if moment.step is None or moment.is_rollback or _is_over_before(step, moment.step, groups):
+                yield step
+
+
+def _forward(stage: StageExecution) -> list[StepExecution]:
+    return _steps(stage, StepExecution.Section.EXECUTION)
+
+
+def _steps(stage: StageExecution, section: StepExecution.Section) -> list[StepExecution]:
+    steps = [one for one in stage.steps.all() if one.section == section]
+    for step in steps:
+        step.stage = stage
+    return sorted(steps, key=lambda step: step.position)
+
+
+def _provided(moment: Moment, before: Iterable[StepExecution]) -> Iterator[Known]:
+    """What the provisioner's steps of the stage came to, and where it deploys while that is not settled."""
+    mine = [one for one in before if one.stage == moment.stage and makes_infrastructure(one)]
+    for step in mine:
+        source = f"Step {step.name}, which makes infrastructure"
+        # Of a step that failed nothing counts (R189).
+        if step.status == Status.SUCCESS or step.status not in TERMINAL:
+            yield from _of_step(step, "provisioner.", source, with_late=step.status not in TERMINAL)
+    if not moment.stage.is_placed:
+        for path in PLACE:
+            yield Known(path, source_of(path, moment.stage.values), about_of(path), State.LATER)
+
+
+def _own(moment: Moment) -> Iterator[Known]:
+    """What the step itself has learned, which its own manifests and fields may name."""
+    if moment.step is not None:
+        yield from _of_step(moment.step, "", "This step, as it goes on", with_late=False)
+
+
+def _of_step(step: StepExecution, before: str, source: str, *, with_late: bool = True) -> Iterator[Known]:
+    told = outputs_of(step.type, step.spec)
+    for name, value in step.outputs.items():
+        for path, item in leaves(value, f"{before}{name}"):
+            one = Known(path, source, told.get(name, ""), value=item)
+            yield secret(one) if item == HIDDEN else one
+    if with_late and step.status not in TERMINAL:
+        for name, sentence in told.items():
+            if name not in step.outputs:
+                yield Known(f"{before}{name}", source, sentence, State.LATER)
+
+
+def _is_over_before(one: StepExecution, other: StepExecution, groups: Mapping[int, StepGroup]) -> bool:
+    return one.position < other.position and not _is_beside(one, other, groups)
+
+
+def _is_beside(one: StepExecution, other: StepExecution, groups: Mapping[int, StepGroup]) -> bool:
+    """Whether they are in different branches of one parallel, so that neither waits for the other."""
+    shared = [a for a, b in zip(_around(one, groups), _around(other, groups), strict=False) if a == b]
+    return bool(shared) and groups[shared[-1]].kind == StepGroup.Kind.PARALLEL
+
+
+def _around(step: StepExecution, groups: Mapping[int, StepGroup]) -> list[int]:
+    found: list[int] = []
+    key = step.group_id
+    while key is not None:
+        found.insert(0, key)
+        key = groups[key].parent_id
+    return found
+
+
+def _shown(one: Known, unseen: frozenset[str], mask: Mask) -> Known:
+    if one.state != State.KNOWN:
+        return one
+    if any(one.path == root or one.path.startswith(f"{root}.") for root in unseen):
+        return replace(one, state=State.HIDDEN, value=None)
+    return replace(one, value=_masked(one.value, mask))
+
+
+def _masked(value: Any, mask: Mask) -> Any:
+    """A value without the secrets that may have got into it."""
+    if isinstance(value, Mapping):
+        return {mask.text(str(key)): _masked(item, mask) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked(item, mask) for item in value]
+    return mask.text(value).replace(HIDDEN, STARS) if isinstance(value, str) else value

@@ -1,0 +1,112 @@
+"""Routes of pipelines, and the route that runs one."""
+
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from guards.limits import SPEC_BYTES
+from pipelines.editor.guide import full_schema
+from pipelines.models import Pipeline
+from pipelines.operations import pipelines
+from web.parsers import GuardedJSONParser, GuardedYAMLParser, OldYAMLParser
+from web.rest import IF_MATCH, LISTED, Route, check_version, versioned
+
+VIEW = "core_pipeline_view"
+
+
+class PipelineDocument(serializers.Serializer[Any]):
+    """A pipeline; its YAML is the truth."""
+
+    id = serializers.IntegerField()
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    scope = serializers.CharField(source="scope.path")
+    org = serializers.CharField(source="scope.org")
+    project = serializers.CharField(source="scope.project")
+    yaml = serializers.CharField()
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class PipelineChange(serializers.Serializer[Any]):
+    """A pipeline as YAML; identifier and name are read from it."""
+
+    yaml = serializers.CharField(trim_whitespace=False, max_length=int(SPEC_BYTES))
+
+
+class PipelineInput(PipelineChange):
+    """A new pipeline as YAML."""
+
+    org = serializers.CharField(required=False, write_only=True)
+    project = serializers.CharField(required=False, write_only=True)
+
+
+class PipelineRoute(Route):
+    """The base of routes that take a pipeline, as YAML or as JSON that wraps YAML."""
+
+    parser_classes = (GuardedJSONParser, GuardedYAMLParser, OldYAMLParser)
+
+    def pipeline(self, pk: int, *, lock: bool = False) -> Pipeline:
+        """Return the pipeline of the address."""
+        rows = Pipeline.objects.select_related("scope")
+        return self.one(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
+
+
+class Pipelines(PipelineRoute):
+    """Pipelines."""
+
+    @extend_schema(parameters=LISTED, responses=PipelineDocument(many=True))
+    def get(self, request: Request) -> Response:
+        return self.listed(VIEW, Pipeline.objects.select_related("scope"), PipelineDocument)
+
+    @extend_schema(
+        request={"application/json": PipelineInput, "application/yaml": OpenApiTypes.STR},
+        responses={201: PipelineDocument},
+    )
+    def post(self, request: Request) -> Response:
+        given, scope = self.given(PipelineInput), self.scope_named()
+        made = pipelines.save_pipeline(actor=self.principal, scope=scope, yaml=given["yaml"])
+        return versioned(PipelineDocument(made).data, made.version, status=201)
+
+
+class PipelineSchema(Route):
+    """The JSON Schema of a pipeline's YAML, for editors."""
+
+    @extend_schema(responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        return Response(full_schema())
+
+
+class OnePipeline(PipelineRoute):
+    """One pipeline."""
+
+    @extend_schema(responses=PipelineDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        found = self.pipeline(pk)
+        return versioned(PipelineDocument(found).data, found.version)
+
+    @extend_schema(
+        parameters=[IF_MATCH],
+        request={"application/json": PipelineChange, "application/yaml": OpenApiTypes.STR},
+        responses=PipelineDocument,
+    )
+    def put(self, request: Request, pk: int) -> Response:
+        given = self.given(PipelineChange)
+        with transaction.atomic():
+            found = self.pipeline(pk, lock=True)
+            check_version(request, found.version)
+            changed = pipelines.save_pipeline(
+                actor=self.principal, scope=found.scope, yaml=given["yaml"], pipeline=found
+            )
+        return versioned(PipelineDocument(changed).data, changed.version)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        pipelines.delete_pipeline(actor=self.principal, pipeline=self.pipeline(pk))
+        return Response(status=204)

@@ -1,0 +1,1 @@
+"""The YAML of a pipeline: its schema, parser and checks."""

@@ -1,0 +1,58 @@
+"""The groups that an approval step names, looked up from the scope of its pipeline upwards."""
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+
+from pipelines.definition.parser import PipelineSpec
+from pipelines.definition.targets import Missing
+from rbac.models import Scope, UserGroup
+from steps.expressions import has_expression
+from steps.kinds.approval import APPROVAL
+
+_ABOVE = {"account": 0, "org": 1}
+
+
+def find_groups(scope: Scope, names: Iterable[str]) -> tuple[list[UserGroup], list[str]]:
+    """The groups of these names, and the names that no group has.
+
+    A name means the group of the scope itself, else of the nearest scope above; account.name and org.name
+    mean one of the account or of the organization alone.
+    """
+    wanted = list(names)
+    places = list(scope.ancestors_and_self())
+    found, missing = [], []
+    for name in wanted:
+        group = _group(name, places)
+        (missing.append(name) if group is None else found.append(group))
+    return found, missing
+
+
+def bad_groups(pipeline: PipelineSpec, scope: Scope) -> Iterator[Missing]:
+    """The groups that approval steps name and nobody has made, each with the nearest name."""
+    for number, stage in enumerate(pipeline.stages):
+        for index, step in enumerate(stage.steps):
+            if step.type != APPROVAL:
+                continue
+            written = step.spec.get("approvers", {})
+            names = [name for name in written.get("userGroups", ()) if not has_expression(name)]
+            for name in find_groups(scope, names)[1]:
+                place = f"pipeline.stages.{number}.stage.spec.execution.steps.{index}.step.spec.approvers"
+                yield Missing(place, f"step {step.identifier}: {no_such_group(name, scope)}")
+
+
+def no_such_group(name: str, scope: Scope) -> str:
+    """The sentence about a name that no group has, with the nearest that one has."""
+    known = UserGroup.objects.filter(scope__in=scope.ancestors_and_self()).values_list(
+        "identifier", flat=True
+    )
+    near = get_close_matches(name.rpartition(".")[2], list(known), n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"there is no user group {name} in {scope.path} or above it{hint}"
+
+
+def _group(name: str, places: list[Scope]) -> UserGroup | None:
+    level, _, rest = name.partition(".")
+    if rest and level in _ABOVE:
+        places, name = places[_ABOVE[level] : _ABOVE[level] + 1], rest
+    groups = {one.scope_id: one for one in UserGroup.objects.filter(scope__in=places, identifier=name)}
+    return next((groups[one.pk] for one in reversed(places) if one.pk in groups), None)

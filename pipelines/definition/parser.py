@@ -1,0 +1,230 @@
+"""A pipeline's YAML, read into values: stages, steps, and the problems that keep it from being one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+import steps.kinds
+import steps.strategies  # noqa: F401 - registers every strategy
+from catalog.manifests.document import BadDocument, Document, parse
+from guards.limits import NAME_CHARACTERS
+from pipelines.definition.checks import Problem, nested_steps, problem, problems_of, provisioner_steps
+from pipelines.definition.messages import in_words, unknown_keys
+from pipelines.definition.nesting import Leaf, Nested, Path
+from pipelines.definition.schema import PIPELINE_SCHEMA
+from pipelines.inputs.variables import Variable, read_variables
+from steps.failure_strategies import seconds_of, strategies_from
+from steps.kinds.base import Unit, step_kind
+
+# After what a step runs that says nothing: forward after success, and a rollback whatever was before it.
+SUCCESS, ALL = "Success", "All"
+_VALIDATOR = Draft202012Validator(PIPELINE_SCHEMA)
+
+
+class BadPipelineError(ValueError):
+    """The YAML is not a pipeline that can run."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(f"{p.path}: {p.message}" for p in problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class StepSpec:
+    """One step as the pipeline asks for it."""
+
+    identifier: str
+    name: str
+    type: str
+    spec: dict[str, Any]
+    timeout_seconds: int
+    selectors: tuple[str, ...] = ()
+    selectors_from: str = ""
+    failure_strategies: tuple[dict[str, Any], ...] = ()
+    when: dict[str, Any] | None = None
+    group: int | None = None
+    """The group around it, as an index among those of the stage."""
+    place: Path = ()
+    """Where it stands, below the stage's spec."""
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The plan of this step, which depends on its spec alone."""
+        return step_kind(self.type).units(self.spec)
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """A step group or a parallel; `position` is that of its first step, `parent` an index like `group`."""
+
+    kind: str
+    identifier: str
+    name: str
+    parent: int | None
+    position: int
+    when: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """One stage: which service goes where, by which steps."""
+
+    identifier: str
+    name: str
+    service: str
+    environment: str
+    infrastructure: str
+    steps: tuple[StepSpec, ...]
+    rollback_steps: tuple[StepSpec, ...]
+    groups: tuple[GroupSpec, ...] = ()
+    rollback_groups: tuple[GroupSpec, ...] = ()
+    when: dict[str, Any] | None = None
+    provisioner_steps: int = 0
+    """How many of the first steps belong to the provisioner (R185)."""
+
+
+@dataclass(frozen=True)
+class PipelineSpec:
+    """A pipeline that can run."""
+
+    identifier: str
+    name: str
+    variables: tuple[Variable, ...]
+    stages: tuple[StageSpec, ...]
+
+
+def read_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
+    """Read a pipeline's YAML.
+
+    Raises `BadPipelineError` with every problem found, each with its path and line.
+    """
+    try:
+        document = parse(text, name)
+    except BadDocument as bad:
+        raise BadPipelineError([Problem("", bad.message, bad.line, bad.column)]) from bad
+    if errors := list(_VALIDATOR.iter_errors(document.value)):
+        raise BadPipelineError([_from_schema(error, document) for error in errors[:50]])
+    value = document.value["pipeline"]
+    problems = list(problems_of(value, document))
+    if problems:
+        raise BadPipelineError(problems)
+    return PipelineSpec(
+        identifier=value["identifier"],
+        name=value["name"],
+        variables=read_variables(value.get("variables", {})),
+        stages=tuple(_stage(item["stage"], _asked(value, "PIPELINE")) for item in value["stages"]),
+    )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The tags that delegates must have, and where the pipeline says so: the innermost place counts."""
+
+    selectors: tuple[str, ...] = ()
+    place: str = ""
+
+
+def _asked(value: Mapping[str, Any], place: str, around: _Asked | None = None) -> _Asked:
+    selectors = tuple(value.get("delegateSelectors", ()))
+    return _Asked(selectors, place) if selectors else around or _Asked()
+
+
+def _stage(stage: Mapping[str, Any], around: _Asked) -> StageSpec:
+    spec = stage["spec"]
+    asked = _asked(stage, "STAGE", around)
+    forward, back = nested_steps(spec)
+    around_failure = stage.get("failureStrategies", ())
+    return StageSpec(
+        identifier=stage["identifier"],
+        name=stage.get("name", stage["identifier"]),
+        service=spec["service"]["serviceRef"],
+        environment=spec["environment"]["environmentRef"],
+        infrastructure=spec["environment"]["infrastructureDefinitions"][0]["identifier"],
+        steps=tuple(_step(leaf, forward, asked, around_failure) for leaf in forward.leaves),
+        rollback_steps=tuple(_step(leaf, back, asked, (), after=ALL) for leaf in back.leaves),
+        groups=_groups(forward),
+        rollback_groups=_groups(back, after=ALL),
+        when=_when([stage.get("when", {})], "pipelineStatus"),
+        provisioner_steps=len(provisioner_steps(spec)[0].leaves),
+    )
+
+
+def _groups(nested: Nested, *, after: str = SUCCESS) -> tuple[GroupSpec, ...]:
+    found: list[GroupSpec] = []
+    for one in nested.groups:
+        parent = None if one.parent is None else found[one.parent]
+        around = [] if parent is None or parent.when is None else [{**parent.when, "condition": None}]
+        found.append(
+            GroupSpec(
+                kind=one.kind,
+                identifier=one.identifier,
+                name=str(one.said.get("name", one.identifier)),
+                parent=one.parent,
+                position=one.position,
+                when=_when([one.said.get("when", {}), *around], "stageStatus", after),
+            )
+        )
+    return tuple(found)
+
+
+def _when(said: Sequence[Mapping[str, Any]], status: str, otherwise: str = SUCCESS) -> dict[str, Any] | None:
+    """When it runs: after what the innermost place says, under its own condition; None: as by itself."""
+    after = next((one[status] for one in said if status in one), otherwise)
+    condition = said[0].get("condition")
+    if after == otherwise and condition is None:
+        return None
+    # YAML has true and false of its own.
+    text = str(condition).lower() if isinstance(condition, bool) else condition
+    return {status: after, "condition": text}
+
+
+def _step(
+    leaf: Leaf,
+    nested: Nested,
+    around: _Asked,
+    around_failure: Sequence[Mapping[str, Any]],
+    *,
+    after: str = SUCCESS,
+) -> StepSpec:
+    step = leaf.step
+    kind = step_kind(step["type"])
+    groups = nested.said_around(leaf)
+    for group in reversed(groups):
+        around = _asked(group, "STEP GROUP", around)
+    asked = _asked(step, "STEP", around)
+    timeout = step.get("timeout", f"{kind.timeout_minutes}m")
+    strategies = [one for said in (step, *groups) for one in said.get("failureStrategies", ())]
+    return StepSpec(
+        identifier=step["identifier"],
+        name=step["name"] if "name" in step else _default_name(leaf, nested, kind.title),
+        type=kind.type,
+        spec=dict(step.get("spec", {})),
+        timeout_seconds=seconds_of(timeout),
+        selectors=asked.selectors,
+        selectors_from=asked.place,
+        failure_strategies=strategies_from([*strategies, *around_failure]),
+        when=_when([one.get("when", {}) for one in (step, *groups)], "stageStatus", after),
+        group=leaf.around[-1] if leaf.around else None,
+        place=leaf.place,
+    )
+
+
+def _default_name(leaf: Leaf, nested: Nested, title: str) -> str:
+    """What a step without a name is called: its kind, told apart from others that are called the same."""
+    usual = (
+        one.step.get("name", title if one.step["type"] == leaf.step["type"] else "") for one in nested.leaves
+    )
+    is_alone = sum(name == title for name in usual) < 2
+    return title if is_alone else f"{title} ({leaf.identifier})"[:NAME_CHARACTERS]
+
+
+def _from_schema(error: ValidationError, document: Document) -> Problem:
+    return problem(_place_of(error), in_words(error), document)
+
+
+def _place_of(error: ValidationError) -> Path:
+    """Where it is written: at the key that does not belong there, else at what is wrong."""
+    return (*error.absolute_path, *unknown_keys(error)[:1])

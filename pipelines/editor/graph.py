@@ -1,0 +1,195 @@
+"""The graph of a pipeline: where each stage and step is drawn, in pixels from the top left."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipelines.definition.headings import Around
+from pipelines.definition.nesting import PARALLEL
+from pipelines.definition.parser import GroupSpec, PipelineSpec, StageSpec, StepSpec
+
+WIDTH = 470
+_LEFT, _GAP, _HEAD, _STEP, _BETWEEN = 16, 12, 52, 40, 28
+_COLUMN = (WIDTH - 2 * _LEFT - 36) // 2
+_MOST_LETTERS = 24
+_LABEL, _INDENT = 22, 8
+
+
+@dataclass(frozen=True)
+class StepBox:
+    """One step; `is_rollback` ones run only after a failure."""
+
+    title: str
+    kind: str
+    x: int
+    y: int
+    is_rollback: bool
+    width: int = _COLUMN
+    height: int = _STEP
+
+    @property
+    def short(self) -> str:
+        """The title, as much of it as there is room for."""
+        return _short(self.title, _MOST_LETTERS)
+
+    @property
+    def short_kind(self) -> str:
+        """The type, as much of it as there is room for."""
+        return _short(self.kind, _MOST_LETTERS + 4)
+
+
+@dataclass(frozen=True)
+class Line:
+    """An arrow from one point to another; `is_rollback` ones are taken after a failure."""
+
+    x1: int
+    y1: int
+    x2: int
+    y2: int
+    is_rollback: bool = False
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A group around its steps."""
+
+    title: str
+    x: int
+    y: int
+    width: int
+    height: int
+
+    @property
+    def short(self) -> str:
+        """The title, as much of it as there is room for."""
+        return _short(self.title, _MOST_LETTERS)
+
+
+@dataclass(frozen=True)
+class StageBox:
+    """One stage around its steps."""
+
+    title: str
+    target: str
+    y: int
+    height: int
+    steps: tuple[StepBox, ...]
+    lines: tuple[Line, ...]
+    frames: tuple[Frame, ...] = ()
+    x: int = 1
+    width: int = WIDTH - 2
+
+    @property
+    def short(self) -> str:
+        """The title, as much of it as there is room for."""
+        return _short(self.title, _MOST_LETTERS * 2)
+
+    @property
+    def short_target(self) -> str:
+        """What goes where, as much of it as there is room for."""
+        return _short(self.target, _MOST_LETTERS * 2 + 8)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A pipeline as it is drawn."""
+
+    name: str
+    stages: tuple[StageBox, ...]
+    lines: tuple[Line, ...]
+    height: int
+    width: int = WIDTH
+
+
+def graph_of(pipeline: PipelineSpec) -> Graph:
+    """Lay out a pipeline: stages below each other, what undoes them beside their steps."""
+    stages: list[StageBox] = []
+    top = 1
+    for spec in pipeline.stages:
+        stages.append(_stage(spec, top))
+        top += stages[-1].height + _BETWEEN
+    middle = WIDTH // 2
+    lines = [
+        Line(middle, one.y + one.height, middle, following.y)
+        for one, following in zip(stages, stages[1:], strict=False)
+    ]
+    return Graph(pipeline.name, tuple(stages), tuple(lines), top - _BETWEEN + 1)
+
+
+def _stage(spec: StageSpec, top: int) -> StageBox:
+    first = top + _HEAD
+    steps = _Column(_LEFT, first, spec.groups)
+    steps.add(spec.steps)
+    undoing = _Column(WIDTH - _LEFT - _COLUMN, first, spec.rollback_groups, is_rollback=True)
+    undoing.add(spec.rollback_steps)
+    lines = steps.lines + undoing.lines
+    if steps.boxes and undoing.boxes:
+        y = first + _STEP // 2
+        lines.append(Line(_LEFT + _COLUMN, y, undoing.boxes[0].x, y, is_rollback=True))
+    return StageBox(
+        title=spec.name,
+        target=f"{spec.service} → {spec.environment} / {spec.infrastructure}",
+        y=top,
+        height=max(steps.y, undoing.y) - top + 4,
+        steps=(*steps.boxes, *undoing.boxes),
+        lines=tuple(lines),
+        frames=(*steps.frames, *undoing.frames),
+    )
+
+
+class _Column:
+    """Steps below each other; groups are frames around theirs, and only what is in order has arrows."""
+
+    def __init__(self, x: int, y: int, groups: Sequence[GroupSpec], *, is_rollback: bool = False) -> None:
+        self.x, self.y = x, y
+        self.groups = groups
+        self.is_rollback = is_rollback
+        self.boxes: list[StepBox] = []
+        self.frames: list[Frame] = []
+        self.lines: list[Line] = []
+
+    def add(self, specs: Sequence[StepSpec], group: int | None = None, depth: int = 0) -> None:
+        """Lay out what lies directly in a group: its steps, and the groups within it."""
+        is_parallel = group is not None and self.groups[group].kind == PARALLEL
+        above: int | None = None
+        for inner, members in itertools.groupby(specs, lambda spec: self._child(spec, group)):
+            for member in self._parts(inner, list(members)):
+                top = self.y
+                if above is not None and not is_parallel:
+                    middle = self.x + _COLUMN // 2
+                    self.lines.append(Line(middle, above, middle, top, self.is_rollback))
+                self._add_one(inner, member, depth)
+                above = self.y - _GAP
+
+    def _parts(self, inner: int | None, members: list[StepSpec]) -> list[list[StepSpec]]:
+        return [[one] for one in members] if inner is None else [members]
+
+    def _add_one(self, inner: int | None, members: list[StepSpec], depth: int) -> None:
+        indent = depth * _INDENT
+        if inner is None:
+            spec = members[0]
+            width = _COLUMN - 2 * indent
+            box = StepBox(spec.name, spec.type, self.x + indent, self.y, self.is_rollback, width=width)
+            self.boxes.append(box)
+            self.y += _STEP + _GAP
+            return
+        top = self.y
+        self.y += _LABEL
+        self.add(members, inner, depth + 1)
+        group = self.groups[inner]
+        title = Around(group.kind, group.name, None).text
+        height = self.y - _GAP - top + _INDENT
+        self.frames.append(Frame(title, self.x + indent, top, _COLUMN - 2 * indent, height))
+        self.y += _INDENT
+
+    def _child(self, spec: StepSpec, group: int | None) -> int | None:
+        """The group directly within `group` that a step lies in; None if it is there itself."""
+        found: int | None = None
+        key = spec.group
+        while key is not None and key != group:
+            found, key = key, self.groups[key].parent
+        return found
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,117 @@
+"""What a stage deploys and where: the fields for it, and writing what was chosen into the tree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog.manifests.yaml_draft import NotEditable
+from pipelines.editor.controls import FieldRow, StepField
+from pipelines.editor.own_manifests import OwnManifest
+from pipelines.editor.places import Path, body_of, found, kind_of
+
+Choices = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """What stages and steps can name, each with its label: places are environment/infrastructure.
+
+    `connectors` are those that manifests of steps lie behind.
+    """
+
+    services: Choices = ()
+    places: Choices = ()
+    connectors: Choices = ()
+    regions: Choices = ()
+
+
+def choose_place(tree: Any, stage_at: Path, place: str) -> None:
+    """Let a stage deploy to environment/infrastructure. Raises `NotEditable` where there is no stage."""
+    stage = found(tree, stage_at)
+    if kind_of(stage) != "stage" or not isinstance(body_of(stage).get("spec", {}), dict):
+        raise NotEditable("Only a stage deploys somewhere; mend its spec in the YAML first.")
+    write_target(body_of(stage), {"place": place})
+
+
+def target_fields(body: Mapping[str, Any], nearby: Nearby) -> list[StepField]:
+    """What a stage deploys, and where, each chosen from what is near."""
+    service, place = _target(body)
+    return [
+        _choice("service", "Service", service, nearby.services, "Choose a service"),
+        _choice("place", "Environment and infrastructure", place, nearby.places, "Choose where it goes"),
+    ]
+
+
+def chosen_from(nearby: Nearby, field: StepField) -> StepField:
+    """A field whose connectors and regions are chosen from what is near; others are as they were."""
+    if field.style != OwnManifest.style:
+        return field
+    rows = tuple(_row_from(nearby, row) for row in field.rows)
+    return replace(field, rows=rows, blank=_row_from(nearby, field.blank) if field.blank else None)
+
+
+def _row_from(nearby: Nearby, row: FieldRow) -> FieldRow:
+    known = {"connector": nearby.connectors, "region": nearby.regions}
+    return replace(
+        row, cells=tuple(_cell_from(known[one.key], one) if known.get(one.key) else one for one in row.cells)
+    )
+
+
+def _cell_from(known: Choices, cell: StepField) -> StepField:
+    """What is written and not known, an expression perhaps, can stay."""
+    empty = ("", f"Choose a {cell.key}")
+    other = ((cell.value, f"{cell.value} (not known here)"),) if cell.value not in {"", *dict(known)} else ()
+    return replace(cell, kind="choice", choices=(empty, *other, *known), help="")
+
+
+def _choice(name: str, label: str, value: str, known: Choices, empty: str) -> StepField:
+    choices = [*(() if value else (("", empty),)), *known]
+    if value and value not in dict(known):
+        choices.insert(0, (value, f"{value} (not known here)"))
+    return StepField(
+        name=name, label=label, kind="choice", value=value, choices=tuple(choices), is_required=True
+    )
+
+
+def _target(body: Mapping[str, Any]) -> tuple[str, str]:
+    spec = body.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    service, environment = spec.get("service"), spec.get("environment")
+    named = str(service.get("serviceRef") or "") if isinstance(service, dict) else ""
+    if not isinstance(environment, dict) or not environment.get("environmentRef"):
+        return named, ""
+    places = environment.get("infrastructureDefinitions")
+    first = places[0] if isinstance(places, list) and places and isinstance(places[0], dict) else {}
+    return named, f"{environment['environmentRef']}/{first.get('identifier') or ''}"
+
+
+def write_target(body: dict[str, Any], entered: Mapping[str, str]) -> None:
+    """Write the service and the place that were chosen, where they are others than before."""
+    service, place = _target(body)
+    spec = body.setdefault("spec", {"deploymentType": "ECS"})
+    if not isinstance(spec, dict):
+        return
+    if (chosen := entered.get("service", "")) and chosen != service:
+        _mapping(spec, "service")["serviceRef"] = chosen
+    if (chosen := entered.get("place", "")) and chosen != place:
+        environment, _, infrastructure = chosen.partition("/")
+        inner = _mapping(spec, "environment")
+        inner["environmentRef"] = environment
+        inner["infrastructureDefinitions"] = [{"identifier": infrastructure}]
+    _in_order(spec)
+
+
+def _mapping(around: dict[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(around.get(name), dict):
+        around[name] = {}
+    inner: dict[str, Any] = around[name]
+    return inner
+
+
+def _in_order(spec: dict[str, Any]) -> None:
+    """What is deployed where is read before how, also where it was chosen last."""
+    order = ("deploymentType", "service", "environment")
+    if all(name in spec for name in order) and list(spec)[:3] != list(order):
+        whole = {name: spec[name] for name in order} | spec
+        spec.clear()
+        spec.update(whole)

@@ -1,0 +1,121 @@
+"""Forms of pipelines: the text of one, and what a new one begins with."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from catalog.forms.resources import InScope
+from catalog.manifests.yaml_rendering import scalar_text
+from catalog.models import Infrastructure, Service
+from guards.limits import SPEC_BYTES
+from pipelines.editor.places import identifier_from
+from pipelines.templates import new_pipeline
+from rbac.models import Scope
+from rbac.policy import Principal, visible_to
+from steps.strategies.base import known_strategies
+from web.page_forms import PageForm, ScopeField
+from web.problems import Problem
+
+# What needs nothing but a service and a cluster is what a newcomer begins with.
+FIRST_STRATEGY = "Rolling"
+NO_SERVICE, NO_PLACE = "my_service", ("my_environment", "my_infrastructure")
+
+
+class PipelineForm(PageForm):
+    """The YAML of a pipeline; `version` is the one that the writer began from."""
+
+    yaml = forms.CharField(
+        strip=False,
+        max_length=int(SPEC_BYTES),
+        widget=forms.Textarea,
+        error_messages={"required": "Write the pipeline, or begin with a template."},
+    )
+    version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="pipeline-%s", **kwargs)
+        self.problems: list[dict[str, Any]] = []
+
+    def refuse(self, problem: Problem | ValidationError) -> None:
+        """Show below the text what has a line, and above the form what has none."""
+        if isinstance(problem, ValidationError):
+            super().refuse(problem)
+            return
+        self.problems = [one for one in problem.errors if one.get("line")]
+        placeless = [one for one in problem.errors if not one.get("line")]
+        if placeless or not problem.errors:
+            super().refuse(type(problem)(problem.detail, errors=placeless))
+        else:
+            self.add_error(None, problem.detail)
+
+
+class NewPipelineForm(InScope, PipelineForm):
+    """A pipeline that is not there yet; its identifier and name are in the text."""
+
+    in_scope = ScopeField(help_text="Where it lies; it can name what is there and what is above.")
+
+
+class _Named(forms.ModelChoiceField):
+    """Services and places by the names that people gave them."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.environment.name} / {obj.name}" if isinstance(obj, Infrastructure) else str(obj.name)
+
+
+class StartForm(PageForm):
+    """The name of a pipeline whose stages are then added one by one (R157)."""
+
+    name = forms.CharField(max_length=128, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+
+    def text(self) -> str:
+        """A pipeline with this name and no stages yet; nothing where there is no name."""
+        if not (self.is_bound and self.is_valid()):
+            return ""
+        name = self.cleaned_data["name"]
+        return (
+            f"pipeline:\n  identifier: {identifier_from(name, set())}\n"
+            f"  name: {scalar_text(name)}\n  stages: []\n"
+        )
+
+
+class TemplateForm(PageForm):
+    """What a new pipeline deploys where, and by which strategy."""
+
+    strategy = forms.ChoiceField()
+    service = _Named(Service.objects.none(), empty_label=None)
+    place = _Named(Infrastructure.objects.none(), empty_label=None, label="To")
+
+    def __init__(self, data: Any, *, person: Principal, scope: Scope | None) -> None:
+        super().__init__(data, auto_id="template-%s")
+        near = scope.ancestor_paths() if scope else []
+        services = Service.objects.filter(scope__path__in=near).select_related("scope")
+        places = Infrastructure.objects.filter(environment__scope__path__in=near)
+        # Those that are there already come first: the others need a provisioner.
+        order = ("is_dynamic", "environment__identifier", "identifier")
+        places = places.select_related("environment__scope").order_by(*order)
+        self.services = visible_to(person, "core_service_view", services)
+        self.places = visible_to(person, "core_environment_view", places)
+        for name, rows in (("service", self.services), ("place", self.places)):
+            choices = self.fields[name]
+            if isinstance(choices, forms.ModelChoiceField):
+                choices.queryset = rows
+        field = self.fields["strategy"]
+        if isinstance(field, forms.ChoiceField):
+            field.choices = [(name, name) for name in sorted(known_strategies())]
+            field.initial = FIRST_STRATEGY
+
+    def text(self) -> str:
+        """The YAML that was asked for; of what was not chosen what comes first, or a name to replace."""
+        chosen = self.cleaned_data if self.is_bound and self.is_valid() else {}
+        service = chosen.get("service") or self.services.first()
+        place = chosen.get("place") or self.places.first()
+        environment, infrastructure = (place.environment.identifier, place.identifier) if place else NO_PLACE
+        return new_pipeline(
+            chosen.get("strategy") or FIRST_STRATEGY,
+            service=service.identifier if service else NO_SERVICE,
+            environment=environment,
+            infrastructure=infrastructure,
+            title=service.name if service else "my service",
+            is_dynamic=bool(place and place.is_dynamic),
+        )

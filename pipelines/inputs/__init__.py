@@ -1,0 +1,1 @@
+"""Variables and input sets of pipelines."""

@@ -1,0 +1,128 @@
+"""What people can do with input sets: save one, delete one, run with several laid over each other."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from catalog.operations.rules import next_version
+from connectors.operations.naming import check_identifier, clean_name, taken
+from guards.limits import DESCRIPTION_CHARACTERS
+from pipelines.inputs.variables import check_values
+from pipelines.models import InputSet, Pipeline
+from pipelines.operations.pipelines import read
+from rbac.audit import record
+from rbac.models import User
+from rbac.policy import Principal, require, visible_to
+from web.problems import BadInput
+
+VIEW, EDIT, DELETE = "core_inputset_view", "core_inputset_edit", "core_inputset_delete"
+
+
+@dataclass(frozen=True)
+class InputSetSpec:
+    """Everything that can be said of an input set beside its identifier."""
+
+    name: str
+    description: str = ""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+def kept_input_sets() -> "QuerySet[InputSet]":
+    """The input sets of pipelines that nobody has deleted, with what a check of permission asks."""
+    return InputSet.objects.filter(pipeline__deleted_at=None).select_related("pipeline__scope")
+
+
+def input_sets_of(pipeline: Pipeline, person: Principal) -> "QuerySet[InputSet]":
+    """The input sets of a pipeline that somebody may see, by name."""
+    rows = InputSet.objects.filter(pipeline=pipeline).select_related("pipeline__scope")
+    return visible_to(person, VIEW, rows).order_by("name", "pk")
+
+
+def create_input_set(*, actor: User, pipeline: Pipeline, identifier: str, spec: InputSetSpec) -> InputSet:
+    """Keep values for inputs of a pipeline. Raises `BadInput` or `Conflict`."""
+    require(actor, EDIT, pipeline)
+    check_identifier(identifier)
+    made = InputSet(pipeline=pipeline, identifier=identifier)
+    _fill(made, spec)
+    try:
+        with transaction.atomic():
+            made.save()
+            record(actor=actor, action="inputset.create", thing=made, after=said_by(made))
+    except IntegrityError as exc:
+        raise taken("input set", identifier) from exc
+    return made
+
+
+def update_input_set(
+    *, actor: User, input_set: InputSet, spec: InputSetSpec, version: int | None = None
+) -> InputSet:
+    """Replace everything about an input set but its identifier.
+
+    Raises `ChangedMeanwhile` where a `version` is given that is no longer the current one.
+    """
+    require(actor, EDIT, input_set)
+    before = said_by(input_set)
+    _fill(input_set, spec)
+    with transaction.atomic():
+        next_version(input_set, version)
+        input_set.save(update_fields=["name", "description", "inputs", "updated_at"])
+        after = said_by(input_set)
+        record(actor=actor, action="inputset.update", thing=input_set, before=before, after=after)
+    return input_set
+
+
+def check_spec(pipeline: Pipeline, spec: InputSetSpec) -> None:
+    """Refuse what no input set of a pipeline can say. Raises `BadInput`."""
+    clean_name(spec.name)
+    if len(spec.description) > DESCRIPTION_CHARACTERS:
+        message = f"may have {DESCRIPTION_CHARACTERS} at most"
+        raise BadInput("The description is too long.", errors=[{"path": "description", "message": message}])
+    if errors := check_values(read(pipeline.yaml).variables, spec.inputs):
+        raise BadInput("The pipeline does not take these inputs.", errors=errors)
+
+
+def said_by(input_set: InputSet) -> dict[str, Any]:
+    """Everything that an input set says, as it is compared and written down."""
+    return {"name": input_set.name, "description": input_set.description, "inputs": input_set.inputs}
+
+
+def delete_input_set(*, actor: User, input_set: InputSet) -> None:
+    """Delete an input set; runs that used it keep what it said."""
+    require(actor, DELETE, input_set)
+    with transaction.atomic():
+        record(actor=actor, action="inputset.delete", thing=input_set, before=said_by(input_set))
+        input_set.delete()
+
+
+def laid_over(pipeline: Pipeline, person: Principal, identifiers: Iterable[str]) -> dict[str, Any]:
+    """What several input sets say together: of each input what the last of them says.
+
+    Raises `BadInput` that names the first one that is not there.
+    """
+    asked = list(identifiers)
+    found = {one.identifier: one for one in input_sets_of(pipeline, person).filter(identifier__in=asked)}
+    inputs: dict[str, Any] = {}
+    for number, identifier in enumerate(asked):
+        if identifier not in found:
+            message = f"this pipeline has no input set {identifier}"
+            error = {"path": f"input_sets.{number}", "message": message}
+            raise BadInput("There is no such input set.", errors=[error])
+        inputs |= found[identifier].inputs
+    return inputs
+
+
+def note_use(pipeline: Pipeline, identifiers: Iterable[str]) -> None:
+    """Count a run that these input sets have filled in; in the transaction that lets it begin."""
+    if used := set(identifiers):
+        rows = InputSet.objects.filter(pipeline=pipeline, identifier__in=used)
+        rows.update(runs=F("runs") + 1, last_run_at=timezone.now())
+
+
+def _fill(input_set: InputSet, spec: InputSetSpec) -> None:
+    check_spec(input_set.pipeline, spec)
+    input_set.name = clean_name(spec.name)
+    input_set.description, input_set.inputs = spec.description, dict(spec.inputs)

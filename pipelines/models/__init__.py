@@ -1,0 +1,10 @@
+"""The tables of pipelines."""
+
+from pipelines.models.input_sets import InputSet
+from pipelines.models.pipelines import Pipeline, PipelineVersion
+
+__all__ = [
+    "InputSet",
+    "Pipeline",
+    "PipelineVersion",
+]

@@ -1,0 +1,70 @@
+"""What to do: pipelines, whose YAML is the truth."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q, QuerySet
+
+from catalog.models.base import Resource
+from rbac.models import Scope
+
+
+class KeptPipelines(models.Manager["Pipeline"]):
+    """The pipelines that nobody has deleted."""
+
+    def get_queryset(self) -> QuerySet["Pipeline"]:
+        return super().get_queryset().filter(deleted_at=None)
+
+
+class Pipeline(Resource):
+    """Stages and steps, written as YAML.
+
+    A deleted one that was run stays as a row, so that its executions can still be read; only they lead to it.
+    """
+
+    THING_TYPE: ClassVar[str] = "pipeline"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "identifier"}
+
+    yaml = models.TextField()
+    next_number = models.PositiveIntegerField(default=1)
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects: ClassVar[KeptPipelines] = KeptPipelines()
+    with_deleted: ClassVar[models.Manager["Pipeline"]] = models.Manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["scope", "identifier"],
+                name="pipeline_identifier_unique_in_scope",
+                condition=Q(deleted_at=None),
+            )
+        ]
+
+
+class PipelineVersion(models.Model):
+    """The YAML of a pipeline as somebody saved it; `number` is the version that it became."""
+
+    SCOPE_PATH = "pipeline__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "pipeline__identifier"}
+
+    pipeline = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    yaml = models.TextField()
+    saved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    saved_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["pipeline", "number"], name="pipeline_version_number_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pipeline} version {self.number}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.pipeline.scope
