@@ -9,6 +9,7 @@ from tests.lanes import ALL, LANE_VARIABLE, LANES, POSTGRES, deselect_tests, lis
 
 pytest_plugins = [
     "tests.fixtures.speed",
+    "tests.fixtures.lengths",
     "tests.fixtures.watching",
     "pytester",
     "tests.fixtures.people",

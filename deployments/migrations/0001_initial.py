@@ -737,7 +737,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("run", models.PositiveIntegerField()),
-                ("name", models.CharField(max_length=128)),
+                ("name", models.CharField(max_length=1024)),
                 ("value", connectors.encryption.EncryptedTextField()),
                 (
                     "step",

@@ -76,7 +76,7 @@ class Memory(models.Model):
 
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="memories")
     run = models.PositiveIntegerField()
-    name = models.CharField(max_length=128)
+    name = models.CharField(max_length=1024)  # service names and ARNs are part of it
     value = EncryptedTextField(bound_to=["step_id", "run", "name"])
 
     class Meta:
