@@ -21,7 +21,7 @@ SOURCES: Final = (
 YEARS: Final = range(1970, 9999)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _RARE: Final = ("source", "thing_id", "request_id", "address")
-_APPS: Final = ("rbac", "connectors", "delegates", "deployments")
+_APPS: Final = ("rbac", "connectors", "delegates", "catalog", "pipelines", "deployments")
 
 
 def kinds_of_things() -> list[tuple[str, str]]:
