@@ -54,3 +54,10 @@ def sleepers(nap: str) -> list[int]:
             if line.read_bytes().split(b"\0")[:2] == [b"sleep", nap.encode()]:
                 found.append(int(line.parent.name))
     return found
+
+
+def open_to_all(folder: Path) -> None:
+    """Let the users of tasks reach `folder` through all of its parents that pytest made."""
+    while folder.stat().st_mode & 0o005 != 0o005:
+        folder.chmod(0o755)
+        folder = folder.parent

@@ -10,7 +10,7 @@ import pytest
 from delegates.agent.executors import Surroundings, execute
 from delegates.agent.isolation import Isolation, Level
 from delegates.agent.isolation.users import RANGES, remove_files_of
-from tests.agent.tasks import Said, held_task
+from tests.agent.tasks import Said, held_task, open_to_all
 from tests.agent.test_isolation import needs_root, works
 
 # Deeper than the stack of Python.
@@ -33,8 +33,7 @@ def test_a_tree_that_is_deeper_than_the_stack_is_deleted_and_breaks_no_task(
 ) -> None:
     works(level) if level is not Level.NONE else None
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     mark = os.urandom(6).hex()
     # Where /tmp is common to all tasks it is swept before and after each of them.
     places = ["$HOME", "/tmp"] if level is Level.USERS else ["$HOME"]
@@ -52,8 +51,7 @@ def test_folders_that_a_task_has_locked_are_deleted(
 ) -> None:
     works(level) if level is not Level.NONE else None
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     script = "mkdir -p ~/a/b ~/c; touch ~/a/b/file; ln -s / ~/c/link; chmod 0 ~/a/b ~/a ~/c"
     assert execute(held_task("shell", {"script": script}), around(level)).status == "SUCCEEDED"
     assert list(tmp_path.iterdir()) == []
@@ -70,8 +68,7 @@ def test_a_folder_that_is_swapped_for_a_link_leads_no_deletion_elsewhere(tmp_pat
         (kept / name).write_text("kept")
     link.symlink_to(kept)
     user, another = RANGES[0][:2]
-    for folder in (*tmp_path.parents[:2], tmp_path):
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     for folder in (shared, shared / "of-another", real):
         folder.chmod(0o777)
     os.chown(shared / "of-another", another, another)

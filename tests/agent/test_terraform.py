@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from delegates.agent.executors import Answer, Surroundings, execute
-from tests.agent.tasks import Said, error_of, held_task, run
+from tests.agent.tasks import Said, error_of, held_task, open_to_all, run
 from tests.fixtures.processes import wait_until
 from tests.terraform.conftest import MAIN, States, needs_terraform, states
 
@@ -53,8 +53,7 @@ def test_the_agent_reads_no_more_of_a_file_than_its_memory_is_for(
     program = tmp_path / "terraform"
     program.write_text(_BOASTER)
     program.chmod(0o755)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     error = error_of(run("terraform", _asked(command="plan")))
     assert (error["code"], error["message"]) == ("OutputsTooLarge", "printed is larger than 32,768 KiB")
