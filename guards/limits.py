@@ -1,4 +1,4 @@
-"""Every limit on what comes from outside, each with its unit and its reason; docs/limits.md lists them."""
+"""Every limit on what comes from outside, each with its unit and its reason."""
 
 from typing import Final
 

@@ -1,1 +1,1 @@
-"""The engine: one look at a time moves an execution on (docs/decisions, DESIGN 5)."""
+"""The engine: one look at a time moves an execution on (docs/contributing/engine.md)."""

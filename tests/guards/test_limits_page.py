@@ -6,7 +6,7 @@ from django.conf import settings
 
 from guards.limits import LIMITS, REQUESTS_AT_ONCE, REQUESTS_PER_MINUTE
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "limits.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "limits.md"
 
 
 def rows() -> list[str]:
@@ -30,7 +30,7 @@ def test_the_framework_keeps_the_same_limits() -> None:
 
 
 def test_both_ways_of_starting_the_web_server_limit_messages_alike() -> None:
-    root = PAGE.parents[1]
+    root = PAGE.parents[2]
     said = f"{int(LIMITS['SOCKET_BYTES'])}"
     assert f'"--ws-max-size", "{said}"' in (root / "ops/programs.py").read_text()
     assert f"--ws-max-size {said}" in (root / "ops/role.sh").read_text()

@@ -1,4 +1,4 @@
-"""Each row of docs/outcomes.md is played: its status, its outcome, and the line that names the cause."""
+"""Each row of the page of outcomes is played: its status, its outcome, and the line that names the cause."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.deployments.simulator.schedule import Death
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "outcomes.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "outcomes.md"
 ROW = re.compile(
     r"^\| (?P<what>[^|]+) \| (?P<status>[A-Z_]+) \| (?P<outcome>[A-Z_]+) \| (?P<line>[^|]+) \|$", re.MULTILINE
 )
