@@ -32,17 +32,26 @@ ENV PATH=/opt/venv/bin:$PATH \
     SLIPWAY_DELEGATE_PORT=8080
 WORKDIR /var/lib/slipway-delegate
 # The agent is root so that it can give each task a user of its own; no task of the manager runs as root. With another
-# user (--user slipway) namespaces keep tasks apart where the kernel allows them, and else nothing does: docs/agent.md.
+# user (--user slipway) namespaces keep tasks apart where the kernel allows them, and else nothing does: docs/explanation/agent.md.
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8080/api/health', timeout=4)"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["slipway-delegate"]
 
+FROM python:3.12-slim-bookworm AS docs
+COPY requirements-dev.lock /tmp/requirements.lock
+RUN python -m venv /opt/venv \
+    && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.lock
+COPY . /srv/slipway
+WORKDIR /srv/slipway
+RUN SLIPWAY_MODE=embedded SLIPWAY_HOME=/tmp/docs /opt/venv/bin/python manage.py build_docs
+
 FROM python:3.12-slim-bookworm
 RUN useradd --system --uid 10001 --home-dir /var/lib/slipway --create-home slipway
 COPY --from=build /opt/venv /opt/venv
 COPY --chown=root:root . /srv/slipway
+COPY --chown=root:root --from=docs /srv/slipway/site /srv/slipway/site
 WORKDIR /srv/slipway
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \

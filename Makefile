@@ -96,6 +96,10 @@ soak: $(VENV)/dev.stamp ## The tests that are too long for every day
 fuzz: $(VENV)/dev.stamp ## Ask a Slipway of its own what its description allows, as three roles; FUZZ_CASES=40 for more
 	@$(BIN)/python -m tests.fuzz
 
+.PHONY: docs
+docs: $(VENV)/dev.stamp ## Build the documentation, which Slipway then serves under /docs/
+	@$(BIN)/python manage.py build_docs
+
 .PHONY: screenshot
 screenshot: $(VENV)/dev.stamp chromium ## Make docs/screenshot.png again
 	@$(BIN)/python docs/screenshot.py

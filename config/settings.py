@@ -289,6 +289,8 @@ DEFAULT_FROM_EMAIL = SERVER_EMAIL = ENV.email_from or f"Slipway <slipway@{_publi
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
 STATICFILES_DIRS = [ROOT / "static"]
+# Where `make docs` puts the documentation, served under /docs/.
+DOCUMENTATION_ROOT = ROOT / "site"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "web.static.HashedStaticFiles"},

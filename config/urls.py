@@ -11,6 +11,7 @@ from deployments.consumers import ExecutionConsumer
 from deployments.waiting_consumer import WaitingConsumer
 from inventory.dashboards.consumers import ServiceConsumer
 from web.csp_reports import csp_reports
+from web.documentation import documentation
 from web.news.consumer import NewsConsumer
 from web.sockets import no_socket
 from web.theme import choose_theme
@@ -28,6 +29,8 @@ urlpatterns = [
     path("", include("connectors.urls")),
     path("", include("notifications.urls")),
     path("", include("ops.urls")),
+    path("docs/", documentation, name="docs"),
+    path("docs/<path:path>", documentation, name="docs-page"),
     path("csp-reports", csp_reports, name="csp-reports"),
     path("theme/", choose_theme, name="theme"),
     path("admin/", admin.site.urls),

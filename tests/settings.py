@@ -37,6 +37,8 @@ API_REQUESTS_PER_MINUTE = 10_000_000
 # Pages are rendered without collecting static files first.
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 WHITENOISE_USE_FINDERS = True
+# Whatever somebody has built, no test finds; those of the documentation make their own.
+DOCUMENTATION_ROOT = HOME / "site"
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 
 _database = DATABASES["default"]

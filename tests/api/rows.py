@@ -38,6 +38,9 @@ ROWS: dict[str, Row] = {
     "readyz": Row((get(Open(503, anonymous=503)),)),
     "schema": only(Open()),
     "api-docs": only(Open()),
+    # No test has the documentation built, but those of tests/web/test_documentation.py.
+    "docs": Row((get(Open(404, anonymous=404)),)),
+    "docs-page": Row((get(Open(404, anonymous=404)),), lambda world: {"path": "reference/"}),
     **PAGES,
     # Who one is.
     "api-me": only(SignedIn()),

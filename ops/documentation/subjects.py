@@ -1,0 +1,14 @@
+"""The table of generated pages: one generator for each subject."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ops.documentation.markdown import Page
+
+Generator = Callable[[], Iterator[Page]]
+GENERATORS: Final[tuple[Generator, ...]] = ()
+
+
+def generate_pages() -> dict[str, Page]:
+    """Return every generated page by its path."""
+    return {page.path: page for generator in GENERATORS for page in generator()}
