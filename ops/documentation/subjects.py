@@ -3,10 +3,19 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from ops.documentation import api, iam_policies, limits, log_lines, permissions, settings, steps
 from ops.documentation.markdown import Page
 
 Generator = Callable[[], Iterator[Page]]
-GENERATORS: Final[tuple[Generator, ...]] = ()
+GENERATORS: Final[tuple[Generator, ...]] = (
+    steps.generate,
+    settings.generate,
+    permissions.generate,
+    api.generate,
+    log_lines.generate,
+    limits.generate,
+    iam_policies.generate,
+)
 
 
 def generate_pages() -> dict[str, Page]:

@@ -1,0 +1,165 @@
+"""Reference pages of log lines and failure codes, read from the calls that write them."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ops.documentation.markdown import Page, code, plain, table
+from steps.actions.base import ActionFailed, Rollout
+
+ROOT = Path(__file__).resolve().parents[2]
+# Where executions write their log and raise their failures.
+FOLDERS = ("steps/actions", "deployments/engine")
+LOG, NOTE = Rollout.log.__name__, Rollout.note.__name__
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line as code writes it, with placeholders for values."""
+
+    subject: str
+    text: str
+    level: str
+
+
+@dataclass(frozen=True)
+class FailureMessage:
+    """A failure's code and one of its messages, with placeholders for values."""
+
+    code: str
+    text: str
+
+
+def generate() -> Iterator[Page]:
+    """Yield the page of log lines and the page of failure codes."""
+    yield Page("reference/log-lines.md", "Log lines", tuple(_log_parts()))
+    yield Page("reference/failure-codes.md", "Failure codes", tuple(_failure_parts()))
+
+
+def _log_parts() -> Iterator[str]:
+    yield (
+        "Slipway itself writes these lines to the log of an execution. A name in angle quotes, such as "
+        "‹name›, stands for a value. Output of scripts, containers and Terraform comes between them, and "
+        "events of AWS are shown in AWS's words."
+    )
+    lines = sorted(set(list_log_lines()), key=lambda line: (line.subject, line.text))
+    for subject in sorted({line.subject for line in lines}):
+        yield f"## {subject}"
+        yield table(
+            ("Line", "Level"), [(plain(line.text), line.level) for line in lines if line.subject == subject]
+        )
+
+
+def _failure_parts() -> Iterator[str]:
+    yield (
+        "A failed step has a code, which stays the same between versions, and a message for people. The API "
+        "has them as `failure.code` and `failure.message`. A name in angle quotes, such as ‹name›, stands "
+        "for a value."
+    )
+    texts: dict[str, list[str]] = {}
+    for message in list_failures():
+        if message.text not in (known := texts.setdefault(message.code, [])):
+            known.append(message.text)
+    rows = [(code(name), "<br>".join(plain(text) for text in texts[name])) for name in sorted(texts)]
+    yield table(("Code", "Messages"), rows)
+
+
+def list_log_lines() -> Iterator[LogLine]:
+    """Yield every line whose text stands in the code; what people, programs or AWS say has none."""
+    for path, tree in _modules():
+        for call in _calls(tree):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            if name not in (LOG, NOTE) or not call.args:
+                continue
+            level = "warning" if name == NOTE else _level(call)
+            yield from (
+                LogLine(_subject(path), text, level) for text in _texts(call.args[0]) if _is_said(text)
+            )
+
+
+def list_failures() -> Iterator[FailureMessage]:
+    """Yield every failure whose code stands in the code."""
+    classes = {ActionFailed.__name__, *(one.__name__ for one in ActionFailed.__subclasses__())}
+    for _, tree in _modules():
+        constants = _constants(tree)
+        for call in _calls(tree):
+            if not (isinstance(call.func, ast.Name) and call.func.id in classes and len(call.args) > 1):
+                continue
+            first = call.args[0]
+            named = constants.get(first.id, "") if isinstance(first, ast.Name) else "".join(_texts(first))
+            if named.isupper():
+                yield from (FailureMessage(named, text) for text in _texts(call.args[1]))
+
+
+def _modules() -> Iterator[tuple[Path, ast.Module]]:
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path.relative_to(ROOT / folder), ast.parse(path.read_text())
+
+
+def _calls(tree: ast.Module) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _constants(tree: ast.Module) -> dict[str, str]:
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {one.id: str(node.value.value) for one in targets if isinstance(one, ast.Name)}
+    return found
+
+
+def _subject(path: Path) -> str:
+    """Return the heading under which the lines of a module stand."""
+    return path.parts[0].removesuffix(".py").replace("_", " ").capitalize()
+
+
+def _level(call: ast.Call) -> str:
+    given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "level")]
+    return " or ".join(_texts(given[0])) if given else "info"
+
+
+def _is_said(text: str) -> bool:
+    """Whether a line says something besides its values."""
+    return any(part.strip(" :,.") for part in _without_values(text))
+
+
+def _without_values(text: str) -> list[str]:
+    return [part.partition("›")[2] if "›" in part else part for part in text.split("‹")]
+
+
+def _texts(node: ast.expr) -> list[str]:
+    """Return the texts that an expression can come to, as far as they stand in the code."""
+    if isinstance(node, ast.Constant):
+        return [node.value] if isinstance(node.value, str) else []
+    if isinstance(node, ast.IfExp):
+        return [*_texts(node.body), *_texts(node.orelse)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [left + right for left in _texts(node.left) for right in _texts(node.right)]
+    if isinstance(node, ast.JoinedStr):
+        return ["".join(map(_part, node.values))]
+    return []
+
+
+def _part(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return f"‹{_value_name(node.value) if isinstance(node, ast.FormattedValue) else 'value'}›"
+
+
+def _value_name(node: ast.expr) -> str:
+    """Return a word for a value: the last name in the expression."""
+    names = [
+        one.id if isinstance(one, ast.Name) else one.attr
+        for one in ast.walk(node)
+        if isinstance(one, ast.Name | ast.Attribute)
+    ]
+    if isinstance(node, ast.Attribute | ast.Name):
+        names = names[:1]
+    elif isinstance(node, ast.Call | ast.Subscript):
+        names = [one for one in names if one not in ("len", "str", "int", "join")][:1]
+    word = names[0].strip("_").replace("_", " ").lower() if names else "value"
+    return word[:_LONGEST_NAME]

@@ -1,0 +1,64 @@
+"""Reference pages of permissions and built-in roles."""
+
+from collections.abc import Iterator
+
+from ops.documentation.markdown import Page, code, table
+from rbac.permissions import (
+    ALWAYS_GRANTED,
+    BUILTIN_ROLES,
+    PERMISSIONS,
+    RESOURCES,
+    SHARED_KINDS,
+    Permission,
+    Resource,
+)
+
+
+def generate() -> Iterator[Page]:
+    """Yield the page of permissions and the page of roles."""
+    yield Page("reference/permissions.md", "Permissions", tuple(_permission_parts()))
+    yield Page("reference/roles.md", "Built-in roles", tuple(_role_parts()))
+
+
+def _permission_parts() -> Iterator[str]:
+    yield (
+        "A permission is the right to take one action on one kind of resource. Roles hold permissions, and "
+        "a role is assigned at a scope: it counts there and in every scope below. What no role grants is "
+        "denied."
+    )
+    yield (
+        f"{code(ALWAYS_GRANTED)} is part of every role. Who may view one of these kinds in a project also "
+        f"sees those of its organization and account: {', '.join(_title(kind) for kind in SHARED_KINDS)}."
+    )
+    for resource in RESOURCES:
+        yield f"## {resource.title}"
+        rows = [(code(one.identifier), one.title, _holders(one)) for one in resource.permissions]
+        yield table(("Permission", "Action", "Built-in roles that have it"), rows)
+
+
+def _title(kind: str) -> str:
+    return next(resource.title.lower() for resource in RESOURCES if resource.identifier == kind)
+
+
+def _holders(permission: Permission) -> str:
+    return ", ".join(role.name for role in BUILTIN_ROLES if permission.identifier in role.permissions)
+
+
+def _role_parts() -> Iterator[str]:
+    yield (
+        "Every installation has these roles, and nobody can change them. Make roles of your own where none "
+        "of them fits: [Access](../explanation/access.md#roles)."
+    )
+    rows = [
+        (role.name, code(role.identifier), f"{len(role.permissions)} of {len(PERMISSIONS)}")
+        for role in BUILTIN_ROLES
+    ]
+    yield table(("Role", "Identifier", "Permissions"), rows)
+    for role in BUILTIN_ROLES:
+        yield f"## {role.name}"
+        actions = ((resource, _actions(resource, role.permissions)) for resource in RESOURCES)
+        yield table(("Resource", "Actions"), [(one.title, granted) for one, granted in actions if granted])
+
+
+def _actions(resource: Resource, granted: frozenset[str]) -> str:
+    return ", ".join(one.title for one in resource.permissions if one.identifier in granted)

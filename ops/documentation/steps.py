@@ -1,0 +1,152 @@
+"""Reference pages of step kinds: one for each, and a list of all."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, is_dataclass
+from typing import Any
+
+import yaml
+
+from ops.documentation.markdown import Page, block, code, plain, table
+from steps.kinds.base import BadStepError, StepKind, known_steps, plain_type
+from steps.kinds.outputs import known_within, outputs_of
+
+FOLDER = "reference/steps"
+_TYPES = {bool: "true or false", int: "number", str: "text", list: "list", dict: "mapping"}
+_COLUMN_TYPES = {
+    "text": "text",
+    "lines": "text of several lines",
+    "number": "number",
+    "choice": "one of the choices",
+    "flag": "true or false",
+    "names": "list of texts",
+    "pairs": "mapping",
+    "checks": "list of choices",
+}
+
+
+def generate() -> Iterator[Page]:
+    """Yield the list of step kinds and a page for each."""
+    kinds = sorted(known_steps().values(), key=lambda kind: kind.title)
+    rows = [(f"[{kind.title}]({kind.type}.md)", code(kind.type), _purpose(kind)) for kind in kinds]
+    about = (
+        "A stage consists of steps. A step has an identifier that is unique in its stage, a type and, for "
+        "most types, settings under `spec`. Every step may also have `name`, `timeout`, `when`, "
+        "`failureStrategies` and `delegateSelectors`."
+    )
+    yield Page(f"{FOLDER}/index.md", "Steps", (about, table(("Step", "Type", "What it does"), rows)))
+    yield from map(_page, kinds)
+
+
+def _purpose(kind: StepKind) -> str:
+    return plain((kind.plan_of.__doc__ or "").strip().split("\n\n")[0])
+
+
+def _page(kind: StepKind) -> Page:
+    parts = [_purpose(kind), _facts(kind), *_fields(kind), *_outputs(kind), *_plan(kind), *_example(kind)]
+    return Page(f"{FOLDER}/{kind.type}.md", kind.title, tuple(parts))
+
+
+def _facts(kind: StepKind) -> str:
+    rows = [
+        ("Type", code(kind.type)),
+        ("Place in a stage", " or ".join(code(section) for section in kind.sections)),
+        ("Default time-out", f"{kind.timeout_minutes} minutes"),
+    ]
+    if kind.undone_by:
+        rows.append(("Undone by", _link(kind.undone_by)))
+    if kind.undoes:
+        rows.append(("Undoes", ", ".join(map(_link, kind.undoes))))
+    if kind.provisions:
+        rows.append(("Creates infrastructure", f"yes; its outputs are also {code('<+provisioner.NAME>')}"))
+    if kind.goes_to_delegates:
+        rows.append(("Runs on", "a delegate, always"))
+    if kind.secrets:
+        rows.append(("Takes secrets in", ", ".join(map(code, kind.secrets))))
+    return table(("", ""), rows)
+
+
+def _link(type_: str) -> str:
+    return f"[{type_}]({type_}.md)" if type_ in known_steps() else code(type_)
+
+
+def _fields(kind: StepKind) -> Iterator[str]:
+    rows = list(_field_rows(kind.spec, kind.manifests))
+    if not rows:
+        yield "This step has no settings of its own."
+        return
+    yield "## Settings"
+    yield table(("Field of `spec`", "Type", "Default", "Description"), rows)
+    for name, columns in _lists(kind.spec):
+        yield f"### Entries of `{name}`"
+        yield table(("Key", "Type", "Default", "Description"), map(_column_row, columns))
+
+
+def _field_rows(spec: Any, manifests: Mapping[str, str], before: str = "") -> Iterator[tuple[str, ...]]:
+    for name, field in spec.__dataclass_fields__.items():
+        if not field.init:
+            continue
+        wanted = plain_type(field.type)
+        if is_dataclass(wanted):
+            yield from _field_rows(wanted, {}, f"{before}{name}.")
+            continue
+        type_ = "manifest: a store and its place" if name in manifests else _TYPES.get(wanted, "any value")
+        yield (code(f"{before}{name}"), type_, _default(field), _description(field.metadata))
+
+
+def _default(field: Any) -> str:
+    if field.default is MISSING and field.default_factory is MISSING:
+        return "required"
+    value = field.default if field.default_factory is MISSING else field.default_factory()
+    if value in ("", None, [], {}, ()):
+        return "none"
+    return code(str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def _description(metadata: Mapping[str, Any]) -> str:
+    choices = ", ".join(map(code, metadata.get("choices", ())))
+    return " ".join(filter(None, (plain(metadata.get("help", "")), choices and f"One of {choices}.")))
+
+
+def _lists(spec: Any) -> Iterator[tuple[str, Any]]:
+    for name, field in spec.__dataclass_fields__.items():
+        if columns := field.metadata.get("columns"):
+            yield name, columns
+
+
+def _column_row(column: Any) -> tuple[str, ...]:
+    choices = ", ".join(code(choice) for choice in column.choices if choice)
+    default = "required" if column.is_needed else code(column.default) if column.default else "none"
+    told = " ".join(filter(None, (plain(column.help), choices and f"One of {choices}.")))
+    return (code(column.name), _COLUMN_TYPES.get(column.kind, column.kind), default, told)
+
+
+def _outputs(kind: StepKind) -> Iterator[str]:
+    if outputs := outputs_of(kind.type, {}):
+        yield "## Outputs"
+        yield f"Later steps read them as {code('<+steps.IDENTIFIER.output.NAME>')}."
+        yield table(("Name", "Description"), [(code(name), plain(text)) for name, text in outputs.items()])
+    if within := known_within(kind.type):
+        yield "## Expressions inside the step"
+        rows = [(code(f"<+{name}>"), plain(text)) for name, text in within.items()]
+        yield table(("Expression", "Description"), rows)
+
+
+def _plan(kind: StepKind) -> Iterator[str]:
+    try:
+        units = kind.units(kind.starter)
+    except BadStepError:
+        return
+    rows = [(plain(unit.title), plain(action.title)) for unit in units for action in unit.actions]
+    if rows:
+        yield "## Actions"
+        yield "A step that has just been added runs these actions, in this order:"
+        yield table(("Group in the log", "Action"), rows)
+
+
+def _example(kind: StepKind) -> Iterator[str]:
+    spec = dict(kind.starter)
+    if any(name not in spec for name in kind.needed):
+        return
+    step: dict[str, Any] = {"identifier": "my_step", "type": kind.type, **({"spec": spec} if spec else {})}
+    yield "## Example"
+    yield block(yaml.safe_dump([{"step": step}], sort_keys=False, allow_unicode=True, width=100), "yaml")

@@ -1,0 +1,130 @@
+"""Generated pages of the documentation cover everything that they describe, and the site builds."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aws.policies import POLICIES
+from config.env import Environment
+from guards.limits import LIMITS
+from ops.documentation.api import list_operations
+from ops.documentation.external_scripts import ExternalScripts
+from ops.documentation.limits import list_sections
+from ops.documentation.log_lines import list_failures, list_log_lines
+from ops.documentation.markdown import Page, anchor, code, plain, table
+from ops.documentation.settings import list_fields, list_names
+from ops.documentation.subjects import generate_pages
+from rbac.permissions import BUILTIN_ROLES, PERMISSIONS
+from steps.kinds.base import known_steps
+from web.described import for_everybody
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {path: page.text for path, page in generate_pages().items()}
+
+
+def test_every_step_kind_has_a_page_with_its_fields(pages: dict[str, str]) -> None:
+    for kind in known_steps().values():
+        page = pages[f"reference/steps/{kind.type}.md"]
+        assert f"[{kind.title}]({kind.type}.md)" in pages["reference/steps/index.md"]
+        assert [name for name in kind.needed if f"`{name}" not in page] == []
+
+
+def test_every_setting_is_listed_with_a_description(pages: dict[str, str]) -> None:
+    page = pages["reference/settings.md"]
+
+    assert len(list_fields()) == len(Environment.model_fields)
+    assert [name for field in list_fields() for name in list_names(field) if f"`{name}`" not in page] == []
+    assert [field.alias for field in list_fields() if not field.description] == []
+
+
+def test_settings_that_production_needs_are_marked(pages: dict[str, str]) -> None:
+    rows = [line for line in pages["reference/settings.md"].splitlines() if "required in production" in line]
+
+    assert [name for name in Environment.REQUIRED_IN_PRODUCTION if not any(name in row for row in rows)] == []
+
+
+def test_every_permission_and_role_is_listed(pages: dict[str, str]) -> None:
+    assert [one for one in PERMISSIONS if f"`{one}`" not in pages["reference/permissions.md"]] == []
+    assert [role.name for role in BUILTIN_ROLES if f"## {role.name}" not in pages["reference/roles.md"]] == []
+
+
+def test_every_operation_of_the_api_has_a_section(pages: dict[str, str]) -> None:
+    document = for_everybody()
+    described = {
+        f"## {method.upper()} {path}" for path, methods in document["paths"].items() for method in methods
+    }
+    shown = {
+        line
+        for tag in list_operations(document)
+        for line in pages[f"reference/api/{tag}.md"].splitlines()
+        if line.startswith("## ") and line != "## Types"
+    }
+
+    assert shown == described
+
+
+def test_every_limit_is_listed_in_a_section(pages: dict[str, str]) -> None:
+    assert [name for names in list_sections().values() for name in names] == list(LIMITS)
+    rows = pages["reference/limits.md"]
+    assert [name for name, one in LIMITS.items() if f"| {plain(one.what)} | {one} |" not in rows] == []
+
+
+def test_every_iam_action_is_listed(pages: dict[str, str]) -> None:
+    actions = {action for policy in POLICIES for action in policy.actions}
+
+    assert [one for one in actions if f"`{one}`" not in pages["reference/iam-policies.md"]] == []
+
+
+def test_log_lines_are_read_from_the_code(pages: dict[str, str]) -> None:
+    lines = {(line.text, line.level) for line in list_log_lines()}
+
+    assert ("Service ‹name› reached steady state", "info") in lines
+    assert (" Deployment Successful.", "success") in lines
+    assert len(lines) > 200
+    assert "Service ‹name› reached steady state" in pages["reference/log-lines.md"]
+
+
+def test_failure_codes_are_read_from_the_code(pages: dict[str, str]) -> None:
+    codes = {failure.code for failure in list_failures()}
+
+    assert {"ALARM", "BAD_MANIFEST", "SUPERSEDED"} <= codes
+    assert len(codes) > 40
+    assert [one for one in codes if f"| `{one}` |" not in pages["reference/failure-codes.md"]] == []
+
+
+def test_text_of_code_cannot_change_a_page() -> None:
+    assert plain("a <+b.c> of `d_e` and f_g") == r"a \<+b.c\> of `d_e` and f\_g"
+    assert code("`a`") == "`` `a` ``"
+    assert table(("A",), [("b | c\nd",)]).splitlines()[-1] == r"| b \| c d |"
+    assert anchor("GET /api/v1/orgs/{org}") == "get-apiv1orgsorg"
+    assert Page("a.md", "A", ("b",)).text.endswith("# A\n\nb\n")
+
+
+def test_inline_scripts_become_files() -> None:
+    scripts = ExternalScripts()
+
+    page = scripts.move('<script>go()</script><script type="application/json">{}</script>', "how-to/a/")
+
+    [name] = scripts.files
+    folder = "../../assets/javascripts/inline"
+    assert page == f'<script src="{folder}/{name}"></script><script type="application/json">{{}}</script>'
+    assert scripts.files[name] == "go()"
+
+
+def test_site_builds_without_a_broken_link_or_inline_code(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    command = [sys.executable, "manage.py", "build_docs", "--folder", str(site)]
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings", "SLIPWAY_HOME": str(tmp_path)}
+    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+    assert built.returncode == 0, built.stdout + built.stderr
+    pages = {file: file.read_text() for file in site.rglob("*.html")}
+    assert [file for file, text in pages.items() if "<script>" in text or " style=" in text] == []
+    assert [file for file, text in pages.items() if 'src="http' in text or "fonts.g" in text] == []
