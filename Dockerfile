@@ -32,7 +32,7 @@ ENV PATH=/opt/venv/bin:$PATH \
     SLIPWAY_DELEGATE_PORT=8080
 WORKDIR /var/lib/slipway-delegate
 # The agent is root so that it can give each task a user of its own; no task of the manager runs as root. With another
-# user (--user slipway) namespaces keep tasks apart where the kernel allows them, and else nothing does: docs/explanation/agent.md.
+# user (--user slipway) namespaces keep tasks apart where the kernel allows them, and else nothing does: docs/explanation/delegate-isolation.md.
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8080/api/health', timeout=4)"]

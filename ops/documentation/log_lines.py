@@ -104,7 +104,7 @@ def _calls(tree: ast.Module) -> Iterator[ast.Call]:
 
 
 def _constants(tree: ast.Module) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -25,9 +25,26 @@ _scripts = ExternalScripts()
 
 
 def on_config(config: Any, **_: Any) -> Any:
-    """Link the header to the product; MkDocs takes no path here."""
+    """Link the header to the product, and complete the navigation."""
     config["repo_url"], config["repo_name"] = "/", "Open Slipway"
+    config["nav"] = _expand(config["nav"], Path(config["docs_dir"]))
     return config
+
+
+def _expand(nav: Any, docs: Path) -> Any:
+    """Return the navigation with pages in place of each folder."""
+    if isinstance(nav, list):
+        return [_expand(entry, docs) for entry in nav]
+    if isinstance(nav, dict):
+        return {title: _expand(entry, docs) for title, entry in nav.items()}
+    return _list_pages(nav, docs) if nav.endswith("/") else nav
+
+
+def _list_pages(folder: str, docs: Path) -> list[str]:
+    """Return the pages of a folder in the order of the generator or of their names, the index first."""
+    written = sorted(path.relative_to(docs).as_posix() for path in (docs / folder).glob("*.md"))
+    pages = [path for path in (*generate_pages(), *written) if path.startswith(folder)]
+    return sorted(pages, key=lambda path: path != f"{folder}index.md")
 
 
 def on_files(files: Files, config: Any, **_: Any) -> Files:

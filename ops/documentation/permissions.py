@@ -47,7 +47,7 @@ def _holders(permission: Permission) -> str:
 def _role_parts() -> Iterator[str]:
     yield (
         "Every installation has these roles, and nobody can change them. Make roles of your own where none "
-        "of them fits: [Access](../explanation/access.md#roles)."
+        "of them fits: [Grant access](../how-to/grant-access.md)."
     )
     rows = [
         (role.name, code(role.identifier), f"{len(role.permissions)} of {len(PERMISSIONS)}")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ops.documentation import api, iam_policies, limits, log_lines, permissions, settings, steps
+from ops.documentation import api, iam_policies, layers, limits, log_lines, permissions, settings, steps
 from ops.documentation.markdown import Page
 
 Generator = Callable[[], Iterator[Page]]
@@ -15,6 +15,7 @@ GENERATORS: Final[tuple[Generator, ...]] = (
     log_lines.generate,
     limits.generate,
     iam_policies.generate,
+    layers.generate,
 )
 
 

@@ -45,7 +45,8 @@ def test_the_page_of_the_agent_has_every_variable_that_it_reads() -> None:
     root = Path(__file__).resolve().parents[2]
     code = "".join((root / "delegates/agent" / name).read_text() for name in ("environment.py", "network.py"))
     read = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', code)) - {"SHELL_SCRIPT"}
-    told = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", (root / "docs/explanation/agent.md").read_text()))
+    page = (root / "docs/reference/delegate-settings.md").read_text()
+    told = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", page))
     assert read - told - {"AWS_CA_BUNDLE", "SSL_CERT_FILE"} == set()
 
 

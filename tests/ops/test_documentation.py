@@ -1,6 +1,7 @@
 """Generated pages of the documentation cover everything that they describe, and the site builds."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from config.env import Environment
 from guards.limits import LIMITS
 from ops.documentation.api import list_operations
 from ops.documentation.external_scripts import ExternalScripts
+from ops.documentation.layers import list_contracts
 from ops.documentation.limits import list_sections
 from ops.documentation.log_lines import list_failures, list_log_lines
 from ops.documentation.markdown import Page, anchor, code, plain, table
@@ -22,6 +24,11 @@ from steps.kinds.base import known_steps
 from web.described import for_everybody
 
 ROOT = Path(__file__).resolve().parents[2]
+# Links of Markdown to files, without those to other sites and inside a page.
+LINK = re.compile(r"\]\((?!https?:|/|#)([^)#\s]+)")
+CODE_PATH = re.compile(
+    r"[\w/]+\.py\b|`[a-z_]+(?:/[a-z_]+)*/`|`(?:deployments|steps|delegates|catalog|inventory)/\S*`"
+)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +83,12 @@ def test_every_limit_is_listed_in_a_section(pages: dict[str, str]) -> None:
     assert [name for name, one in LIMITS.items() if f"| {plain(one.what)} | {one} |" not in rows] == []
 
 
+def test_every_contract_of_imports_has_a_section(pages: dict[str, str]) -> None:
+    page = pages["contributing/layers.md"]
+
+    assert [one["name"] for one in list_contracts() if f"## {one['name']}" not in page] == []
+
+
 def test_every_iam_action_is_listed(pages: dict[str, str]) -> None:
     actions = {action for policy in POLICIES for action in policy.actions}
 
@@ -116,6 +129,21 @@ def test_inline_scripts_become_files() -> None:
     folder = "../../assets/javascripts/inline"
     assert page == f'<script src="{folder}/{name}"></script><script type="application/json">{{}}</script>'
     assert scripts.files[name] == "go()"
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_of_pages_beside_the_site_lead_somewhere(name: str) -> None:
+    targets = set(LINK.findall((ROOT / name).read_text()))
+
+    assert [one for one in targets if not (ROOT / one).exists()] == []
+
+
+def test_pages_for_users_name_no_path_of_the_code(pages: dict[str, str]) -> None:
+    docs = ROOT / "docs"
+    texts = {path.relative_to(docs).as_posix(): path.read_text() for path in docs.rglob("*.md")} | pages
+    users = {path: text for path, text in texts.items() if not path.startswith("contributing/")}
+
+    assert {path: found for path, text in users.items() if (found := CODE_PATH.findall(text))} == {}
 
 
 def test_site_builds_without_a_broken_link_or_inline_code(tmp_path: Path) -> None:
