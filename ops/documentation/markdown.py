@@ -18,7 +18,8 @@ class Page:
 
     @property
     def text(self) -> str:
-        return "\n\n".join((NOTICE, f"# {self.title}", *self.parts)) + "\n"
+        # MkDocs takes the title from the first line.
+        return "\n\n".join((f"# {self.title}", *self.parts, NOTICE)) + "\n"
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

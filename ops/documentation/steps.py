@@ -50,7 +50,7 @@ def _facts(kind: StepKind) -> str:
     rows = [
         ("Type", code(kind.type)),
         ("Place in a stage", " or ".join(code(section) for section in kind.sections)),
-        ("Default time-out", f"{kind.timeout_minutes} minutes"),
+        ("Default timeout", f"{kind.timeout_minutes} minutes"),
     ]
     if kind.undone_by:
         rows.append(("Undone by", _link(kind.undone_by)))
@@ -62,7 +62,7 @@ def _facts(kind: StepKind) -> str:
         rows.append(("Runs on", "a delegate, always"))
     if kind.secrets:
         rows.append(("Takes secrets in", ", ".join(map(code, kind.secrets))))
-    return table(("", ""), rows)
+    return table(("Property", "Value"), rows)
 
 
 def _link(type_: str) -> str:

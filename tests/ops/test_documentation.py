@@ -117,7 +117,7 @@ def test_text_of_code_cannot_change_a_page() -> None:
     assert code("`a`") == "`` `a` ``"
     assert table(("A",), [("b | c\nd",)]).splitlines()[-1] == r"| b \| c d |"
     assert anchor("GET /api/v1/orgs/{org}") == "get-apiv1orgsorg"
-    assert Page("a.md", "A", ("b",)).text.endswith("# A\n\nb\n")
+    assert Page("a.md", "A", ("b",)).text.startswith("# A\n\nb\n")
 
 
 def test_inline_scripts_become_files() -> None:
