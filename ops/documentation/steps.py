@@ -27,13 +27,13 @@ _COLUMN_TYPES = {
 def generate() -> Iterator[Page]:
     """Yield the list of step kinds and a page for each."""
     kinds = sorted(known_steps().values(), key=lambda kind: kind.title)
-    rows = [(f"[{kind.title}]({kind.type}.md)", code(kind.type), _purpose(kind)) for kind in kinds]
+    rows = [(_link(kind.type), kind.title, _purpose(kind)) for kind in kinds]
     about = (
         "A stage consists of steps. A step has an identifier that is unique in its stage, a type and, for "
         "most types, settings under `spec`. Every step may also have `name`, `timeout`, `when`, "
         "`failureStrategies` and `delegateSelectors`."
     )
-    yield Page(f"{FOLDER}/index.md", "Steps", (about, table(("Step", "Type", "What it does"), rows)))
+    yield Page(f"{FOLDER}/index.md", "Steps", (about, table(("Type", "Name", "What it does"), rows)))
     yield from map(_page, kinds)
 
 
@@ -66,7 +66,7 @@ def _facts(kind: StepKind) -> str:
 
 
 def _link(type_: str) -> str:
-    return f"[{type_}]({type_}.md)" if type_ in known_steps() else code(type_)
+    return f"[{code(type_)}]({type_}.md)" if type_ in known_steps() else code(type_)
 
 
 def _fields(kind: StepKind) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The table of generated pages: one generator for each subject."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Final
 
 from ops.documentation import api, iam_policies, layers, limits, log_lines, permissions, settings, steps
@@ -19,6 +20,7 @@ GENERATORS: Final[tuple[Generator, ...]] = (
 )
 
 
+@cache
 def generate_pages() -> dict[str, Page]:
-    """Return every generated page by its path."""
+    """Return every generated page by its path, generated once."""
     return {page.path: page for generator in GENERATORS for page in generator()}

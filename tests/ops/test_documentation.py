@@ -1,9 +1,6 @@
-"""Generated pages of the documentation cover everything that they describe, and the site builds."""
+"""Generated pages of the documentation cover everything that they describe."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,7 +36,7 @@ def pages() -> dict[str, str]:
 def test_every_step_kind_has_a_page_with_its_fields(pages: dict[str, str]) -> None:
     for kind in known_steps().values():
         page = pages[f"reference/steps/{kind.type}.md"]
-        assert f"[{kind.title}]({kind.type}.md)" in pages["reference/steps/index.md"]
+        assert f"[`{kind.type}`]({kind.type}.md)" in pages["reference/steps/index.md"]
         assert [name for name in kind.needed if f"`{name}" not in page] == []
 
 
@@ -144,15 +141,3 @@ def test_pages_for_users_name_no_path_of_the_code(pages: dict[str, str]) -> None
     users = {path: text for path, text in texts.items() if not path.startswith("contributing/")}
 
     assert {path: found for path, text in users.items() if (found := CODE_PATH.findall(text))} == {}
-
-
-def test_site_builds_without_a_broken_link_or_inline_code(tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    command = [sys.executable, "manage.py", "build_docs", "--folder", str(site)]
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings", "SLIPWAY_HOME": str(tmp_path)}
-    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-
-    assert built.returncode == 0, built.stdout + built.stderr
-    pages = {file: file.read_text() for file in site.rglob("*.html")}
-    assert [file for file, text in pages.items() if "<script>" in text or " style=" in text] == []
-    assert [file for file, text in pages.items() if 'src="http' in text or "fonts.g" in text] == []
