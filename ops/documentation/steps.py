@@ -1,7 +1,11 @@
 """Reference pages of step kinds: one for each, and a list of all."""
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, is_dataclass
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -12,6 +16,7 @@ from steps.kinds.outputs import known_within, outputs_of
 
 FOLDER = "reference/steps"
 _TYPES = {bool: "true or false", int: "number", str: "text", list: "list", dict: "mapping"}
+_UNUSED = "For compatibility only; leave it out."
 _COLUMN_TYPES = {
     "text": "text",
     "lines": "text of several lines",
@@ -82,6 +87,7 @@ def _fields(kind: StepKind) -> Iterator[str]:
 
 
 def _field_rows(spec: Any, manifests: Mapping[str, str], before: str = "") -> Iterator[tuple[str, ...]]:
+    documented = _list_docstrings(spec)
     for name, field in spec.__dataclass_fields__.items():
         if not field.init:
             continue
@@ -90,7 +96,8 @@ def _field_rows(spec: Any, manifests: Mapping[str, str], before: str = "") -> It
             yield from _field_rows(wanted, {}, f"{before}{name}.")
             continue
         type_ = "manifest: a store and its place" if name in manifests else _TYPES.get(wanted, "any value")
-        yield (code(f"{before}{name}"), type_, _default(field), _description(field.metadata))
+        description = _description(field.metadata, documented.get(name, ""))
+        yield (code(f"{before}{name}"), type_, _default(field), description)
 
 
 def _default(field: Any) -> str:
@@ -102,9 +109,26 @@ def _default(field: Any) -> str:
     return code(str(value).lower() if isinstance(value, bool) else str(value))
 
 
-def _description(metadata: Mapping[str, Any]) -> str:
+def _list_docstrings(spec: Any) -> dict[str, str]:
+    """Return the docstrings below the fields of a dataclass, by field."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(spec))).body[0]
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    return {
+        field.target.id: inspect.cleandoc(text.value.value)
+        for field, text in pairwise(statements)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
+
+
+def _description(metadata: Mapping[str, Any], documented: str) -> str:
+    """Return the help that forms show, else the docstring of the field, and its choices."""
     choices = ", ".join(map(code, metadata.get("choices", ())))
-    return " ".join(filter(None, (plain(metadata.get("help", "")), choices and f"One of {choices}.")))
+    help_ = metadata.get("help") or documented or (_UNUSED if metadata.get("is_rare") else "")
+    return " ".join(filter(None, (plain(help_), choices and f"One of {choices}.")))
 
 
 def _lists(spec: Any) -> Iterator[tuple[str, Any]]:

@@ -31,16 +31,27 @@ class EcsBlueGreenCreateServiceSpec:
     """
 
     loadBalancer: str
+    """The name or the ARN of the load balancer."""
     prodListener: str
+    """The ARN of the listener for production traffic."""
     stageListener: str
+    """The ARN of the listener behind which the new version starts."""
     prodListenerRuleArn: str = ""
+    """The rule of the production listener; empty for its default rule."""
     stageListenerRuleArn: str = ""
+    """The rule of the stage listener; empty for its default rule."""
     moreListeners: list[dict[str, Any]] = field(default_factory=list)
+    """Further pairs that swap at the same time, each with the listener fields of the step."""
     allowDifferentTargetGroupPort: bool = False
+    """Accept target groups with another port than the container."""
     sameAsAlreadyRunningInstances: bool = False
+    """Deploy as many tasks as run now, instead of the desired count of the service definition."""
     enableAutoScalingInSwapStep: bool = False
+    """Attach auto scaling in the swap step instead of this one."""
     updateGreenService: bool = False
+    """Update an existing green service; otherwise it is deleted and created again."""
     isTrafficShift: bool = False
+    """Not supported: the swap moves all traffic at once."""
     failFast: FailFast = field(default_factory=FailFast)
 
     def __post_init__(self) -> None:
@@ -101,7 +112,9 @@ class EcsBlueGreenSwapTargetGroupsSpec:
     """What happens to the old service after the swap (R244)."""
 
     doNotDownsizeOldService: bool = False
+    """Keep the old service running."""
     downsizeOldServiceDelayInSecs: int = 0
+    """Seconds until the old service is scaled to 0, in addition to the timeout of the step."""
 
     def __post_init__(self) -> None:
         delay = self.downsizeOldServiceDelayInSecs

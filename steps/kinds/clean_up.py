@@ -11,8 +11,11 @@ class EcsCleanUpSpec:
     """Which ECS service, and which listener and rule lead to versions that are only tried out."""
 
     service: str
+    """The ECS service to delete."""
     stageListener: str = ""
+    """The stage listener, whose traffic does not protect the ECS service from deletion."""
     stageListenerRuleArn: str = ""
+    """The rule of the stage listener; empty for its default rule."""
 
 
 @step("EcsCleanUp", title="ECS Clean Up", spec=EcsCleanUpSpec, timeout_minutes=30)

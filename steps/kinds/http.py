@@ -29,6 +29,7 @@ class HttpSpec:
 
     url: str = field(metadata=about("Such as https://example.com/health; expressions may stand in it."))
     method: str = field(default="GET", metadata=about("", *METHODS))
+    """The HTTP method."""
     headers: list[dict[str, Any]] = field(
         default_factory=list,
         metadata=about(
@@ -37,6 +38,7 @@ class HttpSpec:
         ),
     )
     requestBody: str = ""
+    """The body of the request."""
     assertion: str = field(
         default="",
         metadata=about(

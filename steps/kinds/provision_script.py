@@ -28,6 +28,7 @@ class ShellScriptProvisionSpec(Scripted):
     """
 
     shell: str = field(default="Bash", metadata=about("", *SHELLS))
+    """The shell that runs the script."""
     script: str = field(
         default="",
         metadata=about(

@@ -18,7 +18,9 @@ class EcsRollingDeploySpec:
     """What a pipeline may say of a rolling deployment (R208, R209)."""
 
     forceNewDeployment: bool | None = None
+    """Replace the tasks even if nothing differs; by default only if the task definition is an ARN."""
     sameAsAlreadyRunningInstances: bool = False
+    """Deploy as many tasks as run now, instead of the desired count of the service definition."""
     failFast: FailFast = field(default_factory=FailFast)
 
 

@@ -25,9 +25,13 @@ class EcsRunTaskSpec:
     """
 
     runTaskRequestDefinition: dict[str, Any]
+    """The request, as AWS's RunTask takes it."""
     taskDefinition: dict[str, Any] = field(default_factory=dict)
+    """The task definition to register and run; or give `taskDefinitionArn`."""
     taskDefinitionArn: str = ""
+    """A registered task definition: an ARN, `family:revision` or a family."""
     skipSteadyStateCheck: bool = False
+    """Start the tasks without waiting for their end."""
 
     def __post_init__(self) -> None:
         """Exactly one of the two ways to name a task definition; raises `BadStepError`."""

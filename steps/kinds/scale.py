@@ -22,6 +22,7 @@ class EcsScaleSpec:
         metadata=about("How many tasks, or how many of a hundred that were wanted before.")
     )
     instanceUnit: str = field(default=COUNT, metadata=about("", COUNT, PERCENTAGE))
+    """Whether `instances` is a count or a percentage of the desired count."""
     skipSteadyStateCheck: bool = field(
         default=False, metadata=about("Go on without waiting until the tasks run.")
     )

@@ -40,6 +40,16 @@ def test_every_step_kind_has_a_page_with_its_fields(pages: dict[str, str]) -> No
         assert [name for name in kind.needed if f"`{name}" not in page] == []
 
 
+def test_every_field_of_a_step_has_a_description(pages: dict[str, str]) -> None:
+    fields = {
+        path: re.findall(r"^\| (`[\w.]+`) \|[^|]*\|[^|]*\|  \|$", text.partition("\n### ")[0], re.MULTILINE)
+        for path, text in pages.items()
+        if path.startswith("reference/steps/")
+    }
+
+    assert {path: found for path, found in fields.items() if found} == {}
+
+
 def test_every_setting_is_listed_with_a_description(pages: dict[str, str]) -> None:
     page = pages["reference/settings.md"]
 
