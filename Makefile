@@ -11,7 +11,8 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 10
 # Other schedules than on SQLite, and fewer.
 ON_POSTGRES := SLIPWAY_SIMULATOR_SEED=50000 SLIPWAY_SIMULATOR_SCHEDULES=3 $(BIN)/python -m tests.postgres
 
-export PYTHONDONTWRITEBYTECODE ?=
+# Hundreds of processes start from the same sources: each would compile them for itself, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 
 .PHONY: help
